@@ -1,0 +1,204 @@
+"""What the host needs from the world, as small Protocols in the host's own words. Nothing here says how it is done."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from paddock.rules.chain import Head, StoredFact
+from paddock.rules.results import Result
+from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+# --- the log and what is read beside it -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to write a session, and all that is needed to go on from where the last owner stopped."""
+
+    session_id: str
+    epoch: int
+    head: Head
+    session: SessionRow | None
+    snapshot: bytes
+    """Bytes of the state at `snapshot_seq`; empty when there is none."""
+    snapshot_seq: int
+    facts: tuple[StoredFact, ...]
+    """Facts after the snapshot, deltas included, in order of number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One append: facts and the rows that follow from them, all or none, fenced by the owner's epoch."""
+
+    session_id: str
+    epoch: int
+    before: Head
+    after: Head
+    facts: Sequence[StoredFact]
+    rows: Sequence[Row]
+    snapshot: bytes = b""
+    """When not empty: the state after these facts."""
+    compacted: Sequence[tuple[str, int, int]] = ()
+    """(turn_id, first, last): delta facts that a fact of this batch replaces. Those in this very batch are not written at all."""
+
+
+class EventLog(Protocol):
+    """The append-only record of a session. What is not here did not happen."""
+
+    async def claim(self, session_id: str) -> Claim:
+        """Become the owner. Every earlier claim is stale from now on. Writes nothing by itself."""
+        ...
+
+    async def append(self, batch: Batch) -> None:
+        """Write all or none, durably, in order. Raises StaleOwnerError or StorageUnavailableError.
+
+        Batches queued while a commit runs share the next one; one stale batch never fails its neighbours.
+        """
+        ...
+
+    async def read(
+        self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
+    ) -> Sequence[StoredFact]:
+        """Facts with number > `after`, in order of (position, seq); of one turn when `turn_id` is given."""
+        ...
+
+
+class Records(Protocol):
+    """What can be looked up beside the log. Every read is of committed data."""
+
+    async def session(self, session_id: str) -> SessionRow | None: ...
+    async def inbox(self, session_id: str, key: str) -> InboxRow | None: ...
+    async def run(self, run_id: str) -> RunRow | None: ...
+    async def runs_by_label(self, workspace_id: str, user_id: str, client_run_id: str, *, limit: int = 2) -> Sequence[RunRow]: ...
+    async def unfinished_runs(self) -> Sequence[RunRow]:
+        """Runs that are queued or running, oldest first: what a new owner of the store must bring to an end."""
+        ...
+
+    async def transcript(
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
+        newest_first: bool = True,
+    ) -> Sequence[TranscriptRow]:
+        """Items with before > seq > after, at most `limit`, from the newest or from the oldest end."""
+        ...
+
+    async def transcript_count(self, session_id: str) -> int: ...
+    async def state(self, scope_key: str, key: str) -> bytes | None: ...
+    async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]: ...
+    async def state_size(self, scope_key: str) -> int: ...
+    async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
+    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+        """Write rows that belong to no session's facts, durably, in one commit with whatever else waits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKeyRow:
+    """A key somebody may act with. Only the hash is stored."""
+
+    key_id: str
+    key_hash: bytes
+    workspace_id: str
+    user_id: str
+    role: Literal["user", "admin"]
+    created_at: float
+
+
+class ApiKeys(Protocol):
+    async def add_key(self, row: ApiKeyRow) -> None: ...
+    async def find_key(self, key_hash: bytes) -> ApiKeyRow | None: ...
+    async def any_key(self) -> bool: ...
+
+
+class Store(EventLog, Records, ApiKeys, Protocol):
+    """One storage plug offers all of it over one set of committed data."""
+
+    async def open(self) -> None: ...
+    async def close(self) -> None:
+        """Finish what was queued, then let go. Later appends raise StorageUnavailableError."""
+        ...
+
+    def healthy(self) -> bool:
+        """False from a failed commit until one succeeds again."""
+        ...
+
+
+# --- runners -----------------------------------------------------------------------------------------------------------
+
+
+class RunListener(Protocol):
+    """Hears of one run. Called in order from the connection's reader; must not block; never called after `lost`."""
+
+    def acknowledged(self) -> None: ...
+    def result(self, result: Result, size: int) -> None:
+        """One result of this very run, its sequence already checked. `size` is its bytes on the wire."""
+        ...
+
+    def lost(self, code: str, message: str) -> None:
+        """The run can say nothing more: refused, crashed, broken frames, disconnected."""
+        ...
+
+
+class RunHandle(Protocol):
+    """The host's end of one run at its runner."""
+
+    async def cancel(self, reason: str) -> bool:
+        """Ask the runner to stop; True when it said the run has ended. The caller bounds the wait."""
+        ...
+
+    def give_credit(self, count: int) -> None: ...
+    async def force_stop(self) -> None:
+        """Stop listening at once; kill the process if this was its only run or it does not answer a ping."""
+        ...
+
+    def release(self) -> None:
+        """The run is over: forget it. Later frames for it are foreign."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a host call, as the connection knows it; never what a frame says."""
+
+    plugin: str
+    """author/name"""
+    connection_id: str
+
+
+class HostCallHandler(Protocol):
+    async def __call__(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
+        """Answer one host call or raise HostError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerStatus:
+    """One runner as an operator sees it."""
+
+    runner_id: str
+    plugin: str
+    state: Literal["stopped", "starting", "ready", "unhealthy", "attached"]
+    isolation: str
+    detail: str
+    manifest: AgentRunnerManifest | None
+    pid: int | None = None
+
+
+class RunnerGateway(Protocol):
+    """All runners, wherever they run. Processes start on demand."""
+
+    async def manifest(self, runner_id: str) -> AgentRunnerManifest:
+        """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started."""
+        ...
+
+    async def start_run(self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener) -> RunHandle:
+        """Write the `run_agent` frame (starting the process first if need be) and return; news goes to `listener`."""
+        ...
+
+    async def list_runners(self) -> Sequence[RunnerStatus]: ...
+    async def stop(self) -> None: ...

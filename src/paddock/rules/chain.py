@@ -1,0 +1,138 @@
+"""Numbers and digests of recorded facts: how a session's log proves that nothing in it changed.
+
+Durable facts form a chain, `digest = H(previous, header, H(payload))`, so a payload can be erased and the chain still
+verifies. Deltas carry a checksum of their own and are no link, so they can be compacted away. The chain finds damage,
+not an attacker. Pure: no clock, no storage.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from paddock.rules.session.facts import Fact
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+NO_BYTES = b""
+ERASED = b"\x00erased"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a session's log ends: the last number given, and the digest of the last durable fact."""
+
+    seq: int = 0
+    digest: bytes = NO_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFact:
+    """A fact with its number, its bytes and its digest, as the log holds it and readers get it.
+
+    `position` is where readers meet it: its own number, or the number of the first delta it replaced.
+    """
+
+    seq: int
+    position: int
+    kind: str
+    target: str
+    sender: str
+    target_id: str | None
+    turn_id: str | None
+    trace_id: str | None
+    tx_id: str | None
+    time: float
+    payload: bytes
+    metadata: bytes
+    digest: bytes
+    payload_digest: bytes
+
+    @property
+    def is_delta(self) -> bool:
+        return self.kind == "AGENT_OUTPUT:CHUNK"
+
+    def read_payload(self) -> Any:
+        return _decode(self.payload) if self.payload and self.payload != ERASED else None
+
+    def read_metadata(self) -> dict[str, Any]:
+        return _decode(self.metadata) if self.metadata else {}
+
+
+def seal(head: Head, facts: Sequence[Fact]) -> tuple[list[StoredFact], Head]:
+    """Give each fact its number, bytes and digest; return them with the new end of the log."""
+    sealed: list[StoredFact] = []
+    seq, link = head.seq, head.digest
+    for fact in facts:
+        seq += 1
+        stored = _store(seq, link, fact)
+        if not fact.is_delta:
+            link = stored.digest
+        sealed.append(stored)
+    return sealed, Head(seq, link)
+
+
+def _store(seq: int, link: bytes, fact: Fact) -> StoredFact:
+    payload = NO_BYTES if fact.payload is None else _encode(fact.payload)
+    metadata = _encode(fact.metadata) if fact.metadata else NO_BYTES
+    payload_digest = sha256(payload).digest()
+    position = int(fact.metadata.get("first_seq") or seq) if fact.metadata else seq
+    kind = fact.kind
+    header = (seq, kind, fact.target, fact.sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
+    digest = payload_digest if fact.is_delta else _link(link, header, metadata, payload_digest)
+    return StoredFact(
+        seq,
+        position,
+        kind,
+        fact.target,
+        fact.sender,
+        fact.target_id,
+        fact.turn_id,
+        fact.trace_id,
+        fact.tx_id,
+        fact.time,
+        payload,
+        metadata,
+        digest,
+        payload_digest,
+    )
+
+
+def _link(previous: bytes, header: tuple[object, ...], metadata: bytes, payload_digest: bytes) -> bytes:
+    return sha256(b"".join((previous, _encode(header), metadata, payload_digest))).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A place where the log is not what was written."""
+
+    seq: int
+    what: str
+
+
+def verify(facts: Iterable[StoredFact], *, start: bytes = NO_BYTES) -> Damage | None:
+    """Walk the chain in order of number; the first damage found, or None."""
+    link = start
+    for fact in facts:
+        erased = fact.payload == ERASED
+        if not erased and sha256(fact.payload).digest() != fact.payload_digest:
+            return Damage(fact.seq, "payload differs from its digest")
+        if fact.is_delta:
+            continue
+        header = (
+            fact.seq,
+            fact.kind,
+            fact.target,
+            fact.sender,
+            fact.target_id,
+            fact.turn_id,
+            fact.trace_id,
+            fact.tx_id,
+            fact.time,
+        )
+        if _link(link, header, fact.metadata, fact.payload_digest) != fact.digest:
+            return Damage(fact.seq, "digest does not follow from the fact before it")
+        link = fact.digest
+    return None

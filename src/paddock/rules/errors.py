@@ -1,0 +1,41 @@
+"""What can be wrong, as a closed list. Raised inside the house; only a door turns a code into a status or a frame."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+
+class ErrorCode(StrEnum):
+    UNAUTHENTICATED = "unauthenticated"
+    UNAUTHORIZED = "unauthorized"
+    NOT_FOUND = "not_found"
+    CONFLICT = "conflict"
+    SESSION_CLOSED = "session_closed"
+    INVALID_ARGUMENT = "invalid_argument"
+    PAYLOAD_TOO_LARGE = "payload_too_large"
+    RATE_LIMITED = "rate_limited"
+    DEADLINE_EXCEEDED = "deadline_exceeded"
+    RUNTIME_ERROR = "runtime_error"
+    UNAVAILABLE = "unavailable"
+    CURSOR_EXPIRED = "cursor_expired"
+
+
+class HostError(Exception):
+    """A refusal with a code, a sentence for a person, and whether trying again may help."""
+
+    def __init__(
+        self, code: ErrorCode, message: str, *, retryable: bool = False, details: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+        self.details: dict[str, Any] = dict(details or {})
+
+
+class StaleOwnerError(Exception):
+    """Somebody else owns the session now: what this owner wanted to write was not written."""
+
+
+class StorageUnavailableError(Exception):
+    """The store could not write (full or read-only disk, lost database). Nothing was acknowledged."""

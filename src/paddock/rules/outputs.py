@@ -1,0 +1,196 @@
+"""What one turn has said so far: results become outputs for the session, pieces become finished messages.
+
+Runners send pieces without ids; here each message gets its id, its range of numbers in the log and the lengths of its
+pieces, so that the pieces can be dropped from the log once the message is whole and a reader in the middle still finds
+its place. One `Collected` lives as long as its turn. No I/O, no clock.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from paddock.rules.chain import StoredFact
+from paddock.rules.results import Result
+from paddock.rules.session.facts import Fact
+from paddock.rules.session.messages import OutputReceived, RunFailed
+
+PASSED_ON = frozenset(
+    {"tool.call.started", "tool.call.completed", "artifact.created", "state.updated", "action.requested"}
+)
+KNOWN_TYPES = PASSED_ON | {"message.delta", "message.completed", "run.completed", "run.failed"}
+
+
+def text_of(content: object) -> str:
+    """The words of a message's content: a string, or the text elements of a list."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict) and part.get("type") == "text")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def delta_text(data: Mapping[str, Any]) -> str:
+    chunk = data.get("chunk")
+    return text_of(chunk.get("content")) if isinstance(chunk, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def a_delta(text: str) -> dict[str, Any]:
+    return {"type": "message.delta", "data": {"chunk": {"role": "assistant", "content": text}}}
+
+
+@dataclass(slots=True)
+class Collected:
+    """The messages of one turn as they come in."""
+
+    turn_id: str
+    agent_id: str
+    begun: int = 0
+    message_id: str | None = None
+    pieces: list[str] = field(default_factory=list[str])
+    marks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """(number in the log, characters) of each piece of the open message."""
+
+    def read(self, result: Result, at: float) -> Iterator[OutputReceived | RunFailed]:
+        """Say one result in the session's words. Unknown types say nothing."""
+        match result.type:
+            case "message.delta":
+                yield from self._piece(delta_text(result.data), at)
+            case "message.completed":
+                yield self._whole(result.data, at)
+            case "run.completed":
+                yield from self._completed(result.data, at)
+            case "run.failed":
+                yield from self.close(at)
+                yield self._failed(result.data, at)
+            case known if known in PASSED_ON:
+                yield self._output("MESSAGE", {"type": known, "data": result.data}, {}, at)
+            case _:
+                return
+
+    def note(self, seq: int, fact: Fact) -> None:
+        """Remember the number a piece got, when the session recorded it."""
+        if fact.is_delta and fact.turn_id == self.turn_id:
+            text = delta_text(fact.payload["data"])
+            self.pieces.append(text)
+            self.marks.append((seq, len(text)))
+            self.message_id = fact.metadata["message_id"]
+
+    def remember(self, stored: StoredFact) -> None:
+        """The same from the log, when a new owner takes over a turn in the middle."""
+        metadata = stored.read_metadata()
+        if stored.is_delta:
+            if metadata.get("opens"):
+                self.begun += 1
+            text = delta_text(stored.read_payload()["data"])
+            self.pieces.append(text)
+            self.marks.append((stored.seq, len(text)))
+            self.message_id = metadata["message_id"]
+        elif "message_id" in metadata:
+            self._forget()
+
+    def close(self, at: float) -> Iterator[OutputReceived]:
+        """Finish a message that the turn left open; its words so far are kept and marked as partial."""
+        if self.message_id is not None:
+            content = {"role": "assistant", "content": "".join(self.pieces)}
+            yield self._whole({"message": content}, at, partial=True)
+
+    def _piece(self, text: str, at: float) -> Iterator[OutputReceived]:
+        if not text:
+            return
+        opens = self.message_id is None
+        if opens:
+            self.message_id = self._next_id()
+        metadata: dict[str, Any] = {"message_id": self.message_id}
+        if opens:
+            metadata["opens"] = True
+        yield self._output("CHUNK", a_delta(text), metadata, at)
+
+    def _whole(self, data: Mapping[str, Any], at: float, *, partial: bool = False) -> OutputReceived:
+        message = data.get("message")
+        text = text_of(message.get("content")) if isinstance(message, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        metadata = self._finish(text)
+        if partial:
+            metadata["partial"] = True
+        return self._output("MESSAGE", {"type": "message.completed", "data": data}, metadata, at)
+
+    def _completed(self, data: Mapping[str, Any], at: float) -> Iterator[OutputReceived]:
+        if isinstance(data.get("message"), dict):
+            yield self._whole({"message": data["message"]}, at)
+        else:
+            # A runner that streams and then says it is done has finished its message; nothing is partial about it.
+            for closing in self.close(at):
+                yield self._output("MESSAGE", closing.payload, _without_partial(closing.metadata), at)
+        rest = {key: value for key, value in data.items() if key != "message"}
+        yield self._output("FINAL", {"type": "run.completed", "data": rest}, {}, at)
+
+    def _failed(self, data: Mapping[str, Any], at: float) -> RunFailed:
+        message = data.get("message") or data.get("error") or "the runner failed without saying why"
+        return RunFailed(
+            turn_id=self.turn_id,
+            code=str(data.get("code") or "runner.error"),
+            message=str(message),
+            retryable=bool(data.get("retryable", False)),
+            at=at,
+        )
+
+    def _finish(self, text: str) -> dict[str, Any]:
+        if self.message_id is None:
+            return {"message_id": self._next_id()}
+        streamed = "".join(self.pieces)
+        first, last = self.marks[0][0], self.marks[-1][0]
+        lengths = [0] * (last - first + 1)
+        for seq, length in self.marks:
+            lengths[seq - first] = length
+        metadata: dict[str, Any] = {
+            "message_id": self.message_id,
+            "first_seq": first,
+            "lengths": lengths,
+            "streamed": len(streamed),
+            "text_hash": sha256(text.encode()).hexdigest(),
+        }
+        if not text.startswith(streamed):
+            metadata |= {"revised": True, "streamed_text": streamed}
+        self._forget()
+        return metadata
+
+    def _next_id(self) -> str:
+        self.begun += 1
+        return f"{self.turn_id}.{self.begun}"
+
+    def _forget(self) -> None:
+        self.message_id = None
+        self.pieces.clear()
+        self.marks.clear()
+
+    def _output(self, kind: Any, payload: Any, metadata: Mapping[str, Any], at: float) -> OutputReceived:
+        return OutputReceived(
+            turn_id=self.turn_id, agent_id=self.agent_id, kind=kind, payload=payload, metadata=metadata, at=at
+        )
+
+
+def _without_partial(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if key != "partial"}
+
+
+def joined(results: list[Result]) -> list[Result]:
+    """Pieces of one message that wait together become one; a message that began and ended meanwhile is taken whole."""
+    if len(results) < 2:
+        return results
+    out: list[Result] = []
+    pieces: list[str] = []
+    for result in results:
+        if result.type == "message.delta":
+            pieces.append(delta_text(result.data))
+            continue
+        if pieces:
+            out.append(_joined_piece(result.run_id, pieces))
+            pieces = []
+        out.append(result)
+    if pieces:
+        out.append(_joined_piece(results[-1].run_id, pieces))
+    return out
+
+
+def _joined_piece(run_id: str, pieces: list[str]) -> Result:
+    return Result(run_id=run_id, type="message.delta", data=a_delta("".join(pieces))["data"])

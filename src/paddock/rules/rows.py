@@ -1,0 +1,100 @@
+"""The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
+
+from dataclasses import dataclass
+
+RUN_STATUSES = ("queued", "running", "completed", "failed", "cancelled")
+TERMINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run, whole: written again when it changes. JSON columns hold bytes; empty means none."""
+
+    run_id: str
+    session_id: str
+    workspace_id: str
+    user_id: str
+    client_run_id: str
+    agent_id: str
+    runner_id: str
+    status: str
+    code: str | None
+    message: str | None
+    created_at: float
+    started_at: float | None
+    ended_at: float | None
+    deadline_at: float | None
+    first_seq: int
+    last_seq: int
+    grant: bytes
+    usage: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptRow:
+    """One item of the conversation. `seq` counts per session and is the fact's number, so order and cursors agree."""
+
+    session_id: str
+    seq: int
+    item_id: str
+    run_id: str | None
+    role: str
+    item_type: str
+    agent_id: str | None
+    content: str
+    content_json: bytes
+    created_at: float
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """One value a runner keeps with the host; `value` None deletes it."""
+
+    scope_key: str
+    key: str
+    value: bytes | None
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """One decision: who asked for what, and what came of it. The reason stays here and is told to nobody else."""
+
+    time: float
+    workspace_id: str
+    actor: str
+    action: str
+    resource: str
+    scope: str
+    result: str
+    reason: str
+    run_id: str | None = None
+    runner_id: str | None = None
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """What a door accepted for a session: idempotent by `key`, holding the answer given."""
+
+    session_id: str
+    key: str
+    body_hash: bytes
+    run_id: str
+    created_at: float
+    opened_session: bool = False
+    """Whether accepting it opened the session: part of the answer that a repeated request gets again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """To whom a session belongs; written once, when it is opened."""
+
+    session_id: str
+    workspace_id: str
+    user_id: str
+    created_at: float
+
+
+Row = RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow

@@ -1,0 +1,117 @@
+"""The words of a session: which (event, subtype) pairs exist, and what one recorded fact holds.
+
+A fact is a bus message that happened. Facts are the only thing the log stores; everything else is computed from them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Event(StrEnum):
+    USER_INPUT = "USER_INPUT"
+    AGENT_OUTPUT = "AGENT_OUTPUT"
+    CONTROL = "CONTROL"
+    EVENT = "EVENT"
+    ERROR = "ERROR"
+
+
+class Target(StrEnum):
+    SYSTEM = "SYSTEM"
+    AGENT = "AGENT"
+    FRONTEND = "FRONTEND"
+    BROADCAST = "BROADCAST"
+
+
+SYSTEM_SENDER = "system"
+"""The sender of what the session itself says. Users are `user:<id>`, agents `agent:<id>`; the host sets it, never the sender."""
+
+VOCABULARY: Mapping[Event, frozenset[str]] = {
+    Event.USER_INPUT: frozenset({"", "MENTION"}),
+    Event.AGENT_OUTPUT: frozenset({"CHUNK", "MESSAGE", "FINAL"}),
+    Event.CONTROL: frozenset(
+        {
+            "INPUT_ACK",
+            "CANCEL",
+            "CANCEL_ACK",
+            "SWITCH_AGENT",
+            "INVITE_AGENT",
+            "REMOVE_AGENT",
+            "REQUEST_ADD_AGENT",
+            "ADD_AGENT_DONE",
+            "ADD_AGENT_FAILED",
+            "REQUEST_REMOVE_AGENT",
+            "REMOVE_AGENT_DONE",
+            "REMOVE_AGENT_FAILED",
+            "HANDOVER_REQUEST",
+            "HANDOVER_UI_PROMPT",
+            "HANDOVER_CONFIRM",
+            "HANDOVER_REJECT",
+            "HANDOVER_CONTEXT",
+            "HANDOVER_ACCEPTED",
+            "SESSION_OPEN",
+            "SESSION_CLOSE",
+            "REQUEST_SESSION_OPEN",
+            "REQUEST_SESSION_CLOSE",
+            "SESSION_OPENED",
+            "SESSION_CLOSED",
+            "SESSION_FAILED",
+        }
+    ),
+    Event.EVENT: frozenset(
+        {
+            "TURN_ACCEPTED",
+            "TURN_QUEUED",
+            "AGENT_STARTED",
+            "CANCEL_SENT",
+            "CANCELED",
+            "NO_ACTIVE_SPEAKING",
+            "ADDING_AGENT",
+            "AGENT_ADDED",
+            "AGENT_REMOVING",
+            "AGENT_REMOVED_LOCAL",
+            "AGENT_REMOVED",
+            "SESSION_OPENED",
+            "SESSION_CLOSED",
+        }
+    ),
+    Event.ERROR: frozenset(
+        {
+            "RUN_FAILED",
+            "ROUTE_TIMEOUT",
+            "CANCEL_TIMEOUT",
+            "AGENT_NOT_IN_SESSION",
+            "ADD_AGENT_FAILED",
+            "REMOVE_AGENT_FAILED",
+            "SESSION_FAILED",
+        }
+    ),
+}
+"""Every pair the log may hold. TURN_QUEUED and RUN_FAILED, and the three kinds of output, are our own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One message of the session as it will be recorded. `time` is a value given by the host."""
+
+    event: Event
+    subtype: str
+    target: Target
+    sender: str = SYSTEM_SENDER
+    target_id: str | None = None
+    turn_id: str | None = None
+    trace_id: str | None = None
+    tx_id: str | None = None
+    payload: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    time: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        return f"{self.event}:{self.subtype}" if self.subtype else str(self.event)
+
+    @property
+    def is_delta(self) -> bool:
+        """A piece of a message still being written: kept only until the message is finished."""
+        return self.event is Event.AGENT_OUTPUT and self.subtype == "CHUNK"
