@@ -40,7 +40,7 @@ class Batch:
     snapshot: bytes = b""
     """When not empty: the state after these facts."""
     compacted: Sequence[tuple[str, int, int]] = ()
-    """(turn_id, first, last): delta facts that a fact of this batch replaces. Those in this very batch are not written at all."""
+    """(turn_id, first, last): deltas that a fact of this batch replaces; those in this very batch are never written."""
 
 
 class EventLog(Protocol):
@@ -70,7 +70,9 @@ class Records(Protocol):
     async def session(self, session_id: str) -> SessionRow | None: ...
     async def inbox(self, session_id: str, key: str) -> InboxRow | None: ...
     async def run(self, run_id: str) -> RunRow | None: ...
-    async def runs_by_label(self, workspace_id: str, user_id: str, client_run_id: str, *, limit: int = 2) -> Sequence[RunRow]: ...
+    async def runs_by_label(
+        self, workspace_id: str, user_id: str, client_run_id: str, *, limit: int = 2
+    ) -> Sequence[RunRow]: ...
     async def unfinished_runs(self) -> Sequence[RunRow]:
         """Runs that are queued or running, oldest first: what a new owner of the store must bring to an end."""
         ...
@@ -128,7 +130,7 @@ class Store(EventLog, Records, ApiKeys, Protocol):
         ...
 
 
-# --- runners -----------------------------------------------------------------------------------------------------------
+# --- runners ----------------------------------------------------------------------------------------------------------
 
 
 class RunListener(Protocol):
@@ -146,6 +148,11 @@ class RunListener(Protocol):
 
 class RunHandle(Protocol):
     """The host's end of one run at its runner."""
+
+    @property
+    def connection_id(self) -> str:
+        """The connection the run was started on; host calls for it must come from there."""
+        ...
 
     async def cancel(self, reason: str) -> bool:
         """Ask the runner to stop; True when it said the run has ended. The caller bounds the wait."""
@@ -196,7 +203,9 @@ class RunnerGateway(Protocol):
         """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started."""
         ...
 
-    async def start_run(self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener) -> RunHandle:
+    async def start_run(
+        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> RunHandle:
         """Write the `run_agent` frame (starting the process first if need be) and return; news goes to `listener`."""
         ...
 

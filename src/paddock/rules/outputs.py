@@ -8,7 +8,7 @@ its place. One `Collected` lives as long as its turn. No I/O, no clock.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from paddock.rules.chain import StoredFact
 from paddock.rules.results import Result
@@ -25,14 +25,23 @@ def text_of(content: object) -> str:
     """The words of a message's content: a string, or the text elements of a list."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return ""
-    return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict) and part.get("type") == "text")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+    parts = cast("list[object]", content) if isinstance(content, list) else []
+    return "".join(_text_part(part) for part in parts)
+
+
+def _text_part(part: object) -> str:
+    element = as_object(part)
+    text = element.get("text") if element.get("type") == "text" else None
+    return text if isinstance(text, str) else ""
+
+
+def as_object(value: object) -> Mapping[str, object]:
+    """A JSON object, or an empty one: what a runner sends may be anything."""
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
 def delta_text(data: Mapping[str, Any]) -> str:
-    chunk = data.get("chunk")
-    return text_of(chunk.get("content")) if isinstance(chunk, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    return text_of(as_object(data.get("chunk")).get("content"))
 
 
 def a_delta(text: str) -> dict[str, Any]:
@@ -67,6 +76,32 @@ class Collected:
                 yield self._output("MESSAGE", {"type": known, "data": result.data}, {}, at)
             case _:
                 return
+
+    def gather(self, results: list[Result]) -> list[Result]:
+        """Pieces that wait together become one; pieces of a message that ended meanwhile are left to its whole text."""
+        if len(results) < 2:
+            return results
+        out: list[Result] = []
+        pieces: list[str] = []
+        for result in results:
+            if result.type == "message.delta":
+                pieces.append(delta_text(result.data))
+                continue
+            if pieces and not self._contains(result, pieces, out):
+                out.append(_joined_piece(result.run_id, pieces))
+            pieces = []
+            out.append(result)
+        if pieces:
+            out.append(_joined_piece(results[-1].run_id, pieces))
+        return out
+
+    def _contains(self, result: Result, pieces: list[str], before: list[Result]) -> bool:
+        """Whether this result is the whole message that the pieces belong to."""
+        message = as_object(result.data.get("message"))
+        if result.type not in {"message.completed", "run.completed"} or not message:
+            return False
+        streamed = [] if any(earlier.type != "message.delta" for earlier in before) else self.pieces
+        return text_of(message.get("content")).startswith("".join([*streamed, *pieces]))
 
     def note(self, seq: int, fact: Fact) -> None:
         """Remember the number a piece got, when the session recorded it."""
@@ -107,8 +142,7 @@ class Collected:
         yield self._output("CHUNK", a_delta(text), metadata, at)
 
     def _whole(self, data: Mapping[str, Any], at: float, *, partial: bool = False) -> OutputReceived:
-        message = data.get("message")
-        text = text_of(message.get("content")) if isinstance(message, dict) else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        text = text_of(as_object(data.get("message")).get("content"))
         metadata = self._finish(text)
         if partial:
             metadata["partial"] = True
@@ -171,25 +205,6 @@ class Collected:
 
 def _without_partial(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key != "partial"}
-
-
-def joined(results: list[Result]) -> list[Result]:
-    """Pieces of one message that wait together become one; a message that began and ended meanwhile is taken whole."""
-    if len(results) < 2:
-        return results
-    out: list[Result] = []
-    pieces: list[str] = []
-    for result in results:
-        if result.type == "message.delta":
-            pieces.append(delta_text(result.data))
-            continue
-        if pieces:
-            out.append(_joined_piece(result.run_id, pieces))
-            pieces = []
-        out.append(result)
-    if pieces:
-        out.append(_joined_piece(results[-1].run_id, pieces))
-    return out
 
 
 def _joined_piece(run_id: str, pieces: list[str]) -> Result:

@@ -25,7 +25,7 @@ class Target(StrEnum):
 
 
 SYSTEM_SENDER = "system"
-"""The sender of what the session itself says. Users are `user:<id>`, agents `agent:<id>`; the host sets it, never the sender."""
+"""The sender of what the session itself says. Users are `user:<id>`, agents `agent:<id>`; the host sets it."""
 
 VOCABULARY: Mapping[Event, frozenset[str]] = {
     Event.USER_INPUT: frozenset({"", "MENTION"}),
@@ -91,6 +91,16 @@ VOCABULARY: Mapping[Event, frozenset[str]] = {
 """Every pair the log may hold. TURN_QUEUED and RUN_FAILED, and the three kinds of output, are our own names."""
 
 
+ENDINGS: Mapping[tuple[Event, str], str] = {
+    (Event.AGENT_OUTPUT, "FINAL"): "completed",
+    (Event.ERROR, "RUN_FAILED"): "failed",
+    (Event.ERROR, "ROUTE_TIMEOUT"): "failed",
+    (Event.ERROR, "AGENT_NOT_IN_SESSION"): "failed",
+    (Event.EVENT, "CANCELED"): "cancelled",
+}
+"""The facts that end the turn they name, and the run's status then. Without a turn they end nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """One message of the session as it will be recorded. `time` is a value given by the host."""
@@ -115,3 +125,8 @@ class Fact:
     def is_delta(self) -> bool:
         """A piece of a message still being written: kept only until the message is finished."""
         return self.event is Event.AGENT_OUTPUT and self.subtype == "CHUNK"
+
+    @property
+    def ending(self) -> str | None:
+        """How the turn named by this fact ended: completed, failed or cancelled; None when it goes on."""
+        return ENDINGS.get((self.event, self.subtype)) if self.turn_id is not None else None

@@ -1,0 +1,246 @@
+"""What a run may ask of the host, as Python calls: 23 in ten groups. The host decides; nothing is checked twice."""
+
+import asyncio
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from paddock_sdk.calls import Answer, HostStream, RunCalls
+from paddock_sdk.host_call_error import host_call_error
+from paddock_sdk.protocol.artifacts import ArtifactMetadata, ArtifactReadResult
+from paddock_sdk.protocol.history import (
+    AgentEventRecord,
+    EventPage,
+    HistoryPage,
+    HistorySearchResult,
+    RetrievalResultEntry,
+    SteeringInputItem,
+    SteeringPullResult,
+)
+from paddock_sdk.protocol.host_calls import (
+    KnowledgeRetrieveResult,
+    ModelsInvokeResult,
+    ModelsRerankResult,
+    ModelsStreamChunk,
+    PlatformRequestActionResult,
+    RerankEntry,
+    StorageListResult,
+    ToolDetail,
+    ToolsCallResult,
+)
+from paddock_sdk.protocol.manifest import StorageArea
+from paddock_sdk.protocol.messages import LLMTool, Message
+from paddock_sdk.protocol.model import WireModel
+from paddock_sdk.protocol.results import StateScope
+
+__all__ = ["HostApi", "HostStream"]
+
+Messages = Sequence[Message | Mapping[str, Any]]
+Tools = Sequence[LLMTool | Mapping[str, Any]]
+Json = Mapping[str, Any]
+M = TypeVar("M", bound=WireModel)
+
+
+def _said(**arguments: Any) -> dict[str, Any]:
+    """Arguments that were given; an optional one that is None stays off the wire."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+class _Group:
+    __slots__ = ("_calls",)
+
+    def __init__(self, calls: RunCalls) -> None:
+        self._calls = calls
+
+    async def _ask(self, method: str, answer: type[M], params: Json) -> M:
+        said = await self._calls.call(method, params)
+        try:
+            return answer.from_wire(said)
+        except ValidationError as error:
+            raise host_call_error(method, message=f"the host's answer is not a {answer.__name__}") from error
+
+
+class ModelsApi(_Group):
+    async def invoke(
+        self, model_id: str, messages: Messages, tools: Tools | None = None, extra_args: Json | None = None
+    ) -> ModelsInvokeResult:
+        params = _said(model_id=model_id, messages=messages, tools=tools, extra_args=extra_args)
+        return await self._ask("models.invoke", ModelsInvokeResult, params)
+
+    def stream(
+        self, model_id: str, messages: Messages, tools: Tools | None = None, extra_args: Json | None = None
+    ) -> HostStream[ModelsStreamChunk]:
+        """Chunks as they come; usage is in the last chunk or in `stream.result`."""
+        params = _said(model_id=model_id, messages=messages, tools=tools, extra_args=extra_args)
+        return self._calls.stream("models.stream", params, ModelsStreamChunk.from_wire)
+
+    async def rerank(
+        self, model_id: str, query: str, documents: Sequence[str], top_k: int | None = None
+    ) -> list[RerankEntry]:
+        params = _said(model_id=model_id, query=query, documents=documents, top_k=top_k)
+        return (await self._ask("models.rerank", ModelsRerankResult, params)).results
+
+
+class ToolsApi(_Group):
+    async def get_detail(self, tool_name: str) -> ToolDetail:
+        return await self._ask("tools.get_detail", ToolDetail, {"tool_name": tool_name})
+
+    async def call(self, tool_name: str, parameters: Json) -> ToolsCallResult:
+        return await self._ask("tools.call", ToolsCallResult, {"tool_name": tool_name, "parameters": parameters})
+
+
+class KnowledgeApi(_Group):
+    async def retrieve(
+        self, kb_id: str, query_text: str, top_k: int = 5, filters: Json | None = None
+    ) -> list[RetrievalResultEntry]:
+        params = _said(kb_id=kb_id, query_text=query_text, top_k=top_k, filters=filters)
+        return (await self._ask("knowledge.retrieve", KnowledgeRetrieveResult, params)).results
+
+
+class HistoryApi(_Group):
+    async def page(
+        self,
+        conversation_id: str | None = None,
+        before_cursor: str | None = None,
+        after_cursor: str | None = None,
+        limit: int = 50,
+        direction: Literal["backward", "forward"] = "backward",
+        include_artifacts: bool = False,
+    ) -> HistoryPage:
+        """One page of the transcript; `backward` gives the newest first."""
+        params = _said(
+            conversation_id=conversation_id,
+            before_cursor=before_cursor,
+            after_cursor=after_cursor,
+            limit=limit,
+            direction=direction,
+            include_artifacts=include_artifacts,
+        )
+        return await self._ask("history.page", HistoryPage, params)
+
+    async def search(self, query: str, filters: Json | None = None, top_k: int = 10) -> HistorySearchResult:
+        return await self._ask("history.search", HistorySearchResult, _said(query=query, filters=filters, top_k=top_k))
+
+
+class EventsApi(_Group):
+    async def get(self, event_id: str) -> AgentEventRecord:
+        return await self._ask("events.get", AgentEventRecord, {"event_id": event_id})
+
+    async def page(self, before_cursor: str | None = None, limit: int = 50) -> EventPage:
+        return await self._ask("events.page", EventPage, _said(before_cursor=before_cursor, limit=limit))
+
+
+class ArtifactsApi(_Group):
+    async def metadata(self, artifact_id: str) -> ArtifactMetadata:
+        return await self._ask("artifacts.metadata", ArtifactMetadata, {"artifact_id": artifact_id})
+
+    async def read_range(self, artifact_id: str, offset: int = 0, length: int = 65536) -> ArtifactReadResult:
+        """One range; its bytes are in `.content`."""
+        params = {"artifact_id": artifact_id, "offset": offset, "length": length}
+        return await self._ask("artifacts.read_range", ArtifactReadResult, params)
+
+    def open_stream(self, artifact_id: str) -> HostStream[bytes]:
+        return self._calls.stream("artifacts.open_stream", {"artifact_id": artifact_id}, _content_of)
+
+    async def create(
+        self,
+        content: bytes,
+        artifact_type: str = "file",
+        mime_type: str | None = None,
+        name: str | None = None,
+        metadata: Json | None = None,
+    ) -> ArtifactMetadata:
+        """Store a file; mention it with `artifact_created(type, artifact_id=...)`. Paddock's own, optional."""
+        encoded = b64encode(content).decode()
+        params = _said(
+            content_base64=encoded, artifact_type=artifact_type, mime_type=mime_type, name=name, metadata=metadata
+        )
+        return await self._ask("artifacts.create", ArtifactMetadata, params)
+
+
+class StateApi(_Group):
+    """Small JSON values. Plain dictionaries on purpose: these are the calls made most often."""
+
+    async def get(self, scope: StateScope, key: str, default: Any = None) -> Any:
+        """The value, or `default` when nothing is kept under that key."""
+        said = await self._calls.call("state.get", {"scope": scope, "key": key})
+        return said.get("value") if said.get("found") else default
+
+    async def set(self, scope: StateScope, key: str, value: object) -> None:
+        await self._calls.call("state.set", {"scope": scope, "key": key, "value": value})
+
+    async def delete(self, scope: StateScope, key: str) -> bool:
+        """Whether there was something to delete."""
+        return bool((await self._calls.call("state.delete", {"scope": scope, "key": key})).get("deleted"))
+
+
+class StorageApi(_Group):
+    """Bytes, for what is too large for state."""
+
+    async def get(self, area: StorageArea, key: str) -> bytes | None:
+        said = await self._calls.call("storage.get", {"area": area, "key": key})
+        return b64decode(said.get("value_base64") or "") if said.get("found") else None
+
+    async def set(self, area: StorageArea, key: str, value: bytes) -> None:
+        encoded = b64encode(value).decode()
+        await self._calls.call("storage.set", {"area": area, "key": key, "value_base64": encoded})
+
+    async def delete(self, area: StorageArea, key: str) -> bool:
+        """Whether there was something to delete."""
+        return bool((await self._calls.call("storage.delete", {"area": area, "key": key})).get("deleted"))
+
+    async def list(self, area: StorageArea, prefix: str | None = None) -> StorageListResult:
+        return await self._ask("storage.list", StorageListResult, _said(area=area, prefix=prefix))
+
+
+class SteeringApi(_Group):
+    async def pull(self, limit: int | None = None) -> list[SteeringInputItem]:
+        """Input that arrived since this run began; each is handed over once. Paddock's own, optional."""
+        return (await self._ask("steering.pull", SteeringPullResult, _said(limit=limit))).items
+
+
+class PlatformApi(_Group):
+    async def request_action(self, action: str, target: Json, payload: Json) -> PlatformRequestActionResult:
+        params = {"action": action, "target": target, "payload": payload}
+        return await self._ask("platform.request_action", PlatformRequestActionResult, params)
+
+
+def _content_of(chunk: Answer) -> bytes:
+    return b64decode(chunk.get("content_base64") or "")
+
+
+class HostApi:
+    """The host, seen from one run. Every call ends by the run's deadline and raises HostCallError when refused."""
+
+    __slots__ = (
+        "_calls",
+        "artifacts",
+        "events",
+        "history",
+        "knowledge",
+        "models",
+        "platform",
+        "state",
+        "steering",
+        "storage",
+        "tools",
+    )
+
+    def __init__(self, calls: RunCalls) -> None:
+        self._calls = calls
+        self.models = ModelsApi(calls)
+        self.tools = ToolsApi(calls)
+        self.knowledge = KnowledgeApi(calls)
+        self.history = HistoryApi(calls)
+        self.events = EventsApi(calls)
+        self.artifacts = ArtifactsApi(calls)
+        self.state = StateApi(calls)
+        self.storage = StorageApi(calls)
+        self.steering = SteeringApi(calls)
+        self.platform = PlatformApi(calls)
+
+    def seconds_left(self) -> float:
+        """Until the run's deadline, on this machine's clock; never negative."""
+        return max(0.0, self._calls.deadline - asyncio.get_running_loop().time())

@@ -1,0 +1,27 @@
+"""The one exception a host call raises. What to do about it is the runner's business."""
+
+from paddock_sdk.protocol.errors import RUNTIME_ERROR, AgentAPIError
+
+
+class HostCallError(Exception):
+    """The host refused or could not do it; `error.code` is one of the seven codes."""
+
+    def __init__(self, method: str, error: AgentAPIError) -> None:
+        super().__init__(f"{method}: {error.message} ({error.code})")
+        self.method = method
+        self.error = error
+
+    @property
+    def code(self) -> str:
+        return self.error.code
+
+    @property
+    def retryable(self) -> bool:
+        return self.error.retryable
+
+
+def host_call_error(
+    method: str, code: str = RUNTIME_ERROR, message: str = "", *, retryable: bool = False
+) -> HostCallError:
+    """An error we noticed on this side of the wire."""
+    return HostCallError(method, AgentAPIError(code=code, message=message, retryable=retryable))

@@ -1,0 +1,59 @@
+"""What a refused host call says, and the codes runs fail with. Codes are closed lists; no exceptions live here."""
+
+# ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
+from typing import Any, Final
+
+from paddock_sdk.protocol.model import WireModel
+
+UNAUTHORIZED: Final = "unauthorized"
+NOT_FOUND: Final = "not_found"
+DEADLINE_EXCEEDED: Final = "deadline_exceeded"
+PAYLOAD_TOO_LARGE: Final = "payload_too_large"
+RATE_LIMITED: Final = "rate_limited"
+INVALID_ARGUMENT: Final = "invalid_argument"
+RUNTIME_ERROR: Final = "runtime_error"
+
+API_ERROR_CODES: Final = frozenset(
+    {
+        UNAUTHORIZED,
+        NOT_FOUND,
+        DEADLINE_EXCEEDED,
+        PAYLOAD_TOO_LARGE,
+        RATE_LIMITED,
+        INVALID_ARGUMENT,
+        RUNTIME_ERROR,
+    }
+)
+"""Every code a refused host call can carry."""
+
+RUNNER_ERROR: Final = "runner.error"
+"""`run()` raised: the code the SDK gives to `run.failed`."""
+CANCELLED: Final = "cancelled"
+
+HOST_FAILURE_CODES: Final = frozenset(
+    {
+        "runner.crashed",
+        "runner.protocol_error",
+        "runner.start_failed",
+        "runner.unhealthy",
+        "runner.not_found",
+        "runner.refused",
+        "deadline_exceeded",
+        "route_timeout",
+        "cancelled",
+        "host_restarted",
+        "host_shutdown",
+        "payload_too_large",
+        "session_busy",
+    }
+)
+"""Codes a host gives to a run that ended without the runner's own word."""
+
+
+class AgentAPIError(WireModel):
+    """Why a host call was refused. `code` is one of API_ERROR_CODES; one from the future is kept."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    details: dict[str, Any] = {}

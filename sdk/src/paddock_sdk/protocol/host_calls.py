@@ -1,0 +1,302 @@
+"""What a runner may ask of the host: 23 calls, each with its params and its answer. One table, nothing else.
+
+Whether a run may make a call is decided by the host; these shapes only say how the question and the answer look.
+"""
+
+# ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from paddock_sdk.protocol.artifacts import ArtifactChunk, ArtifactMetadata, ArtifactReadResult, ArtifactRef
+from paddock_sdk.protocol.history import (
+    AgentEventRecord,
+    EventPage,
+    HistoryPage,
+    HistorySearchResult,
+    RetrievalResultEntry,
+    SteeringPullResult,
+)
+from paddock_sdk.protocol.messages import LLMTokenUsage, LLMTool, Message, MessageChunk
+from paddock_sdk.protocol.model import WireModel
+
+
+class HostCallParams(WireModel):
+    """Every call names its run. Without a run there is no access."""
+
+    run_id: str
+
+
+# --- models -------------------------------------------------------------------------------------------------------
+
+
+class ModelsInvokeParams(HostCallParams):
+    model_id: str
+    messages: list[Message]
+    tools: list[LLMTool] | None = None
+    extra_args: dict[str, Any] | None = None
+
+
+class ModelsInvokeResult(WireModel):
+    message: Message
+    usage: LLMTokenUsage | None = None
+
+
+class ModelsStreamParams(ModelsInvokeParams):
+    pass
+
+
+class ModelsStreamChunk(WireModel):
+    """One piece; the last may carry usage alone."""
+
+    chunk: MessageChunk | None = None
+    usage: LLMTokenUsage | None = None
+
+
+class ModelsStreamResult(WireModel):
+    usage: LLMTokenUsage | None = None
+
+
+class ModelsRerankParams(HostCallParams):
+    model_id: str
+    query: str
+    documents: list[str]
+    top_k: int | None = None
+
+
+class RerankEntry(WireModel):
+    index: int
+    relevance_score: float
+
+
+class ModelsRerankResult(WireModel):
+    results: list[RerankEntry]
+
+
+# --- tools --------------------------------------------------------------------------------------------------------
+
+
+class ToolsGetDetailParams(HostCallParams):
+    tool_name: str
+
+
+class ToolDetail(WireModel):
+    tool_name: str
+    description: str | None = None
+    parameters: dict[str, Any] = {}
+
+
+class ToolsCallParams(HostCallParams):
+    tool_name: str
+    parameters: dict[str, Any] = {}
+
+
+class ToolsCallResult(WireModel):
+    """What the tool said. A large result is an artifact, then `result` is a short text or null."""
+
+    result: Any = None
+    artifact: ArtifactRef | None = None
+
+
+# --- knowledge ----------------------------------------------------------------------------------------------------
+
+
+class KnowledgeRetrieveParams(HostCallParams):
+    kb_id: str
+    query_text: str
+    top_k: int = 5
+    filters: dict[str, Any] | None = None
+
+
+class KnowledgeRetrieveResult(WireModel):
+    results: list[RetrievalResultEntry]
+
+
+# --- history and events -------------------------------------------------------------------------------------------
+
+
+class HistoryPageParams(HostCallParams):
+    conversation_id: str | None = None
+    before_cursor: str | None = None
+    after_cursor: str | None = None
+    limit: int = 50
+    direction: Literal["backward", "forward"] = "backward"
+    include_artifacts: bool = False
+
+
+class HistorySearchParams(HostCallParams):
+    query: str
+    filters: dict[str, Any] | None = None
+    top_k: int = 10
+
+
+class EventsGetParams(HostCallParams):
+    event_id: str
+
+
+class EventsPageParams(HostCallParams):
+    before_cursor: str | None = None
+    limit: int = 50
+
+
+# --- artifacts ----------------------------------------------------------------------------------------------------
+
+
+class ArtifactsMetadataParams(HostCallParams):
+    artifact_id: str
+
+
+class ArtifactsReadRangeParams(HostCallParams):
+    artifact_id: str
+    offset: int = 0
+    length: int = 65536
+
+
+class ArtifactsOpenStreamParams(HostCallParams):
+    artifact_id: str
+
+
+class ArtifactsOpenStreamResult(WireModel):
+    """Nothing: the bytes came in the chunks."""
+
+
+class ArtifactsCreateParams(HostCallParams):
+    """Paddock's own, optional."""
+
+    artifact_type: str
+    content_base64: str
+    mime_type: str | None = None
+    name: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+# --- state and storage --------------------------------------------------------------------------------------------
+
+
+class StateGetParams(HostCallParams):
+    scope: str
+    key: str
+
+
+class StateGetResult(WireModel):
+    value: Any = None
+    found: bool
+
+
+class StateSetParams(HostCallParams):
+    scope: str
+    key: str
+    value: Any = None
+
+
+class StateDeleteParams(HostCallParams):
+    scope: str
+    key: str
+
+
+class StorageGetParams(HostCallParams):
+    area: str
+    key: str
+
+
+class StorageGetResult(WireModel):
+    value_base64: str | None = None
+    found: bool
+
+
+class StorageSetParams(HostCallParams):
+    area: str
+    key: str
+    value_base64: str
+
+
+class StorageDeleteParams(HostCallParams):
+    area: str
+    key: str
+
+
+class StorageListParams(HostCallParams):
+    area: str
+    prefix: str | None = None
+
+
+class StorageListResult(WireModel):
+    keys: list[str]
+    has_more: bool = False
+
+
+class Done(WireModel):
+    ok: bool = True
+
+
+class Deleted(WireModel):
+    deleted: bool
+
+
+# --- steering and platform ----------------------------------------------------------------------------------------
+
+
+class SteeringPullParams(HostCallParams):
+    """Paddock's own, optional. `limit` bounds how many are handed over at once."""
+
+    limit: int | None = None
+
+
+class PlatformRequestActionParams(HostCallParams):
+    action: str
+    target: dict[str, Any] = {}
+    payload: dict[str, Any] = {}
+
+
+class PlatformRequestActionResult(WireModel):
+    """`status` says what became of it (recorded, pending, done, ...); a pending one names its approval."""
+
+    status: str
+    approval_id: str | None = None
+
+
+# --- the table ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """One call: its params, its answer, and for a streaming call what each chunk holds."""
+
+    params: type[HostCallParams]
+    result: type[WireModel]
+    chunk: type[WireModel] | None = None
+
+    @property
+    def streams(self) -> bool:
+        return self.chunk is not None
+
+
+HOST_CALLS: Final[Mapping[str, HostCall]] = MappingProxyType(
+    {
+        "models.invoke": HostCall(ModelsInvokeParams, ModelsInvokeResult),
+        "models.stream": HostCall(ModelsStreamParams, ModelsStreamResult, ModelsStreamChunk),
+        "models.rerank": HostCall(ModelsRerankParams, ModelsRerankResult),
+        "tools.get_detail": HostCall(ToolsGetDetailParams, ToolDetail),
+        "tools.call": HostCall(ToolsCallParams, ToolsCallResult),
+        "knowledge.retrieve": HostCall(KnowledgeRetrieveParams, KnowledgeRetrieveResult),
+        "history.page": HostCall(HistoryPageParams, HistoryPage),
+        "history.search": HostCall(HistorySearchParams, HistorySearchResult),
+        "events.get": HostCall(EventsGetParams, AgentEventRecord),
+        "events.page": HostCall(EventsPageParams, EventPage),
+        "artifacts.metadata": HostCall(ArtifactsMetadataParams, ArtifactMetadata),
+        "artifacts.read_range": HostCall(ArtifactsReadRangeParams, ArtifactReadResult),
+        "artifacts.open_stream": HostCall(ArtifactsOpenStreamParams, ArtifactsOpenStreamResult, ArtifactChunk),
+        "artifacts.create": HostCall(ArtifactsCreateParams, ArtifactMetadata),
+        "state.get": HostCall(StateGetParams, StateGetResult),
+        "state.set": HostCall(StateSetParams, Done),
+        "state.delete": HostCall(StateDeleteParams, Deleted),
+        "storage.get": HostCall(StorageGetParams, StorageGetResult),
+        "storage.set": HostCall(StorageSetParams, Done),
+        "storage.delete": HostCall(StorageDeleteParams, Deleted),
+        "storage.list": HostCall(StorageListParams, StorageListResult),
+        "steering.pull": HostCall(SteeringPullParams, SteeringPullResult),
+        "platform.request_action": HostCall(PlatformRequestActionParams, PlatformRequestActionResult),
+    }
+)
+METHODS: Final = tuple(HOST_CALLS)

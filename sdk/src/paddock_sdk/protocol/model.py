@@ -1,0 +1,23 @@
+"""How every wire shape behaves: listen kindly, speak exactly. No shapes here, only their common manners."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+EpochSeconds = int | float
+"""A moment in seconds since 1970 UTC. Whole or fractional, and kept as it came."""
+
+
+class WireModel(BaseModel):
+    """A frozen shape. Unknown fields are kept; a shape is compiled when it is first used, not when it is imported."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    @classmethod
+    def from_wire(cls, raw: object) -> Self:
+        """Read what the other side said. Raises pydantic.ValidationError."""
+        return cls.model_validate(raw)
+
+    def to_wire(self) -> dict[str, Any]:
+        """Say it in plain JSON values; a field that is null is left out."""
+        return self.model_dump(mode="json", exclude_none=True)

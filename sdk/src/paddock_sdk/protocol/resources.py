@@ -1,0 +1,75 @@
+"""What one run has been granted, as the runner sees it. Ids are opaque; empty operations mean none."""
+
+# ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
+from typing import Any
+
+from paddock_sdk.protocol.model import WireModel
+
+
+class ModelResource(WireModel):
+    model_id: str
+    model_type: str | None = None
+    provider: str | None = None
+    operations: list[str] = []
+
+
+class ToolResource(WireModel):
+    """A tool. `tool_type` "frontend" is for the model to see and the client to answer, never for `tools.call`."""
+
+    tool_name: str
+    tool_type: str | None = None
+    description: str | None = None
+    operations: list[str] = []
+    parameters: dict[str, Any] | None = None
+
+
+class KnowledgeBaseResource(WireModel):
+    kb_id: str
+    kb_name: str | None = None
+    kb_type: str | None = None
+    operations: list[str] = []
+
+
+class FileResource(WireModel):
+    """A file of the settings or of a knowledge base; read it with `artifacts.*` under its id."""
+
+    file_id: str
+    file_name: str | None = None
+    mime_type: str | None = None
+    source: str | None = None
+
+
+class SkillResource(WireModel):
+    skill_name: str
+    display_name: str | None = None
+    description: str | None = None
+
+
+class McpResource(WireModel):
+    """An MCP endpoint of this run, for runners that wrap a program speaking MCP."""
+
+    name: str
+    transport: str = "http"
+    url: str | None = None
+    headers: dict[str, str] = {}
+
+
+class StorageResource(WireModel):
+    plugin_storage: bool = False
+    workspace_storage: bool = False
+    binding_storage: bool = False
+
+
+class AgentResources(WireModel):
+    """The grant, listed. History, events and artifacts are not listed here: see ContextAPICapabilities."""
+
+    models: list[ModelResource] = []
+    tools: list[ToolResource] = []
+    knowledge_bases: list[KnowledgeBaseResource] = []
+    files: list[FileResource] = []
+    storage: StorageResource = StorageResource.model_construct()  # not validated: importing compiles nothing
+    platform_capabilities: dict[str, Any] = {}
+    skills: list[SkillResource] = []
+    """Paddock's own, optional."""
+    mcp: list[McpResource] = []
+    """Paddock's own, optional."""

@@ -1,0 +1,119 @@
+"""What a runner yields, by small constructors. Light objects: run id, number and time are added on the way out."""
+
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from paddock_sdk.protocol.results import StateScope
+
+TERMINAL_TYPES: Final = frozenset({"run.completed", "run.failed"})
+
+
+class Result:
+    """One result: its type and its payload."""
+
+    __slots__ = ("data", "type")
+
+    def __init__(self, type: str, data: Mapping[str, Any]) -> None:  # noqa: A002 - the wire's word
+        self.type = type
+        self.data = data
+
+    def __repr__(self) -> str:
+        return f"Result({self.type!r}, {dict(self.data)!r})"
+
+
+class Delta(Result):
+    """A piece of text on its way. It has its own class because there are thousands of them a second."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:  # the parent's dictionary is built only when somebody asks
+        self.text = text
+
+    @property
+    def type(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "message.delta"
+
+    @property
+    def data(self) -> Mapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return {"chunk": {"role": "assistant", "content": self.text}}
+
+
+def _said(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def delta(text: str) -> Result:
+    """The next piece of the answer."""
+    return Delta(text)
+
+
+def message(content: str | Sequence[Mapping[str, Any]], *, ui_hints: object = None) -> Result:
+    """A whole message: text, or a list of content elements. After deltas it states the final text."""
+    return Result("message.completed", _said(message={"role": "assistant", "content": content}, ui_hints=ui_hints))
+
+
+def tool_started(tool_call_id: str, tool_name: str, parameters: Mapping[str, Any] | None = None) -> Result:
+    """A tool is being called; shown to people, nothing is executed by saying so."""
+    return Result("tool.call.started", _said(tool_call_id=tool_call_id, tool_name=tool_name, parameters=parameters))
+
+
+def tool_completed(
+    tool_call_id: str,
+    tool_name: str,
+    *,
+    result: object = None,
+    artifact: Mapping[str, Any] | None = None,
+    error: str | None = None,
+) -> Result:
+    """The tool has answered, or failed with `error`; the run goes on either way."""
+    return Result(
+        "tool.call.completed",
+        _said(tool_call_id=tool_call_id, tool_name=tool_name, result=result, artifact=artifact, error=error),
+    )
+
+
+def artifact_created(
+    artifact_type: str,
+    *,
+    artifact_id: str | None = None,
+    content: bytes | None = None,
+    mime_type: str | None = None,
+    name: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Result:
+    """A file was made: one stored before (`artifact_id`), or a small one that comes along (`content`)."""
+    encoded = None if content is None else b64encode(content).decode()
+    return Result(
+        "artifact.created",
+        _said(
+            artifact_type=artifact_type,
+            artifact_id=artifact_id,
+            content_base64=encoded,
+            mime_type=mime_type,
+            name=name,
+            metadata=metadata,
+        ),
+    )
+
+
+def state_updated(scope: StateScope, key: str, value: object) -> Result:
+    """Ask the host to remember a small JSON value. `api.state.set` does the same and tells whether it worked."""
+    return Result("state.updated", {"scope": scope, "key": key, "value": value})
+
+
+def request_action(
+    action: str, target: Mapping[str, Any] | None = None, payload: Mapping[str, Any] | None = None
+) -> Result:
+    """Ask for a platform action. It is recorded; whether it is done is the host's and the user's decision."""
+    return Result("action.requested", {"action": action, "target": target or {}, "payload": payload or {}})
+
+
+def completed(*, usage: Mapping[str, Any] | None = None, pending_tool_call_ids: Sequence[str] | None = None) -> Result:
+    """The run is over and went well. Said for you when `run()` just returns."""
+    return Result("run.completed", _said(usage=usage, pending_tool_call_ids=pending_tool_call_ids))
+
+
+def failed(code: str, message: str, retryable: bool = False) -> Result:
+    """The run is over and did not work. An exception that leaves `run()` says this for you with code runner.error."""
+    return Result("run.failed", {"code": code, "message": message[:10_000], "retryable": retryable})

@@ -1,0 +1,107 @@
+"""Show the events of a turn to a person: the answer as it streams, and quietly what happens beside it."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TextIO, cast
+
+DIM, RED, BOLD, PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
+
+
+def colours_wanted(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def painted(text: str, colour: str, *, on: bool) -> str:
+    return f"{colour}{text}{PLAIN}" if on else text
+
+
+def harmless(text: str) -> str:
+    """What an agent says must not steer the terminal: control characters other than newline and tab are dropped."""
+    return "".join(c for c in text if c in "\n\t" or not (c < " " or "\x7f" <= c <= "\x9f"))
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ended: well, cancelled, or with a failure that has a text."""
+
+    cancelled: bool = False
+    failure: str = ""
+
+
+def ending(event: Mapping[str, Any]) -> Ending | None:
+    """How the turn ended, if this event ends it. Peers of either dialect say `cancelled` in their own way."""
+    if event.get("type") == "RUN_FINISHED":
+        outcome = event.get("outcome")
+        kind = cast("dict[str, Any]", outcome).get("type") if isinstance(outcome, dict) else outcome
+        return Ending(cancelled=kind == "cancelled")
+    if event.get("type") != "RUN_ERROR":
+        return None
+    code, message = str(event.get("code", "")), str(event.get("message", ""))
+    if code == "cancelled":
+        return Ending(cancelled=True)
+    return Ending(failure=f"The run failed: {harmless(message) or 'no reason given'}" + (f" ({code})" if code else ""))
+
+
+class JsonPrinter:
+    """Prints every event as one line of JSON."""
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n")
+        sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Standard output belongs to the events alone."""
+        sys.stderr.write(f"[{text}]\n")
+
+
+@dataclass(slots=True)
+class AnswerPrinter:
+    """Prints one turn for a person."""
+
+    colours: bool = False
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    side: TextIO = field(default_factory=lambda: sys.stderr)
+    _open_line: bool = False
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        match event.get("type"):
+            case "TEXT_MESSAGE_CONTENT":
+                self._say(str(event.get("delta", "")))
+            case "TEXT_MESSAGE_END":
+                self._end_line()
+            case "TOOL_CALL_START":
+                self.note(f"using {event.get('toolCallName', 'a tool')}")
+            case "CUSTOM":
+                self._custom(str(event.get("name")), event.get("value"))
+            case "RUN_ERROR" | "RUN_FINISHED":
+                self._end_line()
+            case _:
+                pass
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            self.out.write("\n")
+            self.out.flush()
+            self._open_line = False
+
+    def _say(self, text: str) -> None:
+        shown = harmless(text) if self.out.isatty() else text
+        self.out.write(shown)
+        self.out.flush()
+        self._open_line = not shown.endswith("\n") if shown else self._open_line
+
+    def note(self, text: str) -> None:
+        self._end_line()
+        self.side.write(painted(f"[{harmless(text)}]", DIM, on=self.colours) + "\n")
+        self.side.flush()
+
+    def _custom(self, name: str, value: object) -> None:
+        details = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if name == "paddock.turn.queued":
+            self.note("waiting for the turn before this one")
+        elif name == "paddock.message.revised":
+            self.note("the agent corrected its answer")
+            self._say(str(details.get("content", "")))
+            self._end_line()

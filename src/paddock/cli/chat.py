@@ -1,0 +1,119 @@
+"""Talk to an agent from the terminal: one message and its answer, or a conversation."""
+
+import os
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from paddock.cli.answers import DIM, RED, AnswerPrinter, Ending, JsonPrinter, colours_wanted, ending, painted
+from paddock.cli.client import HostClient, connect
+from paddock.cli.failures import FAILED, CommandError
+from paddock.cli.line_input import LineInput
+from paddock.cli.turns import Turn
+
+INTERRUPTED = 130
+HELP = "/new starts another conversation, /quit leaves. Ctrl-C stops an answer, arrow-up brings back what you typed."
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """Whom to talk to, in which conversation, and how to show the answers."""
+
+    connect: Callable[[], HostClient]
+    thread_id: str
+    agent: str | None
+    as_json: bool
+    colours: bool
+
+    def printer(self) -> AnswerPrinter | JsonPrinter:
+        return JsonPrinter() if self.as_json else AnswerPrinter(colours=self.colours)
+
+
+def chat(
+    message: str | None, *, agent: str | None, url: str | None, data: Path | None, thread: str | None, as_json: bool
+) -> int:
+    """Returns the exit code."""
+    talk = Chat(
+        connect=lambda: connect(url, data),
+        thread_id=thread or str(uuid.uuid4()),
+        agent=agent,
+        as_json=as_json,
+        colours=colours_wanted(sys.stdout, os.environ),
+    )
+    if message is None and sys.stdin.isatty():
+        return converse(talk)
+    return _report(talk, say(talk, sys.stdin.read() if message is None else message))
+
+
+def say(talk: Chat, text: str) -> Ending:
+    """One turn. Ctrl-C cancels it and waits for its end; a second Ctrl-C leaves at once."""
+    if not text.strip():
+        raise CommandError('There is nothing to say. Try: paddock chat "hello"')
+    printer = talk.printer()
+    turn = Turn(
+        talk.connect, talk.thread_id, text, talk.agent, on_lost=lambda: printer.note("connection lost, trying again")
+    )
+    turn.start()
+    try:
+        return _follow(turn, printer)
+    except KeyboardInterrupt:
+        printer.note("stopping; Ctrl-C again leaves")
+        turn.cancel()
+        return _follow(turn, printer)
+
+
+def _follow(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
+    end = Ending()
+    for event in turn.events():
+        printer.show(event)
+        end = ending(event) or end
+    return end
+
+
+def _report(talk: Chat, end: Ending) -> int:
+    if end.failure:
+        _aside(painted(end.failure, RED, on=talk.colours))
+        return FAILED
+    if end.cancelled:
+        _aside(painted("[cancelled]", DIM, on=talk.colours))
+        return INTERRUPTED
+    return 0
+
+
+def converse(talk: Chat) -> int:
+    """Turn after turn until /quit, Ctrl-D, or Ctrl-C twice at the prompt."""
+    talk.connect().call("GET", "/readyz")
+    _aside(painted(HELP, DIM, on=talk.colours))
+    lines = LineInput(colours=talk.colours)
+    try:
+        while (text := lines.next()) is not None:
+            match text.strip():
+                case "/quit" | "/exit":
+                    break
+                case "/new":
+                    talk = replace(talk, thread_id=str(uuid.uuid4()))
+                case "/help":
+                    _aside(painted(HELP, DIM, on=talk.colours))
+                case "":
+                    pass
+                case _:
+                    _answer(talk, text)
+    finally:
+        lines.save()
+    _aside(painted(f"To go on later: paddock chat --thread {talk.thread_id}", DIM, on=talk.colours))
+    return 0
+
+
+def _answer(talk: Chat, text: str) -> None:
+    """A refusal or a lost host ends the turn, not the conversation."""
+    try:
+        _report(talk, say(talk, text))
+    except CommandError as error:
+        _aside(painted(str(error), RED, on=talk.colours))
+
+
+def _aside(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

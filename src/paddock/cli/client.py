@@ -1,0 +1,138 @@
+"""The command line's side of the HTTP API: one call, or one stream of events. Blocking, and standard library only,
+because a command that has to start in an instant cannot afford to import an HTTP library first.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from paddock.cli import presence
+from paddock.cli.failures import USAGE, CommandError
+
+DEFAULT_URL = "http://127.0.0.1:8484"
+CALL_SECONDS = 30.0
+STREAM_SECONDS = 60.0
+"""A stream that stays silent longer than this is asked for again; the host sends a comment every 15 s."""
+
+
+class HostGoneError(CommandError):
+    """Nobody answers, or the connection broke."""
+
+
+class RefusedError(CommandError):
+    """The host answered with a problem; the text is its own explanation."""
+
+    def __init__(self, status: int, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One server-sent event: the cursor to go on from, and its JSON as it came."""
+
+    cursor: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostClient:
+    url: str
+    token: str = ""
+    start_hint: str = "paddock serve"
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """The JSON answer; raises RefusedError for a problem, HostGoneError when nobody answers."""
+        with closing(self._connection(CALL_SECONDS)) as connection:
+            try:
+                response = self._send(connection, method, path, body, {})
+                raw = response.read()
+            except (OSError, HTTPException) as error:
+                raise self._gone(error) from error
+            return _answer(response.status, raw)
+
+    def events(self, path: str, *, after: str = "") -> Iterator[Event]:
+        """Events after a cursor until the stream ends or breaks; the reader knows which of the two it was."""
+        with closing(self._connection(STREAM_SECONDS)) as connection:
+            headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after else {})
+            try:
+                response = self._send(connection, "GET", path, None, headers)
+                if response.status != 200:
+                    _answer(response.status, response.read())
+                yield from _parse(response)
+            except (OSError, HTTPException) as error:
+                raise self._gone(error) from error
+
+    def _connection(self, timeout: float) -> HTTPConnection:
+        parts = urlsplit(self.url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise CommandError(f"{self.url} is no address of a host: it must look like {DEFAULT_URL}.", exit_code=USAGE)
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        return kind(parts.hostname, parts.port, timeout=timeout)
+
+    def _send(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str],
+    ) -> HTTPResponse:
+        sent = {**headers, "Authorization": f"Bearer {self.token}"} if self.token else dict(headers)
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        connection.request(
+            method, urlsplit(self.url).path.rstrip("/") + path, json.dumps(body) if body is not None else None, sent
+        )
+        return connection.getresponse()
+
+    def _gone(self, error: Exception) -> HostGoneError:
+        why = "" if isinstance(error, ConnectionRefusedError) else f" ({error or type(error).__name__})"
+        return HostGoneError(f"No host answers at {self.url}{why}. Start one with: {self.start_hint}")
+
+
+def connect(url: str | None, data: Path | None) -> HostClient:
+    """The host to talk to: the one asked for, else the one that serves the data directory, else the usual address."""
+    here = presence.find(presence.data_directory(data))
+    asked = (url or os.environ.get("PADDOCK_URL", "")).rstrip("/")
+    key = os.environ.get("PADDOCK_API_KEY", "")
+    if here is not None and asked in {"", here.url}:
+        return HostClient(here.url, token=key or here.token, start_hint=_start_hint(data))
+    return HostClient(asked or DEFAULT_URL, token=key, start_hint=_start_hint(data))
+
+
+def _start_hint(data: Path | None) -> str:
+    return f"paddock serve --data {data}" if data else "paddock serve"
+
+
+def _answer(status: int, raw: bytes) -> Any:
+    try:
+        answer: Any = json.loads(raw) if raw else {}
+    except ValueError:
+        answer = {}
+    if 200 <= status < 300:
+        return answer
+    problem = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    detail = problem.get("detail") or problem.get("title") or f"The host answered with status {status}."
+    raise RefusedError(status, str(problem.get("code", "")), str(detail))
+
+
+def _parse(response: HTTPResponse) -> Iterator[Event]:
+    cursor, data = "", list[str]()
+    while line := response.readline():
+        name, _, value = line.decode("utf-8").rstrip("\r\n").partition(":")
+        value = value.removeprefix(" ")
+        if name == "id":
+            cursor = value
+        elif name == "data":
+            data.append(value)
+        elif not name and not value and data:  # the empty line that ends an event; a comment has a value
+            yield Event(cursor, "\n".join(data))
+            data = []

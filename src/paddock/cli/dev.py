@@ -1,0 +1,209 @@
+"""`paddock runner dev`: run a plugin from its working directory and attach it to a running host, again after each save.
+
+The plugin is any program that speaks the runner protocol on its standard input and output; here its lines are carried
+over a WebSocket. A lost host is looked for again, a plugin that ends waits for the next save.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import websockets
+from websockets.asyncio.client import ClientConnection, connect
+
+from paddock.cli.client import HostClient, HostGoneError
+from paddock.cli.failures import USAGE, CommandError
+from paddock.runners.packages.contents import LEFT_OUT, PLUGIN_FILE, PackageError
+from paddock.runners.packages.plugin_file import read_plugin_file
+
+FRAME_BYTES = 4 * 1024 * 1024
+POLL_SECONDS = 0.3
+POLITE_SECONDS = 2.0
+RETRY_SECONDS = 1.0
+
+Stamps = dict[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class DevPlugin:
+    author: str
+    name: str
+    directory: Path
+    command: tuple[str, ...]
+
+    @classmethod
+    def read(cls, directory: Path) -> "DevPlugin":
+        """What `paddock-plugin.toml` says. The files beside it may be anything while somebody works on them."""
+        try:
+            said = read_plugin_file((directory / PLUGIN_FILE).read_bytes())
+        except OSError as error:
+            raise CommandError(
+                f"{directory} is no plugin: {PLUGIN_FILE}: {error.strerror}.", exit_code=USAGE
+            ) from error
+        except PackageError as error:
+            raise CommandError(str(error), exit_code=USAGE) from error
+        return cls(said.plugin_id.author, said.plugin_id.name, directory.absolute(), said.command)
+
+    @property
+    def argv(self) -> list[str]:
+        """`python` means this interpreter, as it does when the host starts the plugin."""
+        return [sys.executable if self.command[0] == "python" else self.command[0], *self.command[1:]]
+
+
+def dev(plugin: DevPlugin, client: Callable[[], HostClient]) -> int:
+    """Until Ctrl-C. The first contact must work; later ones are tried again."""
+    client().call("GET", "/readyz")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_until_interrupted(plugin, client))
+    return 0
+
+
+async def _until_interrupted(plugin: DevPlugin, client: Callable[[], HostClient]) -> None:
+    _say(f"watching {plugin.directory}; Ctrl-C stops")
+    while True:
+        stamps = snapshot(plugin.directory)
+        try:
+            again_after_save = await _attached(plugin, client(), stamps)
+        except (HostGoneError, OSError, websockets.WebSocketException) as error:
+            _say(f"no host to attach to ({error}); trying again")
+            await asyncio.sleep(RETRY_SECONDS)
+            continue
+        if again_after_save:
+            await _changed(plugin.directory, stamps)
+            _say("saved; starting again")
+
+
+async def _attached(plugin: DevPlugin, client: HostClient, stamps: Stamps) -> bool:
+    """One plugin process on one connection. True: start again after a save; False: at once, the host went away."""
+    token = await asyncio.to_thread(_mint, plugin, client)
+    async with connect(_address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
+        process = await _start(plugin)
+        try:
+            _say(f"attached {plugin.author}/{plugin.name} (process {process.pid}) to {client.url}")
+            return await _carry(plugin, process, socket, stamps)
+        finally:
+            await asyncio.shield(_stop(process))
+
+
+def _mint(plugin: DevPlugin, client: HostClient) -> str:
+    answer = client.call("POST", "/api/v1/runners/attach-tokens", {"author": plugin.author, "name": plugin.name})
+    return str(answer["token"])
+
+
+def _address(url: str, token: str) -> str:
+    return f"ws{url.removeprefix('http')}/api/v1/runners/attach?token={quote(token, safe='')}"
+
+
+async def _start(plugin: DevPlugin) -> Process:
+    environ = {**os.environ, "PADDOCK_PLUGIN": f"{plugin.author}/{plugin.name}", "PYTHONUNBUFFERED": "1"}
+    try:
+        return await asyncio.create_subprocess_exec(
+            *plugin.argv,
+            cwd=plugin.directory,
+            env=environ,
+            stdin=PIPE,
+            stdout=PIPE,
+            limit=FRAME_BYTES + 2,
+            start_new_session=True,  # Ctrl-C is for us; the plugin is then asked politely
+        )
+    except OSError as error:
+        raise CommandError(f"Cannot start {plugin.argv[0]}: {error.strerror}.") from error
+
+
+async def _carry(plugin: DevPlugin, process: Process, socket: ClientConnection, stamps: Stamps) -> bool:
+    """Carry lines both ways until one side ends or a file is saved."""
+    saved = asyncio.create_task(_changed(plugin.directory, stamps))
+    to_plugin = asyncio.create_task(_to_plugin(socket, process))
+    to_host = asyncio.create_task(_to_host(process, socket))
+    work = {saved, to_plugin, to_host}
+    try:
+        done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in work:
+            task.cancel()
+        results = await asyncio.gather(*work, return_exceptions=True)
+    for error in results:
+        if isinstance(error, Exception) and not isinstance(error, OSError | websockets.WebSocketException):
+            raise error
+    if saved in done:
+        return True
+    if to_host in done and not isinstance(to_host.exception(), websockets.WebSocketException):
+        _say(f"the plugin ended with exit code {await process.wait()}; it starts again when you save")
+        return True
+    _say(f"the host closed the connection{_why(socket)}; trying again")
+    await asyncio.sleep(RETRY_SECONDS)
+    return False
+
+
+def _why(socket: ClientConnection) -> str:
+    return f" ({socket.close_reason})" if socket.close_reason else ""
+
+
+async def _to_plugin(socket: ClientConnection, process: Process) -> None:
+    assert process.stdin is not None
+    async for message in socket:
+        process.stdin.write((message.encode() if isinstance(message, str) else message) + b"\n")
+        await process.stdin.drain()
+
+
+async def _to_host(process: Process, socket: ClientConnection) -> None:
+    assert process.stdout is not None
+    while line := await _next_line(process.stdout):
+        if line.lstrip().startswith(b"{"):
+            await socket.send(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+        elif line.strip():
+            _say(f"not a frame, ignored: {line.decode('utf-8', 'replace').rstrip()[:200]}")
+
+
+async def _next_line(stream: asyncio.StreamReader) -> bytes:
+    try:
+        return await stream.readline()
+    except ValueError as error:
+        raise CommandError(
+            f"The plugin wrote a line over {FRAME_BYTES // 1024**2} MiB, more than a frame may hold."
+        ) from error
+
+
+async def _stop(process: Process) -> None:
+    """Ask by closing its input, then firmly: the whole group, so that nothing it started stays."""
+    if process.stdin is not None:
+        process.stdin.close()
+    for demand in (None, signal.SIGTERM, signal.SIGKILL):
+        if demand is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, demand)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), POLITE_SECONDS)
+            break
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def snapshot(directory: Path) -> Stamps:
+    """Every file with its time and size; a save changes one of them."""
+    stamps: Stamps = {}
+    for top, names, files in os.walk(directory):
+        names[:] = [name for name in names if name not in LEFT_OUT]
+        for name in files:
+            path = os.path.join(top, name)  # noqa: PTH118 - thousands of files, twice a second
+            with suppress(OSError):
+                found = os.stat(path)  # noqa: PTH116
+                stamps[path] = (found.st_mtime_ns, found.st_size)
+    return stamps
+
+
+async def _changed(directory: Path, before: Stamps) -> None:
+    while snapshot(directory) == before:  # noqa: ASYNC110 - files have no event to wait for without another library
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"[dev] {text}\n")
+    sys.stderr.flush()

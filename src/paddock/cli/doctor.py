@@ -1,0 +1,247 @@
+"""`paddock doctor`: what works on this machine, what does not, and what to do about it.
+
+Every check is one function that returns one finding and never raises; a check that breaks is itself a finding.
+"""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from paddock.cli import presence
+from paddock.settings import Settings
+
+MIN_FREE_BYTES = 500 * 1024 * 1024
+EARLIEST_CLOCK = 1_735_689_600
+"""1 January 2025: a clock before that is wrong for certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    name: str
+    state: Literal["ok", "note", "fail"]
+    says: str
+    remedy: str = ""
+
+
+def doctor(settings: Settings, *, colours: bool) -> int:
+    """Print every finding; 1 when something that the host needs does not work."""
+    findings = [_guarded(check, settings) for check in CHECKS]
+    for finding in findings:
+        sys.stdout.write(_line(finding, colours=colours) + "\n")
+    bad = [finding for finding in findings if finding.state == "fail"]
+    sys.stdout.write(f"{len(bad)} problem(s) to solve.\n" if bad else "Everything the host needs works here.\n")
+    return 1 if bad else 0
+
+
+def _guarded(check: Callable[[Settings], Finding], settings: Settings) -> Finding:
+    try:
+        return check(settings)
+    except Exception as error:  # noqa: BLE001 - one broken check must not hide the others
+        return Finding(check.__name__.strip("_"), "fail", f"{type(error).__name__}: {error}")
+
+
+def _line(finding: Finding, *, colours: bool) -> str:
+    mark = {"ok": "ok  ", "note": "note", "fail": "FAIL"}[finding.state]
+    tint = {"ok": "\x1b[32m", "note": "\x1b[33m", "fail": "\x1b[31m"}[finding.state]
+    shown = f"{tint}{mark}\x1b[0m" if colours else mark
+    return f"{shown}  {finding.name:<14} {finding.says}" + (
+        f"\n      {'':<14} -> {finding.remedy}" if finding.remedy else ""
+    )
+
+
+def _python(_: Settings) -> Finding:
+    says = f"{platform.python_version()} ({platform.python_implementation()}) on {platform.platform(terse=True)}"
+    return Finding("python", "ok", says)
+
+
+def _paddock(_: Settings) -> Finding:
+    names = ("paddock", "paddock-sdk", "uvicorn", "starlette", "pydantic")
+    return Finding("packages", "ok", ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names))
+
+
+def _sqlite(_: Settings) -> Finding:
+    import apsw
+
+    return Finding("sqlite", "ok", f"{apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}")
+
+
+def _data_directory(settings: Settings) -> Finding:
+    from paddock.rules.errors import StorageUnavailableError
+    from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
+
+    if not settings.data.exists():
+        return _parent_writable(settings.data)
+    try:
+        with DataDirectory.lock(settings.data), tempfile.TemporaryFile(dir=settings.data):
+            return Finding("data directory", "ok", f"{settings.data} can be written and locked")
+    except DataDirectoryInUseError:
+        here = presence.find(settings.data)
+        return Finding(
+            "data directory", "ok", f"{settings.data} is in use by a host" + (f" at {here.url}" if here else "")
+        )
+    except (StorageUnavailableError, OSError) as error:
+        return Finding("data directory", "fail", str(error), "Choose another with --data, or change its owner.")
+
+
+def _parent_writable(data: Path) -> Finding:
+    parent = next(one for one in data.parents if one.exists())
+    if os.access(parent, os.W_OK | os.X_OK):
+        return Finding("data directory", "ok", f"{data} will be made by the first start")
+    return Finding("data directory", "fail", f"{data} cannot be made in {parent}", "Choose another with --data.")
+
+
+def _disk_space(settings: Settings) -> Finding:
+    place = next(one for one in (settings.data, *settings.data.parents) if one.exists())
+    free = shutil.disk_usage(place).free
+    says = f"{free / 1024**3:.1f} GiB free for {settings.data}"
+    return (
+        Finding("disk space", "ok", says)
+        if free >= MIN_FREE_BYTES
+        else Finding("disk space", "note", says, "Make room.")
+    )
+
+
+def _port(settings: Settings) -> Finding:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.host, settings.port))
+            probe.listen()
+        except OSError as error:
+            return _port_taken(settings, error)
+    return Finding("port", "ok", f"{settings.port} on {settings.host} is free")
+
+
+def _port_taken(settings: Settings, error: OSError) -> Finding:
+    here = presence.find(settings.data)
+    if here is not None and here.url.endswith(f":{settings.port}"):
+        return Finding("port", "ok", f"{settings.port} is held by the host of this data directory")
+    return Finding(
+        "port", "note", f"{settings.port} on {settings.host}: {error.strerror}", "Choose another with --port."
+    )
+
+
+def _clock(_: Settings) -> Finding:
+    says = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    if time.time() < EARLIEST_CLOCK:
+        return Finding("clock", "fail", f"{says} is in the past", "Set the clock: deadlines and keys depend on it.")
+    return Finding("clock", "ok", says)
+
+
+def _processes(_: Settings) -> Finding:
+    if sys.platform != "linux":
+        remedy = "A runner that starts processes of its own may leave some behind if the host is killed."
+        return Finding("processes", "note", f"{sys.platform} cannot adopt what runners leave behind", remedy)
+    if _can_be_subreaper():
+        return Finding("processes", "ok", "nothing a runner starts outlives the host (child subreaper)")
+    return Finding(
+        "processes", "fail", "this system does not let us adopt what runners leave behind", "Use Linux 3.4 or newer."
+    )
+
+
+def _can_be_subreaper() -> bool:
+    """Tried in a child: once set, it cannot be unset for this process's tree without a trace."""
+    code = "import ctypes, sys; sys.exit(ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0) != 0)"
+    return subprocess.run([sys.executable, "-I", "-S", "-c", code], check=False, timeout=10).returncode == 0
+
+
+def _isolation(settings: Settings) -> Finding:
+    from paddock.runners.isolation import active_level
+
+    level, why = active_level()
+    says = f"this machine offers {level} ({why}); the host is set to {settings.isolation}"
+    if settings.isolation == "L1" and level != "L1":
+        return Finding("isolation", "fail", says, "Install bubblewrap, or set isolation to L0.")
+    if settings.isolation == "L0":
+        return Finding("isolation", "note", says, "L0 guards against mistakes, not malice: run only plugins you trust.")
+    return Finding("isolation", "ok", says)
+
+
+def _tools(_: Settings) -> Finding:
+    found = {name: shutil.which(name) for name in ("node", "bwrap", "setpriv")}
+    missing = [name for name, path in found.items() if path is None]
+    says = ", ".join(f"{name} {'found' if path else 'missing'}" for name, path in found.items())
+    wanted = {"node": "runners in JavaScript", "bwrap": "isolation L1", "setpriv": "isolation L1 as root"}
+    remedy = "Only needed for " + "; ".join(f"{wanted[name]} ({name})" for name in missing) + "." if missing else ""
+    return Finding("programs", "note" if missing else "ok", says, remedy)
+
+
+def _plugins(settings: Settings) -> Finding:
+    from paddock.runners.packages import InstalledPlugins
+
+    plugins = InstalledPlugins(settings.data)
+    entries = plugins.list()
+    problems = [problem for entry in entries if (problem := plugins.problem(entry))]
+    if problems:
+        return Finding("plugins", "fail", problems[0], "paddock runner verify lists all of them.")
+    return Finding(
+        "plugins", "ok", f"{len(entries)} installed, all as they were agreed to" if entries else "none installed"
+    )
+
+
+def _echo(_: Settings) -> Finding:
+    started = time.monotonic()
+    answer = _ask_echo()
+    took = (time.monotonic() - started) * 1000
+    if answer:
+        return Finding("runner", "ok", f"the echo runner starts and answers ({took:.0f} ms)")
+    return Finding("runner", "fail", "the echo runner did not answer", "Reinstall paddock and paddock-sdk.")
+
+
+def _ask_echo() -> bool:
+    """The first steps of the protocol with the echo runner: handshake, its list of runners, shutdown."""
+    import json
+
+    frames: Sequence[dict[str, object]] = (
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocol_version": "1",
+                "host": {"name": "paddock", "version": importlib.metadata.version("paddock")},
+                "host_time": time.time(),
+                "plugin": {"author": "paddock", "name": "echo"},
+                "limits": {
+                    "max_frame_bytes": 4194304,
+                    "max_result_bytes": 1048576,
+                    "run_credit": 256,
+                    "call_credit": 64,
+                },
+            },
+        },
+        {"jsonrpc": "2.0", "id": 2, "method": "list_agent_runners", "params": {}},
+        {"jsonrpc": "2.0", "id": 3, "method": "shutdown", "params": {}},
+    )
+    lines = "".join(json.dumps(frame) + "\n" for frame in frames)
+    command = [sys.executable, "-m", "paddock_runners.echo"]
+    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False, timeout=20)
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    runners = [one["id"] for answer in answers if answer.get("id") == 2 for one in answer["result"]["runners"]]
+    return done.returncode == 0 and "plugin:paddock/echo/default" in runners
+
+
+CHECKS: tuple[Callable[[Settings], Finding], ...] = (
+    _python,
+    _paddock,
+    _sqlite,
+    _data_directory,
+    _disk_space,
+    _port,
+    _clock,
+    _processes,
+    _isolation,
+    _tools,
+    _plugins,
+    _echo,
+)

@@ -1,0 +1,308 @@
+"""The command line: which commands there are and what they take. The work is in one module per command,
+imported when that command runs, so that asking a question never waits for the parts that answer it.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paddock.cli.failures import FAILED, USAGE, CommandError
+
+app = typer.Typer(
+    name="paddock",
+    help="An agent host: agents plug in as runners; conversations, keys and permissions are kept in one place.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+keys = typer.Typer(help="API keys: who may call this host.", no_args_is_help=True, rich_markup_mode=None)
+runner = typer.Typer(help="Runners: write, try, install and remove them.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(keys, name="keys")
+app.add_typer(runner, name="runner")
+
+
+def option(*names: str, says: str, env: str = "", metavar: str = "") -> Any:
+    """An option whose help also names the environment variable that sets the same thing."""
+    text = f"{says}  [env: {env}]" if env else says
+    return typer.Option(*names, help=text, metavar=metavar or None, show_default=False)
+
+
+Data = Annotated[
+    Path | None, option("--data", says="Data directory; .paddock unless set.", env="PADDOCK_DATA", metavar="DIR")
+]
+Url = Annotated[
+    str | None, option("--url", says="The host to talk to; found by itself.", env="PADDOCK_URL", metavar="URL")
+]
+
+
+Config = Annotated[
+    Path | None,
+    option(
+        "--config",
+        says="TOML file with settings; <data>/paddock.toml if there is one.",
+        env="PADDOCK_CONFIG",
+        metavar="FILE",
+    ),
+]
+
+
+@app.callback()
+def everything(
+    debug: Annotated[bool, option("--debug", says="Show tracebacks of failures.", env="PADDOCK_DEBUG")] = False,
+) -> None:
+    if debug:
+        os.environ["PADDOCK_DEBUG"] = "1"
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as version_of
+
+    typer.echo(version_of("paddock"))
+
+
+@app.command()
+def serve(  # noqa: PLR0917 - one parameter for each option is how typer is told of them
+    data: Data = None,
+    host: Annotated[
+        str | None,
+        option("--host", says="Address to listen on; 127.0.0.1 unless set.", env="PADDOCK_HOST", metavar="H"),
+    ] = None,
+    port: Annotated[
+        str | None,
+        option("--port", says="Port to listen on; 8484 unless set, 0 = any free one.", env="PADDOCK_PORT", metavar="N"),
+    ] = None,
+    agents: Annotated[
+        str | None, option("--agents", says="YAML file that names the agents.", env="PADDOCK_AGENTS", metavar="FILE")
+    ] = None,
+    plugins: Annotated[
+        list[str] | None,
+        option(
+            "--plugins",
+            says="Directory holding plugin directories; may be repeated.",
+            env="PADDOCK_PLUGINS",
+            metavar="DIR",
+        ),
+    ] = None,
+    config: Config = None,
+    log_level: Annotated[
+        str | None,
+        option("--log-level", says="debug, info, warning or error.", env="PADDOCK_LOG_LEVEL", metavar="LEVEL"),
+    ] = None,
+    log_format: Annotated[
+        str | None, option("--log-format", says="text or json.", env="PADDOCK_LOG_FORMAT", metavar="FORM")
+    ] = None,
+    isolation: Annotated[
+        str | None,
+        option(
+            "--isolation",
+            says="How runners are kept apart: L0 (same user) or L1 (bubblewrap).",
+            env="PADDOCK_ISOLATION",
+            metavar="LEVEL",
+        ),
+    ] = None,
+    run_deadline_seconds: Annotated[
+        str | None,
+        option(
+            "--run-deadline-seconds",
+            says="How long a run may take; 300 unless set.",
+            env="PADDOCK_RUN_DEADLINE_SECONDS",
+            metavar="S",
+        ),
+    ] = None,
+    env_allow: Annotated[
+        list[str] | None,
+        option(
+            "--env-allow",
+            says="Variable that runners may see; may be repeated.",
+            env="PADDOCK_ENV_ALLOW",
+            metavar="NAME",
+        ),
+    ] = None,
+) -> None:
+    """Start the host. Ctrl-C stops it.
+
+    What is set here wins over the environment, the environment over the TOML file, the file over the defaults.
+    """
+    flags = {
+        "data": data,
+        "host": host,
+        "port": port,
+        "agents": agents,
+        "plugins": plugins,
+        "log_level": log_level,
+        "log_format": log_format,
+        "isolation": isolation,
+        "run_deadline_seconds": run_deadline_seconds,
+        "env_allow": env_allow,
+    }
+    from paddock import settings
+
+    loaded = settings.load(flags, config=config)
+    for warning in settings.unknown_variables():
+        typer.echo(f"paddock: {warning}", err=True)
+    from paddock.cli.serve import serve as serve_until_stopped
+
+    serve_until_stopped(loaded)
+
+
+@app.command()
+def chat(
+    message: Annotated[str | None, typer.Argument(help="What to say; without it, a conversation.")] = None,
+    agent: Annotated[str | None, option("--agent", says="Which agent to talk to.", metavar="A")] = None,
+    url: Url = None,
+    data: Data = None,
+    thread: Annotated[str | None, option("--thread", says="Go on with this conversation.", metavar="ID")] = None,
+    as_json: Annotated[bool, option("--json", says="Print the events (AG-UI), one JSON object per line.")] = False,
+) -> None:
+    """Talk to an agent of a running host.
+
+    A key for a host on another machine is read from PADDOCK_API_KEY.
+    """
+    from paddock.cli.chat import chat as talk
+
+    sys.exit(talk(message, agent=agent, url=url, data=data, thread=thread, as_json=as_json))
+
+
+@app.command()
+def doctor(
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Say what works on this machine, what does not, and what to do about it."""
+    from paddock import settings
+    from paddock.cli.answers import colours_wanted
+    from paddock.cli.doctor import doctor as examine
+
+    loaded = settings.load({"data": data}, config=config)
+    sys.exit(examine(loaded, colours=colours_wanted(sys.stdout, os.environ)))
+
+
+@keys.command("create")
+def keys_create(
+    workspace: Annotated[str, option("--workspace", says="The workspace it opens.", metavar="W")],
+    user: Annotated[str, option("--user", says="Who acts with it.", metavar="U")],
+    role: Annotated[str, option("--role", says="user, or admin to administer the host.", metavar="R")] = "user",
+    data: Data = None,
+) -> None:
+    """Make an API key and print it, once."""
+    from paddock.cli.keys import create
+
+    sys.exit(create(workspace=workspace, user=user, role=role, data=data))
+
+
+@runner.command("new")
+def runner_new(
+    name: Annotated[str, typer.Argument(help="Name of the plugin and of its directory.")],
+    author: Annotated[str | None, option("--author", says="Author; your user name unless set.", metavar="A")] = None,
+) -> None:
+    """Write a plugin that works, with a test that passes."""
+    from paddock.cli.scaffold import new
+
+    sys.exit(new(name, author=author))
+
+
+@runner.command("dev")
+def runner_dev(
+    path: Annotated[Path, typer.Argument(help="Directory of the plugin.")],
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Run a plugin from its directory on a running host; it starts again when you save."""
+    from paddock.cli.client import connect
+    from paddock.cli.dev import DevPlugin, dev
+
+    sys.exit(dev(DevPlugin.read(path), lambda: connect(url, data)))
+
+
+@runner.command("install")
+def runner_install(
+    path: Annotated[Path, typer.Argument(help="Directory, .zip or .tar.gz.")],
+    yes: Annotated[bool, option("--yes", says="Agree to what it asks for without being asked.")] = False,
+    replace: Annotated[bool, option("--replace", says="Put it in the place of an installed one.")] = False,
+    data: Data = None,
+) -> None:
+    """Install a plugin, after showing what it asks for."""
+    from paddock.cli.plugins import install
+
+    sys.exit(install(path, data=data, yes=yes, replace=replace))
+
+
+@runner.command("list")
+def runner_list(data: Data = None) -> None:
+    """Installed plugins: version, hash, what they may do, and whether they are unchanged."""
+    from paddock.cli.plugins import list_installed
+
+    sys.exit(list_installed(data))
+
+
+@runner.command("verify")
+def runner_verify(data: Data = None) -> None:
+    """Check installed plugins against what was agreed to."""
+    from paddock.cli.plugins import verify
+
+    sys.exit(verify(data))
+
+
+@runner.command("remove")
+def runner_remove(
+    plugin: Annotated[str, typer.Argument(help="author/name")],
+    data: Data = None,
+) -> None:
+    """Take an installed plugin out."""
+    from paddock.cli.plugins import remove
+
+    sys.exit(remove(plugin, data))
+
+
+def main() -> None:
+    """Run a command; whatever a person can cause ends in a sentence and an exit code."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        _silence_stdout()
+        sys.exit(FAILED)
+    except Exception as error:  # the last line of defence: a person sees a sentence, a developer asks for more
+        if os.environ.get("PADDOCK_DEBUG"):
+            raise
+        _fail(error)
+
+
+def _fail(error: Exception) -> None:
+    typer.echo(f"paddock: {_sentence(error)}", err=True)
+    sys.exit(_exit_code(error))
+
+
+def _sentence(error: Exception) -> str:
+    if _is_known(error):
+        return str(error)
+    return f"{type(error).__name__}: {error} (this should not happen; paddock --debug shows where)"
+
+
+def _is_known(error: Exception) -> bool:
+    from paddock.rules.errors import HostError, StorageUnavailableError
+
+    return isinstance(error, CommandError | HostError | StorageUnavailableError) or _is_settings_error(error)
+
+
+def _is_settings_error(error: Exception) -> bool:
+    """Asked without importing the settings: a command that never read them cannot have failed in them."""
+    module = sys.modules.get("paddock.settings")
+    return module is not None and isinstance(error, module.SettingsError)
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, CommandError):
+        return error.exit_code
+    return USAGE if _is_settings_error(error) else FAILED
+
+
+def _silence_stdout() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,215 @@
+"""Run the host until somebody stops it: lock the data directory, take the port, build the house, serve, leave cleanly.
+
+What the host does is decided elsewhere; here is only how its process starts and ends.
+"""
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import structlog
+import uvicorn
+import uvloop
+
+from paddock import compose
+from paddock.cli import logs, presence
+from paddock.cli.failures import USAGE, CommandError
+from paddock.host.agents import AgentsFileError
+from paddock.settings import Settings
+from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
+from paddock.storage.sqlite import SqliteStore
+
+BACKLOG = 2048
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024
+"""One runner frame; the WebSocket door takes nothing longer."""
+GRACE_SECONDS = 3
+"""How long open answers may go on after the house has stopped; by then every stream has had its last event."""
+
+log = structlog.get_logger(__name__)
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGINT or SIGTERM; return when everything is down."""
+    logs.configure(settings.log_level, settings.log_format)
+    with _only_host_of(settings.data):
+        _refuse_strangers(settings)
+        with _listening(settings.host, settings.port) as listener:
+            _run(_serve(settings, listener))
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work)
+
+
+@contextmanager
+def _only_host_of(data: Path) -> Generator[None]:
+    try:
+        with DataDirectory.lock(data):
+            yield
+    except DataDirectoryInUseError as error:
+        raise CommandError(
+            f"{error}: one host at a time. Stop that one, or use another --data.", exit_code=USAGE
+        ) from error
+
+
+def _refuse_strangers(settings: Settings) -> None:
+    """Without a key everybody who reaches the port would be somebody: allowed on loopback only."""
+    if settings.on_loopback or asyncio.run(_any_key(settings.data)):
+        return
+    where = _data_flag(settings.data)
+    raise CommandError(
+        f"Listening on {settings.host} lets other machines in, and no API key exists yet. Create one first: "
+        f"paddock keys create{where} --workspace default --user NAME --role admin",
+        exit_code=USAGE,
+    )
+
+
+async def _any_key(data: Path) -> bool:
+    store = SqliteStore(data)
+    await store.open()
+    try:
+        return await store.any_key()
+    finally:
+        await store.close()
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Generator[socket.socket]:
+    """Take the port before anything is built. Callers that come early wait in the backlog until the house stands."""
+    try:
+        family, _, _, _, address = _resolve(host, port)
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except socket.gaierror as error:
+        raise CommandError(f"{host} is no address of this machine ({error.strerror}).", exit_code=USAGE) from error
+    with listener:
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            raise CommandError(_why_not(error, host, port), exit_code=USAGE) from error
+        yield listener
+
+
+def _resolve(host: str, port: int) -> tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]:
+    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return min(found, key=lambda one: one[0] != socket.AF_INET)  # pyright: ignore[reportReturnType]
+
+
+def _why_not(error: OSError, host: str, port: int) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} on {host} is in use. Stop what uses it, or choose another with --port (0: any free one)."
+    if error.errno == errno.EACCES:
+        return f"Port {port} needs rights this user does not have. Choose one above 1023 with --port."
+    return f"Cannot listen on {host}, port {port}: {error.strerror}."
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its own signal handling: the house decides when to stop, and must stop before the doors do."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._on_started()
+
+
+async def _serve(settings: Settings, listener: socket.socket) -> None:
+    token = presence.new_token()
+    house = _built(settings, token)
+    stop = asyncio.Event()
+    url = _url(settings.host, listener)
+    server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url))
+    with _signals(stop), presence.announced(settings.data, url=_reachable(url), token=token):
+        async with house.running():
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            serving.add_done_callback(lambda _: stop.set())
+            await stop.wait()
+            server.should_exit = True  # no new callers from now on
+        await serving  # the house is down and every stream has had its last event: there is only the rest to flush
+
+
+def _built(settings: Settings, token: str) -> compose.House:
+    try:
+        return compose.build(settings, local_token=token)
+    except AgentsFileError as error:
+        raise CommandError(f"{error}.", exit_code=USAGE) from error
+
+
+def _uvicorn(app: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # pyright: ignore[reportArgumentType]
+        loop="none",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,  # who a caller is must not depend on a header anybody can send
+        server_header=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+
+
+@contextmanager
+def _signals(stop: asyncio.Event) -> Generator[None]:
+    """The first signal asks to stop; a second one does not wait. Runner processes end with us either way."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            _say("Stopping at once.")
+            os._exit(130)
+        _say("Stopping. Press Ctrl-C again to stop at once.")
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    name = f"[{host.strip('[]')}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"
+
+
+def _reachable(url: str) -> str:
+    """Listening everywhere includes this machine; the address to call is then loopback."""
+    return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
+def _say_ready(settings: Settings, url: str) -> None:
+    _say(f"Paddock is ready at {url}")
+    _say(f"  data  {settings.data}")
+    _say(f'  chat  paddock chat{_data_flag(settings.data)} "hello"')
+
+
+def _data_flag(data: Path) -> str:
+    return "" if data == Path(presence.DEFAULT_DATA).absolute() else f" --data {data}"
+
+
+def _say(text: str) -> None:
+    with suppress(BrokenPipeError):
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,87 @@
+"""One turn with an agent, seen from the outside: send the input once, follow its events to the end, cancel on demand.
+
+A broken connection costs nothing: the input is sent again under the same label, and the stream goes on after the last
+event that arrived. Nothing here prints.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, cast
+from urllib.parse import quote
+
+from paddock.cli.client import Event, HostClient, HostGoneError
+
+RUNS = "/api/v1/agent/runs"
+TERMINAL = frozenset({"RUN_FINISHED", "RUN_ERROR"})
+PATIENCE_SECONDS = 30.0
+PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn under way. `reconnect` gives a fresh client, as a host that came back may have another address."""
+
+    reconnect: Callable[[], HostClient]
+    thread_id: str
+    text: str
+    agent: str | None = None
+    on_lost: Callable[[], None] = lambda: None
+    task_id: str = ""
+    _run_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _cursor: str = ""
+    _ended: bool = False
+
+    def start(self) -> None:
+        """Hand the input in. Raises HostGoneError when there is no host at all, RefusedError when it says no."""
+        accepted = self.reconnect().call("POST", RUNS + self._query(), self._body())
+        self.task_id = str(accepted["taskId"])
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """Every event not seen yet, until the turn ends; safe to call again after an interruption."""
+        broken_since: float | None = None
+        while not self._ended:
+            try:
+                for event in self.reconnect().events(f"{RUNS}/{self.task_id}/events", after=self._cursor):
+                    broken_since = None
+                    yield self._seen(event)
+            except HostGoneError:
+                if broken_since is not None and time.monotonic() - broken_since > PATIENCE_SECONDS:
+                    raise
+            if not self._ended:
+                broken_since = self._pause(broken_since)
+
+    def cancel(self) -> None:
+        self.reconnect().call("POST", f"{RUNS}/{self.task_id}/cancel", {})
+
+    def _seen(self, event: Event) -> dict[str, Any]:
+        content = cast("dict[str, Any]", json.loads(event.data))
+        self._cursor = event.cursor or self._cursor
+        self._ended = content.get("type") in TERMINAL
+        return content
+
+    def _pause(self, broken_since: float | None) -> float:
+        """Wait a little longer each time; say so once."""
+        if broken_since is None:
+            self.on_lost()
+            time.sleep(PAUSES[0])
+            return time.monotonic()
+        gone = time.monotonic() - broken_since
+        time.sleep(next((pause for pause in PAUSES if pause >= gone / 2), PAUSES[-1]))
+        return broken_since
+
+    def _query(self) -> str:
+        return f"?agent={quote(self.agent, safe='')}" if self.agent else ""
+
+    def _body(self) -> dict[str, Any]:
+        return {
+            "threadId": self.thread_id,
+            "runId": self._run_id,
+            "state": {},
+            "messages": [{"id": f"msg-{self._run_id}", "role": "user", "content": self.text}],
+            "tools": [],
+            "context": [],
+            "forwardedProps": {"runtime_mode": "chat"},
+        }

@@ -1,0 +1,60 @@
+"""The audit trail: one row for each decision. Denials and effects are written with what they decide; allowed reads
+follow within 50 ms, and always before the run's end is on record.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+
+from paddock.ports import Records
+from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.rows import AuditRow
+
+log = structlog.get_logger("paddock.audit")
+
+FLUSH_SECONDS = 0.02
+MAX_PENDING = 10_000
+
+
+class Audit:
+    def __init__(self, records: Records, spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
+        self._records = records
+        self._spawn = spawn
+        self._pending: list[AuditRow] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def soon(self, row: AuditRow) -> None:
+        """Write this row shortly, together with others."""
+        self._pending.append(row)
+        if len(self._pending) >= MAX_PENDING:
+            self._go()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._go)
+
+    def take(self, run_id: str) -> list[AuditRow]:
+        """The rows of a run that are not written yet, for whoever writes its end."""
+        if not self._pending:
+            return []
+        mine = [row for row in self._pending if row.run_id == run_id]
+        if mine:
+            self._pending = [row for row in self._pending if row.run_id != run_id]
+        return mine
+
+    async def flush(self) -> None:
+        rows, self._pending = self._pending, []
+        if rows:
+            await self._records.write(rows)
+
+    def _go(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._spawn(self._try())
+
+    async def _try(self) -> None:
+        try:
+            await self.flush()
+        except StorageUnavailableError:
+            log.warning("audit rows could not be written: the store is away", action="audit.flush")

@@ -1,0 +1,85 @@
+"""Where doors hand things in: accepted means on record, and the same request gets the same answer."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable
+
+from paddock.host.agents import Agents
+from paddock.host.principals import Principal
+from paddock.host.runs import Runs
+from paddock.host.session_loop import Accepted, NewRun
+from paddock.host.sessions import Sessions
+from paddock.ports import Records
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, RunRow
+from paddock.rules.session.messages import CancelRequested
+
+__all__ = ["Accepted", "Inbox", "NewRun"]
+
+
+def new_id() -> str:
+    """A time-ordered UUID (version 7), so that ids sort by when they were made."""
+    stamp = time.time_ns() // 1_000_000
+    tail = int.from_bytes(os.urandom(10))
+    value = (stamp & 0xFFFFFFFFFFFF) << 80 | tail
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
+
+
+class Inbox:
+    """The way in for new runs and cancels."""
+
+    def __init__(
+        self,
+        *,
+        sessions: Sessions,
+        runs: Runs,
+        agents: Callable[[], Agents],
+        records: Records,
+        clock: Callable[[], float],
+    ) -> None:
+        self._sessions = sessions
+        self._runs = runs
+        self._agents = agents
+        self._records = records
+        self._clock = clock
+
+    async def accept(self, new: NewRun) -> Accepted:
+        """Take a user's message; returns when it is on record. Raises HostError."""
+        agents = self._agents()
+        if new.agent_id is not None and not agents.known(new.agent_id):
+            known = ", ".join(binding.agent_id for binding in agents.list())
+            raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
+        session = await self._sessions.open(new.thread_id)
+        await self._runs.prepare(new.agent_id or session.state.active_agent_id or agents.default_agent_id)
+        try:
+            task_id = new_id()
+            return await session.submit(new, task_id, task_id.replace("-", ""))
+        except HostError as error:
+            await self._note(new.principal, "run.accept", new.thread_id, error)
+            raise
+
+    async def cancel(self, run: RunRow, principal: Principal) -> RunRow:
+        """Record the wish to stop a run, once; returns the run as it is then."""
+        if run.status in TERMINAL_STATUSES:
+            return run
+        session = await self._sessions.open(run.session_id)
+        await session.record(CancelRequested(run.run_id, principal.user_id, at=self._clock()))
+        return await self._records.run(run.run_id) or run
+
+    async def _note(self, principal: Principal, action: str, thread_id: str, error: HostError) -> None:
+        if error.code is ErrorCode.UNAVAILABLE:
+            return
+        row = AuditRow(
+            time=self._clock(),
+            workspace_id=principal.workspace_id,
+            actor=f"user:{principal.user_id}",
+            action=action,
+            resource=thread_id,
+            scope=thread_id,
+            result=str(error.code),
+            reason=error.message,
+        )
+        await self._records.write([row])

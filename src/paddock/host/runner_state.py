@@ -1,0 +1,51 @@
+"""Small JSON values that a runner keeps with the host, by scope. Every method takes the grant that allows it."""
+
+import msgspec
+
+from paddock.ports import Records
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.limits import MAX_STATE_SCOPE_BYTES
+from paddock.rules.permissions import Grant, state_key
+from paddock.rules.rows import AuditRow, StateRow
+from paddock_sdk.protocol.host_calls import (
+    Deleted,
+    Done,
+    StateDeleteParams,
+    StateGetParams,
+    StateGetResult,
+    StateSetParams,
+)
+
+
+class RunnerState:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    async def get(self, grant: Grant, asked: StateGetParams) -> StateGetResult:
+        found = await self._records.state(_key(asked.scope, grant), asked.key)
+        return StateGetResult(value=None if found is None else msgspec.json.decode(found), found=found is not None)
+
+    async def set(self, grant: Grant, asked: StateSetParams, audit: AuditRow) -> Done:
+        key = _key(asked.scope, grant)
+        value = msgspec.json.encode(asked.value)
+        old = await self._records.state(key, asked.key)
+        if await self._records.state_size(key) - len(old or b"") + len(value) > MAX_STATE_SCOPE_BYTES:
+            raise HostError(
+                ErrorCode.PAYLOAD_TOO_LARGE,
+                f"the {asked.scope} scope would hold more than {MAX_STATE_SCOPE_BYTES} bytes; delete old keys first",
+            )
+        await self._records.write([StateRow(key, asked.key, value, audit.time), audit])
+        return Done(ok=True)
+
+    async def delete(self, grant: Grant, asked: StateDeleteParams, audit: AuditRow) -> Deleted:
+        key = _key(asked.scope, grant)
+        found = await self._records.state(key, asked.key)
+        await self._records.write([StateRow(key, asked.key, None, audit.time), audit])
+        return Deleted(deleted=found is not None)
+
+
+def _key(scope: str, grant: Grant) -> str:
+    key = state_key(scope, grant)
+    if key is None:
+        raise HostError(ErrorCode.UNAUTHORIZED, "this run may not do that")
+    return key

@@ -1,0 +1,290 @@
+"""Runs at their runners: authorised, started, listened to, stopped, as the session decided; it is told the news."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from paddock.host.agents import AgentBinding, Agents
+from paddock.host.session_loop import Said, SessionLoop
+from paddock.ports import Records, RunHandle, RunnerGateway
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.permissions import Grant, RunScope, allowance, state_key
+from paddock.rules.results import Result, problem_with
+from paddock.rules.run_context import AgentPart, agent_part, run_context
+from paddock.rules.session.commands import AwaitAck, AwaitCancelAck, CancelRun, Command, EndRun, ForceStop, StartRun
+from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, InputAcknowledged, RunFailed
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+log = structlog.get_logger("paddock.runs")
+
+SNAPSHOT_BYTES = 256 * 1024
+"""How much state rides along in a run's context; more is read by `state.get`."""
+CREDIT_STEP = 64
+"""Credit is given back in steps, so that a stream of small results does not cost a frame each."""
+START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
+
+_decode = msgspec.json.decode
+
+
+class LiveRun:
+    """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
+
+    __slots__ = (
+        "_clock",
+        "_deadline",
+        "_taken",
+        "_timers",
+        "grant",
+        "handle",
+        "over",
+        "session",
+        "starting",
+        "turn_id",
+    )
+
+    def __init__(self, session: SessionLoop, turn_id: str, grant: Grant, clock: Callable[[], float]) -> None:
+        self.session = session
+        self.turn_id = turn_id
+        self.grant = grant
+        self.handle: RunHandle | None = None
+        self.starting: asyncio.Task[None] | None = None
+        self.over = False
+        self._clock = clock
+        self._timers: list[asyncio.TimerHandle] = []
+        self._taken = 0
+
+    @property
+    def connection_id(self) -> str | None:
+        """The connection it was started on: the only one that may speak for it."""
+        return self.handle.connection_id if self.handle is not None else None
+
+    # what the connection says
+
+    def acknowledged(self) -> None:
+        self.session.post(InputAcknowledged(self.turn_id, self._clock()))
+
+    def result(self, result: Result, size: int) -> None:
+        wrong = problem_with(result, size)
+        if wrong is not None:
+            self.lost(wrong.code, wrong.message)
+        elif result.type == "state.updated":
+            self._state_updated(result, size)
+        else:
+            self.session.post(Said(self.turn_id, result, size))
+
+    def lost(self, code: str, message: str) -> None:
+        if not self.over:
+            self.session.post(RunFailed(self.turn_id, code, message, at=self._clock()))
+
+    def _state_updated(self, result: Result, size: int) -> None:
+        scope = str(result.data["scope"])
+        allowed = "state.set" in self.grant.actions and scope in self.grant.state_scopes
+        key = state_key(scope, self.grant) if allowed else None
+        if key is None:
+            log.warning(
+                "state update outside the grant ignored", action="state.updated", run_id=self.turn_id, scope=scope
+            )
+            result = Result(result.run_id, "state.refused", result.data, result.sequence, result.timestamp)
+        self.session.post(Said(self.turn_id, result, size, scope_key=key))
+
+    # what the host does
+
+    def after(self, seconds: float, news: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, news))
+
+    def give_back(self, count: int) -> None:
+        self._taken += count
+        if self._taken >= CREDIT_STEP and self.handle is not None:
+            self.handle.give_credit(self._taken)
+            self._taken = 0
+
+    def end(self) -> None:
+        self.over = True
+        for timer in self._timers:
+            timer.cancel()
+        if self.starting is not None:
+            self.starting.cancel()
+        if self.handle is not None:
+            self.handle.release()
+
+
+class Runs:
+    """All runs of this host that have not ended."""
+
+    def __init__(
+        self,
+        *,
+        gateway: RunnerGateway,
+        agents: Callable[[], Agents],
+        records: Records,
+        clock: Callable[[], float],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        offered: frozenset[str],
+        host_version: str,
+        deadline_seconds: float,
+    ) -> None:
+        self._gateway = gateway
+        self._agents = agents
+        self._records = records
+        self._clock = clock
+        self._spawn = spawn
+        self._offered = offered
+        self._version = host_version
+        self._deadline_seconds = deadline_seconds
+        self._live: dict[str, LiveRun] = {}
+        self._manifests: dict[str, AgentRunnerManifest] = {}
+        self._parts: dict[str, tuple[AgentBinding, AgentRunnerManifest, AgentPart]] = {}
+        self._refused: dict[str, HostError] = {}
+        self.draining = False
+
+    def find(self, run_id: str) -> LiveRun | None:
+        return self._live.get(run_id)
+
+    @property
+    def live(self) -> list[LiveRun]:
+        return list(self._live.values())
+
+    async def prepare(self, agent_id: str | None) -> None:
+        """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts."""
+        binding = self._agents().get(agent_id or "")
+        if binding is None:
+            return
+        try:
+            self._manifests[binding.runner_id] = await self._gateway.manifest(binding.runner_id)
+            self._refused.pop(binding.runner_id, None)
+        except HostError as error:
+            self._manifests.pop(binding.runner_id, None)
+            self._refused[binding.runner_id] = error
+
+    # --- authorise ---------------------------------------------------------------------------------------------------
+
+    def authorise(self, session: SessionLoop, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
+        """Freeze what this run may do. What is returned is recorded with its dispatch."""
+        binding = self._agents().get(agent_id)
+        part = self._part(binding) if binding else None
+        if binding is None or part is None:
+            return {}
+        deadline = at + (binding.deadline_seconds or self._deadline_seconds)
+        owner = session.owner
+        scope = RunScope(turn_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
+        grant = part.allowance.for_run(scope, deadline_at=deadline)
+        self._live[turn_id] = LiveRun(session, turn_id, grant, self._clock)
+        return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
+
+    def _part(self, binding: AgentBinding) -> AgentPart | None:
+        manifest = self._manifests.get(binding.runner_id)
+        if manifest is None:
+            return None
+        known = self._parts.get(binding.agent_id)
+        if known is not None and known[0] is binding and known[1] is manifest:
+            return known[2]
+        allowed = allowance(manifest, binding.policy, self._offered)
+        part = agent_part(allowed, binding.config, wants_static_refs=manifest.context.wants_static_context_refs)
+        self._parts[binding.agent_id] = (binding, manifest, part)
+        return part
+
+    # --- perform -----------------------------------------------------------------------------------------------------
+
+    def perform(self, session: SessionLoop, command: Command) -> None:
+        run = self._live.get(command.turn_id)
+        match command:
+            case StartRun():
+                self._start(session, run, command)
+            case AwaitAck():
+                pass  # armed when the frame has been written: starting a process has its own time
+            case CancelRun() if run is not None:
+                self._spawn(self._cancel(run, command.reason))
+            case AwaitCancelAck() if run is not None:
+                run.after(command.seconds, lambda: session.post(CancelTimedOut(command.turn_id, self._clock())))
+            case ForceStop() if run is not None and run.handle is not None:
+                self._spawn(run.handle.force_stop())
+            case EndRun() if run is not None:
+                del self._live[command.turn_id]
+                run.end()
+            case _:
+                pass
+
+    def consumed(self, turn_id: str, count: int) -> None:
+        run = self._live.get(turn_id)
+        if run is not None:
+            run.give_back(count)
+
+    def abandon(self, turn_id: str) -> None:
+        run = self._live.pop(turn_id, None)
+        if run is not None:
+            handle = run.handle
+            run.end()
+            if handle is not None:
+                self._spawn(handle.force_stop())
+
+    def _start(self, session: SessionLoop, run: LiveRun | None, command: StartRun) -> None:
+        if self.draining:
+            self._refuse(session, command.turn_id, "host_shutdown", "the host is shutting down")
+        elif run is None:
+            binding = self._agents().get(command.agent_id)
+            error = self._refused.get(binding.runner_id) if binding else None
+            code = START_CODES.get(error.code, "runner.start_failed") if error else "runner.not_found"
+            message = error.message if error else f"agent {command.agent_id!r} is not configured"
+            self._refuse(session, command.turn_id, code, message)
+        else:
+            run.starting = self._spawn(self._dispatch(run, command.agent_id))
+
+    def _refuse(self, session: SessionLoop, turn_id: str, code: str, message: str) -> None:
+        session.post(RunFailed(turn_id, code, message, at=self._clock()))
+
+    async def _dispatch(self, run: LiveRun, agent_id: str) -> None:
+        part = self._parts[agent_id][2]
+        given, trace_id = run.session.inputs[run.turn_id]
+        state = await self._state(run.grant) if "state.get" in run.grant.actions else {}
+        context = run_context(part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
+        try:
+            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
+        except HostError as error:
+            code = str(error.details.get("run_code") or START_CODES.get(error.code, "runner.start_failed"))
+            run.lost(code, error.message)
+            return
+        finally:
+            run.starting = None
+        if run.over:
+            run.handle.release()
+            return
+        self._arm(run)
+
+    def _arm(self, run: LiveRun) -> None:
+        session, turn_id = run.session, run.turn_id
+        run.after(AwaitAck(turn_id).seconds, lambda: session.post(AckTimedOut(turn_id, self._clock())))
+        run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
+
+    def _deadline(self, run: LiveRun) -> None:
+        run.lost("deadline_exceeded", "the run took longer than its deadline allows")
+        if run.handle is not None:
+            self._spawn(self._stop_late(run.handle))
+
+    async def _stop_late(self, handle: RunHandle) -> None:
+        """A run past its deadline is asked to stop; one that does not is stopped."""
+        try:
+            async with asyncio.timeout(AwaitCancelAck("").seconds):
+                await handle.cancel("deadline_exceeded")
+        except TimeoutError:
+            await handle.force_stop()
+
+    async def _cancel(self, run: LiveRun, reason: str) -> None:
+        if run.handle is None:
+            if run.starting is not None:
+                run.starting.cancel()
+            run.session.post(CancelAcknowledged(run.turn_id, self._clock()))
+        elif await run.handle.cancel(reason):
+            run.session.post(CancelAcknowledged(run.turn_id, self._clock()))
+
+    async def _state(self, grant: Grant) -> dict[str, dict[str, Any]]:
+        """The values this run may see, by scope; what does not fit is left for it to ask."""
+        snapshot: dict[str, dict[str, Any]] = {}
+        for scope in ("conversation", "actor", "subject", "runner"):
+            key = state_key(scope, grant) if scope in grant.state_scopes else None
+            if key is not None:
+                values = await self._records.state_snapshot(key, max_bytes=SNAPSHOT_BYTES)
+                snapshot[scope] = {name: _decode(value) for name, value in values.items()}
+        return snapshot

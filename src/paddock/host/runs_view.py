@@ -1,0 +1,30 @@
+"""Finding a run for the one who asks: their own, by the host's id or by their own label. Foreign looks like unknown."""
+
+from paddock.host.principals import Principal
+from paddock.ports import Records
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import RunRow
+
+
+class RunsView:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    async def find(self, principal: Principal, ref: str, thread_id: str | None = None) -> RunRow:
+        """By taskId, or by the caller's own runId. Raises NOT_FOUND, or CONFLICT when that names several."""
+        run = await self._records.run(ref)
+        if run is not None and _owns(principal, run) and thread_id in {None, run.session_id}:
+            return run
+        named = await self._records.runs_by_label(principal.workspace_id, principal.user_id, ref, limit=1000)
+        mine = [run for run in named if thread_id in {None, run.session_id}]
+        if len(mine) > 1:
+            raise HostError(
+                ErrorCode.CONFLICT, f"runId {ref!r} names runs in several threads; add ?threadId= to say which"
+            )
+        if not mine:
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such run")
+        return mine[0]
+
+
+def _owns(principal: Principal, run: RunRow) -> bool:
+    return (run.workspace_id, run.user_id) == (principal.workspace_id, principal.user_id)

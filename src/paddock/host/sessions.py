@@ -1,0 +1,191 @@
+"""All sessions this host owns: loaded when somebody speaks, kept while they work, forgotten when they idle.
+
+Also brings to an end what an earlier owner left unfinished, at start and after the store was away.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+
+from paddock.host.agents import Agents
+from paddock.host.audit import Audit
+from paddock.host.session_loop import Performer, SessionLoop
+from paddock.host.tails import Tails
+from paddock.ports import Claim, Store
+from paddock.rules.chain import StoredFact
+from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.outputs import Collected
+from paddock.rules.projection import Book
+from paddock.rules.rows import SessionRow
+from paddock.rules.run_context import RunInput
+from paddock.rules.session.facts import Target
+from paddock.rules.session.messages import RunFailed
+from paddock.rules.session.recovery import restore
+from paddock.rules.session.state import SessionState, from_bytes
+
+log = structlog.get_logger("paddock.sessions")
+
+IDLE_SESSIONS = 512
+RETRY_SECONDS = 1.0
+
+
+class Sessions:
+    """The sessions in memory, one loop each."""
+
+    def __init__(
+        self,
+        store: Store,
+        tails: Tails,
+        *,
+        performer: Performer,
+        audit: Audit,
+        agents: Callable[[], Agents],
+        clock: Callable[[], float],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        self._store = store
+        self._tails = tails
+        self._performer = performer
+        self._audit = audit
+        self._agents = agents
+        self._clock = clock
+        self._spawn = spawn
+        self._loops: dict[str, SessionLoop] = {}
+        self._idle: OrderedDict[str, None] = OrderedDict()
+        self._opening: dict[str, asyncio.Future[SessionLoop]] = {}
+
+    async def open(self, session_id: str) -> SessionLoop:
+        """The session's loop: in memory, or claimed and folded from the log now."""
+        loop = self._loops.get(session_id)
+        if loop is not None:
+            self._idle.pop(session_id, None)
+            return loop
+        opening = self._opening.get(session_id)
+        if opening is not None:
+            return await asyncio.shield(opening)
+        return await self._load(session_id)
+
+    @property
+    def loaded(self) -> int:
+        return len(self._loops)
+
+    async def recover(self, code: str, message: str) -> int:
+        """Bring every unfinished run to its one visible end; queued ones that never started go on."""
+        seen: dict[str, None] = {run.session_id: None for run in await self._store.unfinished_runs()}
+        for session_id in seen:
+            await self._interrupt(session_id, code, message)
+        return len(seen)
+
+    async def _interrupt(self, session_id: str, code: str, message: str) -> None:
+        loop = await self.open(session_id)
+        for queued in loop.state.queue:
+            await self._performer.prepare(queued.agent_id)
+        turn = loop.state.turn
+        if turn is not None:
+            await loop.record(RunFailed(turn.turn_id, code, message, at=self._clock()))
+
+    async def _load(self, session_id: str) -> SessionLoop:
+        opening: asyncio.Future[SessionLoop] = asyncio.get_running_loop().create_future()
+        self._opening[session_id] = opening
+        try:
+            loop = await self._build(session_id)
+        except BaseException as error:
+            opening.set_exception(error)
+            opening.exception()  # told to whoever else waits; nobody has to
+            raise
+        else:
+            self._loops[session_id] = loop
+            opening.set_result(loop)
+            return loop
+        finally:
+            del self._opening[session_id]
+
+    async def _build(self, session_id: str) -> SessionLoop:
+        claim = await self._store.claim(session_id)
+        state = restore(from_bytes(claim.snapshot) if claim.snapshot else SessionState(), claim.facts)
+        loop = SessionLoop(
+            claim,
+            state,
+            log=self._store,
+            records=self._store,
+            tails=self._tails,
+            performer=self._performer,
+            audit=self._audit,
+            agents=lambda: self._agents().for_session,
+            clock=self._clock,
+            spawn=self._spawn,
+            retired=self._retire,
+            broken=self._lose,
+        )
+        if state.live_turn_ids and claim.session is not None:
+            await self._resume(loop, claim, state)
+        return loop
+
+    async def _resume(self, loop: SessionLoop, claim: Claim, state: SessionState) -> None:
+        book = Book(claim.session or SessionRow(claim.session_id, "", "", 0.0), {})
+        inputs: dict[str, tuple[RunInput, str]] = {}
+        collected = Collected(state.turn.turn_id, state.turn.agent_id) if state.turn else None
+        for turn_id in state.live_turn_ids:
+            run = await self._store.run(turn_id)
+            if run is not None:
+                book.runs[turn_id] = run
+            for stored in await self._turn(claim.session_id, turn_id):
+                if stored.kind == "USER_INPUT" and stored.target == Target.SYSTEM:
+                    inputs[turn_id] = (_input(stored), stored.trace_id or turn_id)
+                elif collected is not None and turn_id == collected.turn_id and stored.kind.startswith("AGENT_OUTPUT"):
+                    collected.remember(stored)
+        loop.resume(book, inputs, collected)
+
+    async def _turn(self, session_id: str, turn_id: str) -> list[StoredFact]:
+        facts: list[StoredFact] = []
+        while True:
+            after = max((fact.seq for fact in facts), default=0)
+            page = await self._store.read(session_id, after=after, turn_id=turn_id, limit=1024)
+            facts.extend(page)
+            if len(page) < 1024:
+                return sorted(facts, key=lambda fact: fact.seq)
+
+    def _retire(self, loop: SessionLoop) -> None:
+        self._idle[loop.session_id] = None
+        while len(self._idle) > IDLE_SESSIONS:
+            oldest, _ = self._idle.popitem(last=False)
+            known = self._loops.get(oldest)
+            if known is not None and known.idle:
+                del self._loops[oldest]
+
+    def _lose(self, loop: SessionLoop) -> None:
+        """An append failed: nothing this loop remembers may be believed. Load it anew when the store is back."""
+        if self._loops.get(loop.session_id) is loop:
+            del self._loops[loop.session_id]
+        self._idle.pop(loop.session_id, None)
+        for turn_id in loop.state.live_turn_ids:
+            self._performer.abandon(turn_id)
+        if loop.state.live_turn_ids:
+            self._spawn(self._bring_back(loop.session_id))
+
+    async def _bring_back(self, session_id: str) -> None:
+        while True:
+            await asyncio.sleep(RETRY_SECONDS)
+            try:
+                await self._interrupt(
+                    session_id, "storage_unavailable", "the store could not write while this run was in progress"
+                )
+            except (HostError, StorageUnavailableError):
+                continue
+            return
+
+
+def _input(stored: StoredFact) -> RunInput:
+    payload = stored.read_payload()
+    return RunInput(
+        text=payload["text"],
+        message=payload["message"],
+        params=payload["params"],
+        source=payload["run"]["source"],
+        seq=stored.seq,
+        at=stored.time,
+        earlier_history=stored.seq > 2,
+    )

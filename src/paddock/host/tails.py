@@ -1,0 +1,176 @@
+"""Following a session: what was just committed, kept for a moment so that live readers need no database.
+
+A tail is a convenience, never the truth: a reader that fell behind, or came late, reads the log and meets the tail
+further on. Frames are encoded once per dialect and shared by all readers of an entry.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from paddock.ports import EventLog
+from paddock.rules.chain import StoredFact
+from paddock.rules.replay import expand
+
+TAIL_BYTES = 256 * 1024
+IDLE_TAILS = 256
+PAGE = 256
+
+
+@dataclass(slots=True)
+class Entry:
+    """One committed fact, with what doors made of it."""
+
+    fact: StoredFact
+    frames: dict[str, list[bytes]] = field(default_factory=dict[str, list[bytes]])
+
+
+class Tail:
+    """The newest committed facts of one session, at most 256 KiB of them, and who waits for more."""
+
+    __slots__ = ("_bytes", "_entries", "_start", "_waiting", "followers")
+
+    def __init__(self) -> None:
+        self._entries: deque[Entry] = deque()
+        self._bytes = 0
+        self._start: int | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self.followers = 0
+
+    def extend(self, facts: Iterable[StoredFact]) -> None:
+        """Called after the commit, never before."""
+        for fact in facts:
+            if self._start is None:
+                self._start = fact.seq
+            self._entries.append(Entry(fact))
+            self._bytes += _weight(fact)
+        while self._bytes > TAIL_BYTES and len(self._entries) > 1:
+            self._bytes -= _weight(self._entries.popleft().fact)
+            self._start = self._entries[0].fact.seq
+        self._ring()
+
+    def covers(self, after: int) -> bool:
+        """Whether everything behind this number is here."""
+        return self._start is not None and after >= self._start - 1
+
+    def after(self, seq: int, turn_id: str | None) -> list[Entry]:
+        found: list[Entry] = []
+        for entry in reversed(self._entries):
+            if entry.fact.seq <= seq:
+                break
+            if turn_id is None or entry.fact.turn_id == turn_id:
+                found.append(entry)
+        found.reverse()
+        return found
+
+    @property
+    def end(self) -> int:
+        return self._entries[-1].fact.seq if self._entries else 0
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait for the next commit; False when none came in time."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        try:
+            async with asyncio.timeout(seconds):
+                await future
+        except TimeoutError:
+            return False
+        finally:
+            if future in self._waiting:
+                self._waiting.remove(future)
+        return True
+
+    def _ring(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+
+def _weight(fact: StoredFact) -> int:
+    return len(fact.payload) + len(fact.metadata) + 200
+
+
+class Tails:
+    """All tails of this host. Those nobody follows are forgotten, oldest first."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._tails: OrderedDict[str, Tail] = OrderedDict()
+
+    def publish(self, session_id: str, facts: Sequence[StoredFact]) -> None:
+        self._tail(session_id).extend(facts)
+
+    def follow(self, session_id: str, turn_id: str | None, after: int) -> "Follower":
+        tail = self._tail(session_id)
+        tail.followers += 1
+        return Follower(self._log, tail, session_id, turn_id, after)
+
+    def _tail(self, session_id: str) -> Tail:
+        tail = self._tails.get(session_id)
+        if tail is None:
+            tail = self._tails[session_id] = Tail()
+            self._forget_some()
+        else:
+            self._tails.move_to_end(session_id)
+        return tail
+
+    def _forget_some(self) -> None:
+        """Let go of the tails unused longest; followed ones are spared and count as used."""
+        for _ in range(len(self._tails) - IDLE_TAILS):
+            session_id, tail = self._tails.popitem(last=False)
+            if tail.followers:
+                self._tails[session_id] = tail
+
+
+class Follower:
+    """One reader of a session, or of one turn of it: everything after its place, in order, once."""
+
+    __slots__ = ("_after", "_closed", "_log", "_session_id", "_tail", "_turn_id")
+
+    def __init__(self, log: EventLog, tail: Tail, session_id: str, turn_id: str | None, after: int) -> None:
+        self._log = log
+        self._tail = tail
+        self._session_id = session_id
+        self._turn_id = turn_id
+        self._after = after
+        self._closed = False
+
+    async def next(self, seconds: float) -> list[Entry]:
+        """What came since; waits for it at most so long, then an empty list."""
+        while True:
+            if not self._tail.covers(self._after):
+                committed = self._tail.end
+                entries = await self._read()
+                if entries:
+                    return entries
+                # All that was committed before the read is not for us; what came during it may be.
+                self._after = max(self._after, committed)
+                if self._tail.end > committed:
+                    continue
+            elif entries := self._tail.after(self._after, self._turn_id):
+                self._after = entries[-1].fact.seq
+                return entries
+            if not await self._tail.wait(seconds):
+                return []
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._tail.followers -= 1
+
+    async def _read(self) -> list[Entry]:
+        limit = PAGE
+        while True:
+            facts = await self._log.read(self._session_id, after=self._after, turn_id=self._turn_id, limit=limit)
+            whole = len(facts) < limit
+            # What a later page may still have to be put before is held back for that page.
+            known = [Entry(fact) for fact in expand(facts, self._after) if whole or fact.seq < facts[-1].position]
+            if known or whole:
+                break
+            limit *= 2
+        if known:
+            self._after = known[-1].fact.seq
+        return known

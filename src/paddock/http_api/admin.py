@@ -1,0 +1,107 @@
+"""What there is and who may come in: agents, runners, API keys, tokens for runners that attach from elsewhere."""
+
+import secrets
+import time
+import uuid
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paddock.host.agents import AgentBinding, Agents
+from paddock.http_api.attach import AttachingGateway
+from paddock.http_api.auth import Auth
+from paddock.http_api.bodies import json_response, read_object
+from paddock.ports import ApiKeyRow, ApiKeys, RunnerStatus
+from paddock.rules.errors import ErrorCode, HostError
+
+KEY_PREFIX = "pdk_"
+MAX_NAME = 128
+
+
+class AdminDoor:
+    def __init__(
+        self,
+        *,
+        auth: Auth,
+        agents: Agents,
+        gateway: AttachingGateway,
+        keys: ApiKeys,
+    ) -> None:
+        self._auth = auth
+        self._agents = agents
+        self._gateway = gateway
+        self._keys = keys
+
+    async def agents(self, request: Request) -> Response:
+        await self._auth.principal(request.scope)
+        agents = self._agents
+        listed = [_agent(binding, agents.default_agent_id) for binding in agents.list()]
+        return json_response({"agents": listed})
+
+    async def runners(self, request: Request) -> Response:
+        await self._auth.principal(request.scope)
+        return json_response({"runners": [_runner(status) for status in await self._gateway.list_runners()]})
+
+    async def mint_attach_token(self, request: Request) -> Response:
+        principal = await self._auth.admin(request.scope)
+        given = await read_object(request)
+        author, name = _name(given, "author"), _name(given, "name")
+        token = self._gateway.attach_tokens.mint(principal.workspace_id, author, name)
+        return json_response({"token": token, "path": "/api/v1/runners/attach"}, 201)
+
+    async def create_key(self, request: Request) -> Response:
+        """The key is in this answer and nowhere else; only its hash is kept."""
+        principal = await self._auth.admin(request.scope)
+        given = await read_object(request)
+        role = given.get("role", "user")
+        if role not in ("user", "admin"):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "role must be user or admin")
+        workspace = _name(given, "workspace") if "workspace" in given else principal.workspace_id
+        key = KEY_PREFIX + secrets.token_urlsafe(32)
+        row = ApiKeyRow(
+            key_id=str(uuid.uuid4()),
+            key_hash=sha256(key.encode()).digest(),
+            workspace_id=workspace,
+            user_id=_name(given, "user"),
+            role=cast("Any", role),
+            created_at=time.time(),
+        )
+        await self._keys.add_key(row)
+        self._auth.key_added()
+        seen = {"keyId": row.key_id, "key": key, "workspace": row.workspace_id, "user": row.user_id, "role": row.role}
+        return json_response(seen, 201)
+
+
+def _name(given: Mapping[str, Any], field: str) -> str:
+    value = given.get(field)
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{field} must be a printable string of 1 to {MAX_NAME} characters")
+    return value
+
+
+def _agent(binding: AgentBinding, default_agent_id: str | None) -> Mapping[str, Any]:
+    """What everybody may know of an agent. Its config may hold secrets and stays inside."""
+    return {
+        "agentId": binding.agent_id,
+        "label": binding.label,
+        "description": binding.description,
+        "runnerId": binding.runner_id,
+        "default": binding.agent_id == default_agent_id,
+    }
+
+
+def _runner(status: RunnerStatus) -> Mapping[str, Any]:
+    manifest = status.manifest
+    seen = {
+        "runnerId": status.runner_id,
+        "plugin": status.plugin,
+        "state": status.state,
+        "isolation": status.isolation,
+        "detail": status.detail,
+        "pid": status.pid,
+        "manifest": manifest.model_dump(mode="json", exclude_none=True) if manifest else None,
+    }
+    return {key: value for key, value in seen.items() if value is not None}

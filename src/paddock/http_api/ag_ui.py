@@ -1,0 +1,292 @@
+"""Recorded facts said in AG-UI, as server-sent events. The only place that knows the names of AG-UI events.
+
+Two dialects: "1" is AG-UI 1.0; "0" is for the 0.x clients still in use, which die of a `cancelled` outcome, of
+`pendingToolCallIds` and of empty text. A fact without a word in AG-UI says nothing. What a fact says depends on
+nothing but the fact, the dialect and the names the client gave its run, so a replay says the same as the live stream.
+Total: a runner's odd payload makes an odd event, never an invalid one and never a crash.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from paddock.rules.chain import StoredFact
+from paddock.rules.outputs import text_of
+
+PROTOCOL_VERSION = "1.0"
+TERMINAL_KINDS = frozenset(
+    {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "ERROR:ROUTE_TIMEOUT", "ERROR:AGENT_NOT_IN_SESSION", "EVENT:CANCELED"}
+)
+"""Facts that end a run: the last word of its stream."""
+
+_encode = msgspec.json.Encoder().encode
+Json = dict[str, Any]
+Event = Json
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Whom we talk to: the dialect, and what the client calls its thread and its run."""
+
+    dialect: str
+    thread_id: str
+    run_id: str
+    key: str
+    """Under which its frames are shared: the dialect, and the thread's name when the client has its own for it."""
+
+    @property
+    def is_new(self) -> bool:
+        return self.dialect != "0"
+
+
+def frames(fact: StoredFact, peer: Peer) -> list[bytes]:
+    """The frames of one fact, ready to send; empty when AG-UI has no word for it."""
+    if fact.is_delta:
+        said = _delta(fact)
+    else:
+        say = _WORDS.get(fact.kind)
+        said = [_encode(event) for event in say(fact, peer)] if say else ()
+    return [b"id: %b.%d.%d\ndata: %b\n\n" % (peer.dialect.encode(), fact.seq, k, body) for k, body in enumerate(said)]
+
+
+# --- text: the hot path ----------------------------------------------------------------------------------------------
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    content: str = ""
+
+
+class _DeltaData(msgspec.Struct, gc=False):
+    chunk: _Chunk
+
+
+class _Delta(msgspec.Struct, gc=False):
+    data: _DeltaData
+
+
+class _DeltaMetadata(msgspec.Struct, gc=False):
+    message_id: str
+    opens: bool = False
+
+
+_read_delta = msgspec.json.Decoder(_Delta).decode
+_read_delta_metadata = msgspec.json.Decoder(_DeltaMetadata).decode
+
+
+def _delta(fact: StoredFact) -> list[bytes]:
+    metadata = _read_delta_metadata(fact.metadata)
+    text = _read_delta(fact.payload).data.chunk.content
+    message_id = _encode(metadata.message_id)
+    said: list[bytes] = []
+    if metadata.opens:
+        said.append(b'{"type":"TEXT_MESSAGE_START","messageId":%b,"role":"assistant"}' % message_id)
+    if text:
+        said.append(b'{"type":"TEXT_MESSAGE_CONTENT","messageId":%b,"delta":%b}' % (message_id, _encode(text)))
+    return said
+
+
+def _text_message(fact: StoredFact, data: Json) -> list[Event]:
+    metadata = fact.read_metadata()
+    message_id = str(metadata.get("message_id") or f"{fact.turn_id}:{fact.seq}")
+    text = text_of(_mapping(data.get("message")).get("content"))
+    end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id}
+    if metadata.get("revised"):
+        return [end, _custom("paddock.message.revised", {"messageId": message_id, "content": text})]
+    start: Event = {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant"}
+    opening = [] if "first_seq" in metadata else [start]
+    rest = text[metadata.get("streamed", 0) :]
+    content: Event = {"type": "TEXT_MESSAGE_CONTENT", "messageId": message_id, "delta": rest}
+    return [*opening, *([content] if rest else ()), end]
+
+
+# --- everything else --------------------------------------------------------------------------------------------------
+
+
+def _run_started(fact: StoredFact, peer: Peer) -> list[Event]:
+    if fact.target != "SYSTEM":
+        return []
+    event: Event = {"type": "RUN_STARTED", "timestamp": _milliseconds(fact), **_names(peer)}
+    if not peer.is_new:
+        return [event]
+    event["protocolVersion"] = PROTOCOL_VERSION
+    payload = _mapping(fact.read_payload())
+    params = _mapping(payload.get("params"))
+    if "parentRunId" in params:
+        event["parentRunId"] = params["parentRunId"]
+    if _mapping(payload.get("run")).get("door") == "native":
+        event["input"] = _input(payload, params, peer)
+    return [event]
+
+
+def _input(payload: Json, params: Json, peer: Peer) -> Json:
+    """What the client sent, as AG-UI 1.0 spells it."""
+    message = _mapping(payload.get("message"))
+    user = {**message, "role": "user", "content": _content(message.get("content"))}
+    if "encryptedValue" in params:
+        user["encryptedValue"] = params["encryptedValue"]
+    others: list[Any] = params.get("messages") or []
+    kept = {key: params[key] for key in ("parentRunId", "state", "tools", "context", "forwardedProps") if key in params}
+    return {**_names(peer), "messages": [user, *others], **kept}
+
+
+def _content(content: object) -> object:
+    if not isinstance(content, list):
+        return content or ""
+    return [_part(_mapping(part)) for part in cast("list[object]", content)]
+
+
+def _part(part: Json) -> Json:
+    """1.0 retired `binary`: an image with a source took its place."""
+    if part.get("type") != "binary":
+        return part
+    source = {"type": "url", "value": part.get("url") or "", "mimeType": part.get("mimeType") or ""}
+    about = {
+        key: value for key, value in (("filename", part.get("filename")), ("attachmentId", part.get("id"))) if value
+    }
+    return {"type": "image", "source": source, **({"metadata": about} if about else {})}
+
+
+def _run_finished(fact: StoredFact, peer: Peer) -> list[Event]:
+    data = _mapping(_mapping(fact.read_payload()).get("data"))
+    event: Event = {"type": "RUN_FINISHED", "timestamp": _milliseconds(fact), **_names(peer)}
+    pending = data.get("pending_tool_call_ids")
+    if peer.is_new and isinstance(pending, list) and pending:
+        ids = [str(call_id) for call_id in cast("list[object]", pending)]
+        event["outcome"] = {"type": "success", "pendingToolCallIds": ids}
+    usage = _usage(data.get("usage"))
+    if usage:
+        event["usage"] = usage
+    return [event]
+
+
+_COUNTS = {
+    "prompt_tokens": "inputTokens",
+    "completion_tokens": "outputTokens",
+    "total_tokens": "totalTokens",
+    "reasoning_tokens": "reasoningTokens",
+    "cached_input_tokens": "cachedInputTokens",
+    "cache_write_input_tokens": "cacheWriteInputTokens",
+}
+
+
+def _usage(given: object) -> list[Json]:
+    """Token counts by model; a count that is no count is left out, for absent is not zero."""
+    entries = cast("list[object]", given) if isinstance(given, list) else [given]
+    return [entry for entry in map(_usage_entry, entries) if entry]
+
+
+def _usage_entry(given: object) -> Json:
+    raw = _mapping(given)
+    labels = {key: raw[key] for key in ("provider", "model") if isinstance(raw.get(key), str)}
+    return labels | {name: raw[key] for key, name in _COUNTS.items() if _is_count(raw.get(key))}
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**53
+
+
+def _run_error(fact: StoredFact, _: Peer) -> list[Event]:
+    payload = _mapping(fact.read_payload())
+    message = str(payload.get("message") or "the run failed without saying why")
+    return [_error(fact, str(payload.get("code") or "runtime_error"), message)]
+
+
+def _cancelled(fact: StoredFact, peer: Peer) -> list[Event]:
+    if not peer.is_new:
+        return [_error(fact, "cancelled", "the run was cancelled")]
+    event: Event = {"type": "RUN_FINISHED", "timestamp": _milliseconds(fact), **_names(peer)}
+    return [{**event, "outcome": {"type": "cancelled"}}]
+
+
+def _error(fact: StoredFact, code: str, message: str) -> Event:
+    return {"type": "RUN_ERROR", "timestamp": _milliseconds(fact), "message": message, "code": code}
+
+
+def _queued(fact: StoredFact, _: Peer) -> list[Event]:
+    return [_custom("paddock.turn.queued", {"position": _mapping(fact.read_payload()).get("position")})]
+
+
+def _output(fact: StoredFact, _: Peer) -> list[Event]:
+    payload = _mapping(fact.read_payload())
+    kind, data = str(payload.get("type")), _mapping(payload.get("data"))
+    match kind:
+        case "message.completed" | "None":  # an erased message still has to be closed
+            return _text_message(fact, data)
+        case "tool.call.started":
+            return _tool_called(fact, data)
+        case "tool.call.completed":
+            return [_tool_answered(fact, data)]
+        case "state.updated":
+            return [_custom("paddock.state.updated", {key: data.get(key) for key in ("scope", "key")})]
+        case _:
+            return [_custom(f"paddock.{kind}", data)]
+
+
+def _tool_called(fact: StoredFact, data: Json) -> list[Event]:
+    call_id = _call_id(fact, data)
+    name = str(data.get("tool_name") or "unnamed")
+    start: Event = {"type": "TOOL_CALL_START", "toolCallId": call_id, "toolCallName": name}
+    parameters = data.get("parameters")
+    args: Event = {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": _as_text(parameters)}
+    end: Event = {"type": "TOOL_CALL_END", "toolCallId": call_id}
+    return [start, end] if parameters is None else [start, args, end]
+
+
+def _tool_answered(fact: StoredFact, data: Json) -> Event:
+    call_id = _call_id(fact, data)
+    return {
+        "type": "TOOL_CALL_RESULT",
+        "messageId": f"{call_id}:result",
+        "toolCallId": call_id,
+        "content": _answer(data),
+        "role": "tool",
+    }
+
+
+def _answer(data: Json) -> str:
+    """A result as text. AG-UI has no field for a tool's error, so an error says of itself that it is one."""
+    if data.get("error") is not None:
+        return _as_text({"error": data["error"]})
+    return _as_text(data.get("result") if data.get("result") is not None else data.get("artifact"))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else _encode(value).decode()
+
+
+def _call_id(fact: StoredFact, data: Json) -> str:
+    return str(data.get("tool_call_id") or f"{fact.turn_id}:{fact.seq}")
+
+
+def _custom(name: str, value: object) -> Event:
+    return {"type": "CUSTOM", "name": name, "value": value}
+
+
+def _names(peer: Peer) -> Json:
+    return {"threadId": peer.thread_id, "runId": peer.run_id}
+
+
+def _milliseconds(fact: StoredFact) -> int:
+    return int(fact.time * 1000)
+
+
+def _mapping(value: object) -> Json:
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+_WORDS: Mapping[str, Callable[[StoredFact, Peer], list[Event]]] = {
+    "USER_INPUT": _run_started,
+    "USER_INPUT:MENTION": _run_started,
+    "EVENT:TURN_QUEUED": _queued,
+    "AGENT_OUTPUT:MESSAGE": _output,
+    "AGENT_OUTPUT:FINAL": _run_finished,
+    "ERROR:RUN_FAILED": _run_error,
+    "ERROR:ROUTE_TIMEOUT": _run_error,
+    "ERROR:AGENT_NOT_IN_SESSION": _run_error,
+    "EVENT:CANCELED": _cancelled,
+}
+"""What AG-UI has a word for. All other kinds stay inside."""

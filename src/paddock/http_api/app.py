@@ -1,0 +1,87 @@
+"""All doors of the HTTP API in one application. Everything it needs arrives as an argument; nothing is decided here."""
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+
+from paddock.host.agents import Agents
+from paddock.host.inbox import Inbox
+from paddock.host.runs_view import RunsView
+from paddock.host.tails import Tails
+from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_door import AgUiDoor
+from paddock.http_api.attach import AttachDoor, AttachingGateway
+from paddock.http_api.auth import Auth
+from paddock.http_api.errors import Endpoint, Handler, not_routed
+from paddock.http_api.probes import Probes, Ready
+from paddock.http_api.run_streams import RunStreams
+from paddock.http_api.runs import RunsDoor
+from paddock.ports import ApiKeys
+
+
+def create_app(
+    *,
+    inbox: Inbox,
+    runs: RunsView,
+    tails: Tails,
+    agents: Agents,
+    gateway: AttachingGateway,
+    keys: ApiKeys,
+    ready: Ready,
+    local_token: str | None = None,
+    keep_alive_seconds: float = 15.0,
+) -> Starlette:
+    """The application. `local_token` lets the host's own command line in as administrator."""
+    auth = Auth(keys, local_token=local_token)
+    streams = RunStreams(tails=tails, runs=runs, keep_alive_seconds=keep_alive_seconds)
+    routes = [
+        *_ag_ui(AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)),
+        *_native(RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)),
+        *_admin(AdminDoor(auth=auth, agents=agents, gateway=gateway, keys=keys)),
+        WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
+        *_probes(Probes(ready)),
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
+
+
+def _ag_ui(door: AgUiDoor) -> list[BaseRoute]:
+    base = "/api/v1/agent/ag-ui"
+    return [
+        _route("POST", f"{base}/{{agent}}", door.post),
+        _route("POST", base, door.post),
+        _route("GET", f"{base}/{{agent}}/capabilities", door.capabilities),
+        _route("GET", f"{base}/capabilities", door.capabilities),
+    ]
+
+
+def _native(door: RunsDoor) -> list[BaseRoute]:
+    base = "/api/v1/agent/runs"
+    return [
+        _route("POST", base, door.post),
+        _route("GET", f"{base}/{{run}}/events", door.events),
+        _route("POST", f"{base}/{{run}}/cancel", door.cancel),
+        _route("GET", f"{base}/{{run}}", door.get),
+    ]
+
+
+def _admin(door: AdminDoor) -> list[BaseRoute]:
+    return [
+        _route("GET", "/api/v1/agents", door.agents),
+        _route("GET", "/api/v1/runners", door.runners),
+        _route("POST", "/api/v1/runners/attach-tokens", door.mint_attach_token),
+        _route("POST", "/api/v1/api-keys", door.create_key),
+    ]
+
+
+def _probes(probes: Probes) -> list[BaseRoute]:
+    return [
+        _route("GET", "/healthz", probes.healthz),
+        _route("GET", "/readyz", probes.readyz),
+        _route("GET", "/", probes.page),
+    ]
+
+
+def _route(method: str, path: str, handler: Handler) -> Route:
+    route = Route(path, Endpoint(handler), methods=[method])
+    route.methods = {method}  # no HEAD: asking for the head of a stream would follow the run to its end
+    return route

@@ -1,0 +1,127 @@
+"""Runners that come from elsewhere: a WebSocket carries the same frames as a child's stdin and stdout, one per message.
+
+Who may come and as which plugin is decided by the one-time token alone; nothing the other side says counts.
+"""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from typing import Protocol
+
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from paddock.ports import RunnerGateway
+from paddock.rules.errors import HostError
+
+MAX_WAITING_BYTES = 8 * 1024 * 1024
+"""A runner that does not read is let go rather than remembered for."""
+NORMAL, GOING_AWAY, REFUSED, OVERLOADED = 1000, 1001, 4401, 1013
+
+
+class AttachTokens(Protocol):
+    """Makes the one-time tokens with which a runner may attach."""
+
+    def mint(self, workspace: str, author: str, name: str) -> str: ...
+
+
+class AttachedPeer(Protocol):
+    """The host's end of a runner that attached."""
+
+    def feed_line(self, line: bytes) -> None: ...
+    def end(self) -> None:
+        """The other side is gone."""
+        ...
+
+
+class LineTransport(Protocol):
+    def send(self, line: bytes) -> None: ...
+    def close(self) -> None: ...
+
+
+class AttachingGateway(RunnerGateway, Protocol):
+    @property
+    def attach_tokens(self) -> AttachTokens: ...
+    async def attach(self, token: str, transport: LineTransport) -> AttachedPeer:
+        """Take a runner in. Raises HostError when the token is not good (any more)."""
+        ...
+
+
+class SocketTransport:
+    """Lines on their way out. `send` returns at once; `pump` carries them over the socket in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._closing: int | None = None
+
+    def send(self, line: bytes) -> None:
+        if self._closing is not None:
+            return
+        self._waiting.append(line)
+        self._bytes += len(line)
+        if self._bytes > MAX_WAITING_BYTES:
+            self._close(OVERLOADED)
+        self._wake.set()
+
+    def close(self) -> None:
+        self._close(NORMAL)
+
+    def _close(self, code: int) -> None:
+        if self._closing is None:
+            self._closing = code
+            self._wake.set()
+
+    async def pump(self, socket: WebSocket) -> None:
+        """Runs until somebody closes the transport, then closes the socket."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting and self._closing != OVERLOADED:
+                line = self._waiting.popleft()
+                self._bytes -= len(line)
+                await socket.send_text(line.rstrip(b"\n").decode())
+            if self._closing is not None:
+                await socket.close(self._closing)
+                return
+
+
+class AttachDoor:
+    """The WebSocket endpoint. A token that is not good is refused before the socket opens."""
+
+    def __init__(self, gateway: AttachingGateway) -> None:
+        self._gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        socket = WebSocket(scope, receive, send)
+        transport = SocketTransport()
+        try:
+            peer = await self._gateway.attach(socket.query_params.get("token", ""), transport)
+        except HostError as error:
+            await socket.close(REFUSED, error.message)
+            return
+        try:
+            await self._carry(socket, transport, peer)
+        finally:
+            peer.end()
+
+    async def _carry(self, socket: WebSocket, transport: SocketTransport, peer: AttachedPeer) -> None:
+        await socket.accept()
+        pump = asyncio.ensure_future(transport.pump(socket))
+        try:
+            with suppress(WebSocketDisconnect):
+                while socket.application_state is WebSocketState.CONNECTED:
+                    peer.feed_line(await _receive_line(socket))
+        finally:
+            pump.cancel()
+            with suppress(asyncio.CancelledError, WebSocketDisconnect, RuntimeError):
+                await pump
+
+
+async def _receive_line(socket: WebSocket) -> bytes:
+    message = await socket.receive()
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code") or GOING_AWAY)
+    text: str | None = message.get("text")
+    return text.encode() if text is not None else message.get("bytes") or b""

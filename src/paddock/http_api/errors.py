@@ -1,0 +1,112 @@
+"""What went wrong, told to a caller: a status and an RFC 9457 problem with one sentence a person can act on.
+
+The only place that turns an error code into a status. Internals (tracebacks, paths, SQL) never leave through here.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+
+import msgspec
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+
+log = structlog.get_logger(__name__)
+
+STATUS: Mapping[ErrorCode, int] = {
+    ErrorCode.UNAUTHENTICATED: 401,
+    ErrorCode.UNAUTHORIZED: 403,
+    ErrorCode.NOT_FOUND: 404,
+    ErrorCode.CONFLICT: 409,
+    ErrorCode.SESSION_CLOSED: 409,
+    ErrorCode.CURSOR_EXPIRED: 410,
+    ErrorCode.PAYLOAD_TOO_LARGE: 413,
+    ErrorCode.INVALID_ARGUMENT: 422,
+    ErrorCode.RATE_LIMITED: 429,
+    ErrorCode.RUNTIME_ERROR: 500,
+    ErrorCode.UNAVAILABLE: 503,
+    ErrorCode.DEADLINE_EXCEEDED: 504,
+}
+RETRY_SECONDS = 1
+"""What Retry-After says when the error itself does not know."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def problem(status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> Response:
+    body = {
+        "type": f"urn:paddock:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+    return Response(_encode(body), status, headers, media_type="application/problem+json")
+
+
+def refusal(error: HostError) -> Response:
+    status = STATUS[error.code]
+    return problem(status, error.code, error.message, headers=_headers(status, error))
+
+
+def _headers(status: int, error: HostError) -> dict[str, str]:
+    match status:
+        case 401:
+            return {"WWW-Authenticate": 'Bearer realm="paddock"'}
+        case 413:
+            return {"Connection": "close"}  # the rest of the body stays unread
+        case 429 | 503:
+            return {"Retry-After": str(max(1, round(error.details.get("retry_after") or RETRY_SECONDS)))}
+        case _:
+            return {}
+
+
+def storage_refusal() -> Response:
+    detail = "the host cannot write to its storage at the moment, so nothing was accepted; try again shortly"
+    return problem(503, ErrorCode.UNAVAILABLE, detail, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+def unexpected() -> Response:
+    return problem(500, ErrorCode.RUNTIME_ERROR, "the host made a mistake; its log has the details")
+
+
+_NOT_ROUTED = {404: ErrorCode.NOT_FOUND, 405: ErrorCode.INVALID_ARGUMENT}
+
+
+async def not_routed(request: Request, error: Exception) -> Response:
+    """No such path, or no such method on it."""
+    if not isinstance(error, HTTPException):
+        return unexpected()
+    detail = f"{request.method} {request.url.path} is not part of this API"
+    code = _NOT_ROUTED.get(error.status_code, ErrorCode.INVALID_ARGUMENT)
+    return problem(error.status_code, code, detail, headers=error.headers)
+
+
+Handler = Callable[[Request], Awaitable[ASGIApp]]
+
+
+class Endpoint:
+    """One handler as an ASGI application: what it returns is sent, what it raises becomes a problem."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await self._answer(Request(scope, receive))
+        await answer(scope, receive, send)
+
+    async def _answer(self, request: Request) -> ASGIApp:
+        try:
+            return await self._handler(request)
+        except HostError as error:
+            return refusal(error)
+        except StorageUnavailableError:
+            log.warning("storage refused", action="http.storage_unavailable", path=request.url.path)
+            return storage_refusal()
+        except Exception:
+            log.exception("a handler failed", action="http.failed", path=request.url.path)
+            return unexpected()

@@ -1,0 +1,60 @@
+"""Opening the stream of a run: from which frame on, in which dialect, under which names."""
+
+from starlette.requests import Request
+
+from paddock.host.principals import Principal
+from paddock.host.runs_view import RunsView
+from paddock.host.tails import Tails
+from paddock.http_api.ag_ui import Peer
+from paddock.http_api.cursors import DIALECTS, Cursor, parse_cursor
+from paddock.http_api.stream import RunStream
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import TERMINAL_STATUSES, RunRow
+
+
+class RunStreams:
+    """Makes the answers that stream runs."""
+
+    def __init__(self, *, tails: Tails, runs: RunsView, keep_alive_seconds: float) -> None:
+        self._tails = tails
+        self._runs = runs
+        self._keep_alive = keep_alive_seconds
+
+    async def from_the_start(
+        self, principal: Principal, thread_id: str, task_id: str, first_seq: int, peer: Peer
+    ) -> RunStream:
+        """All of a run that was just accepted, or accepted before and asked for again."""
+        return await self._open(principal, thread_id, task_id, peer, Cursor(peer.dialect, first_seq, -1))
+
+    async def from_a_cursor(self, request: Request, principal: Principal, run: RunRow) -> RunStream:
+        """A run from where the reader stands: the `Last-Event-ID` header, or `?after=`, or the start."""
+        given = request.headers.get("last-event-id") or request.query_params.get("after")
+        start = parse_cursor(given) if given else None
+        dialect = _dialect(request, start)
+        start = start or Cursor(dialect, run.first_seq, -1)
+        if start.seq < run.first_seq:
+            start = Cursor(dialect, run.first_seq, -1)
+        peer = peer_of(dialect, run.session_id, run.client_run_id or run.run_id, request.query_params.get("threadId"))
+        return await self._open(principal, run.session_id, run.run_id, peer, start)
+
+    async def _open(self, principal: Principal, thread_id: str, task_id: str, peer: Peer, start: Cursor) -> RunStream:
+        async def is_over(last: int) -> bool:
+            run = await self._runs.find(principal, task_id)
+            return run.status in TERMINAL_STATUSES and run.last_seq <= last
+
+        follower = self._tails.follow(thread_id, task_id, start.seq - 1)
+        return await RunStream(follower, peer, start, keep_alive=self._keep_alive, is_over=is_over).begin()
+
+
+def peer_of(dialect: str, thread_id: str, run_id: str, name: str | None = None) -> Peer:
+    """Readers that call the thread by a name of their own do not share frames with those that do not."""
+    if name is None or name.lower() == thread_id:
+        return Peer(dialect, thread_id, run_id, dialect)
+    return Peer(dialect, name, run_id, f"{dialect}:{name}")
+
+
+def _dialect(request: Request, start: Cursor | None) -> str:
+    asked = request.query_params.get("dialect")
+    if asked is not None and asked not in DIALECTS:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, "dialect must be 1 (AG-UI 1.0) or 0 (AG-UI 0.x)")
+    return asked or (start.dialect if start else DIALECTS[0])

@@ -1,0 +1,108 @@
+"""The native door: hand in a run, look at it, follow it, stop it. Strict: exactly the published shape or a 422."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paddock.host.inbox import Inbox, NewRun
+from paddock.host.principals import Principal
+from paddock.host.runs_view import RunsView
+from paddock.http_api.auth import Auth
+from paddock.http_api.bodies import json_response, read_body
+from paddock.http_api.run_streams import RunStreams
+from paddock.http_api.stream import RunStream
+from paddock.http_api.threads import thread_of
+from paddock.http_api.time_zones import is_time_zone
+from paddock.rules.errors import HostError
+from paddock.rules.rows import TERMINAL_STATUSES, RunRow
+from paddock.rules.run_input import MAX_BODY_BYTES, TOO_LARGE, Problem, World, body_hash, read_run_input
+
+
+def _no_url_is_ours(_: str) -> bool:
+    """There is no attachment store, so there is nothing anybody could have signed."""
+    return False
+
+
+_WORLD = World(is_time_zone=is_time_zone, is_live_url=_no_url_is_ours)
+
+
+class RunsDoor:
+    def __init__(self, *, auth: Auth, inbox: Inbox, runs: RunsView, streams: RunStreams) -> None:
+        self._auth = auth
+        self._inbox = inbox
+        self._runs = runs
+        self._streams = streams
+
+    async def post(self, request: Request) -> Response:
+        principal = await self._auth.principal(request.scope)
+        body = await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
+        accepted = await self._inbox.accept(_new_run(principal, body, request.query_params.get("agent")))
+        answer = {
+            "taskId": accepted.task_id,
+            "threadId": accepted.thread_id,
+            "runId": accepted.run_id,
+            "created": accepted.created,
+        }
+        return json_response(answer, 202)
+
+    async def get(self, request: Request) -> Response:
+        _, run = await self._find(request)
+        return json_response(as_json(run))
+
+    async def events(self, request: Request) -> RunStream:
+        principal, run = await self._find(request)
+        return await self._streams.from_a_cursor(request, principal, run)
+
+    async def cancel(self, request: Request) -> Response:
+        principal, found = await self._find(request)
+        run = await self._inbox.cancel(found, principal)
+        return json_response(as_json(run), 200 if found.status in TERMINAL_STATUSES else 202)
+
+    async def _find(self, request: Request) -> tuple[Principal, RunRow]:
+        principal = await self._auth.principal(request.scope)
+        name = request.query_params.get("threadId")
+        thread_id = None if name is None else thread_of(principal, name)
+        return principal, await self._runs.find(principal, request.path_params["run"], thread_id)
+
+
+def _new_run(principal: Principal, body: bytes, agent_id: str | None) -> NewRun:
+    given = read_run_input(body, _WORLD)
+    if isinstance(given, Problem):
+        raise HostError(given.code, given.message)
+    return NewRun(
+        principal=principal,
+        thread_id=given.thread_id,
+        client_run_id=given.run_id,
+        body_hash=body_hash(given.document, agent_id),
+        message=given.message,
+        text=given.text,
+        params=given.params,
+        agent_id=agent_id,
+    )
+
+
+def as_json(run: RunRow) -> Mapping[str, Any]:
+    """A run as callers see it; what is not known yet is left out."""
+    seen = {
+        "taskId": run.run_id,
+        "threadId": run.session_id,
+        "runId": run.client_run_id,
+        "agentId": run.agent_id or None,
+        "status": run.status,
+        "code": run.code,
+        "message": run.message,
+        "createdAt": _iso(run.created_at),
+        "startedAt": _iso(run.started_at),
+        "endedAt": _iso(run.ended_at),
+        "deadlineAt": _iso(run.deadline_at),
+    }
+    return {key: value for key, value in seen.items() if value is not None}
+
+
+def _iso(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

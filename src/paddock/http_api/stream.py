@@ -1,0 +1,114 @@
+"""A run's events as they happen, over server-sent events: from the reader's cursor to the run's last word.
+
+Everything that waits goes out in one write. A reader that goes away ends its stream and nothing else: runs are never
+cancelled by a lost connection. Nothing is said here that is not in the log; keep-alives are comments.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from paddock.host.tails import Entry, Follower
+from paddock.http_api.ag_ui import TERMINAL_KINDS, Peer, frames
+from paddock.http_api.cursors import Cursor
+from paddock.rules.errors import HostError, StorageUnavailableError
+
+log = structlog.get_logger(__name__)
+
+HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+KEEP_ALIVE = b": keep-alive\n\n"
+FIRST_WAIT = 0.25
+"""How long the answer's first line may wait for the first events, so that both leave together."""
+UNWATCHED = 1.0
+"""Seconds before somebody looks whether the client is still there: most runs are over by then."""
+
+IsOver = Callable[[int], Awaitable[bool]]
+"""Whether the run has ended and nothing of it lies beyond this number."""
+
+
+class RunStream:
+    """The ASGI answer that streams one run to one reader."""
+
+    def __init__(self, follower: Follower, peer: Peer, start: Cursor, *, keep_alive: float, is_over: IsOver) -> None:
+        self._follower = follower
+        self._peer = peer
+        self._start = start
+        self._last = start.seq
+        self._keep_alive = keep_alive
+        self._is_over = is_over
+        self._first: list[Entry] = []
+        self._ended = False
+
+    async def begin(self) -> "RunStream":
+        """Take what is there already. Refusals come from here, while the answer can still say so."""
+        try:
+            self._first = await self._follower.next(FIRST_WAIT)
+        except BaseException:
+            self._follower.close()
+            raise
+        return self
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await self._stream(receive, send)
+        except (HostError, StorageUnavailableError) as error:
+            # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
+            log.warning("stream cut", action="http.stream_cut", reason=str(error))
+        finally:
+            self._follower.close()
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
+        started = time.monotonic()
+        await self._send(send, self._first)
+        while not self._ended and time.monotonic() - started < UNWATCHED:
+            await self._send(send, await self._follower.next(UNWATCHED))
+        if not self._ended:
+            async with anyio.create_task_group() as watched:
+                watched.start_soon(_cancel_when_gone, receive, watched.cancel_scope)
+                await self._stream_on(send)
+                watched.cancel_scope.cancel()
+
+    async def _stream_on(self, send: Send) -> None:
+        while not self._ended:
+            entries = await self._follower.next(self._keep_alive)
+            if entries:
+                await self._send(send, entries)
+            elif await self._is_over(self._last):
+                await self._finish(send)
+            else:
+                await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+
+    async def _send(self, send: Send, entries: list[Entry]) -> None:
+        pieces: list[bytes] = []
+        for entry in entries:
+            pieces += self._frames(entry)
+            if entry.fact.kind in TERMINAL_KINDS:
+                self._ended = True
+                break
+        if pieces or self._ended:
+            await send({"type": "http.response.body", "body": b"".join(pieces), "more_body": not self._ended})
+
+    async def _finish(self, send: Send) -> None:
+        self._ended = True
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _frames(self, entry: Entry) -> list[bytes]:
+        said = entry.frames.get(self._peer.key)
+        if said is None:
+            said = entry.frames[self._peer.key] = frames(entry.fact, self._peer)
+        self._last = entry.fact.seq
+        return said[self._start.k + 1 :] if self._last == self._start.seq else said
+
+
+async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()

@@ -1,0 +1,37 @@
+"""Which migrations a database still needs, or why it must be left alone. Pure; each plug does what is decided here."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step of a schema. Once released, its text never changes."""
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return sha256(self.sql.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why this program must not touch the database, in one sentence for the operator."""
+
+    sentence: str
+
+
+def pending(available: Sequence[Migration], applied: Mapping[int, str]) -> Sequence[Migration] | Refusal:
+    """The steps to apply, in order. `applied` maps the numbers in the database to the checksums recorded then."""
+    known = {migration.number: migration for migration in available}
+    newest, reached = max(known, default=0), max(applied, default=0)
+    if reached > newest:
+        return Refusal(f"the database is at schema {reached}, this Paddock knows up to {newest}: start a newer Paddock")
+    for number, checksum in sorted(applied.items()):
+        if number not in known or known[number].checksum != checksum:
+            return Refusal(f"schema step {number} in the database is not the one this Paddock knows: restore a backup")
+    return [known[number] for number in sorted(known) if number not in applied]

@@ -1,0 +1,218 @@
+"""The shapes inside a run's input: messages, content blocks, tools, context. Strict, in either spelling; pure.
+
+What comes out has only known fields, camelCase and without nulls. Limits and the order of complaints are not decided
+here but in `run_input.py`.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+Json = dict[str, Any]
+
+
+class InvalidInputError(Exception):
+    """The sentence that answers an invalid request."""
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InvalidInputError(message)
+
+
+# --- fields in either spelling ----------------------------------------------------------------------------------------
+
+_MISSING: Any = object()
+_HUMP = re.compile(r"(?<!^)([A-Z])")
+
+
+def snake(name: str) -> str:
+    return _HUMP.sub(r"_\1", name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a shape: its name, what it must be, and whether it may be left out or null."""
+
+    name: str
+    expected: str
+    check: Callable[[Any], bool]
+    required: bool = False
+    nullable: bool = False
+    alias: str = ""
+
+
+def _field(
+    name: str, expected: str, check: Callable[[Any], bool], *, required: bool = False, nullable: bool = False
+) -> Field:
+    return Field(name, expected, check, required, nullable, snake(name))
+
+
+def pick(given: Mapping[str, Any], name: str, alias: str, where: str = "") -> Any:
+    """The value under either spelling, or `_MISSING`. Both at once must say the same."""
+    value = given.get(name, _MISSING)
+    if alias == name or alias not in given:
+        return value
+    other = given[alias]
+    require(
+        value is _MISSING or (type(value) is type(other) and value == other), f"{where}{name} and {where}{alias} differ"
+    )
+    return other
+
+
+def is_missing(value: object) -> bool:
+    return value is _MISSING
+
+
+def read_fields(given: object, fields: tuple[Field, ...], where: str) -> Json:
+    """The known fields of an object, checked."""
+    require(isinstance(given, dict), f"{where} must be an object")
+    out: Json = {}
+    for field in fields:
+        value = pick(cast("Json", given), field.name, field.alias, f"{where}.")
+        absent = value is _MISSING or (value is None and field.nullable)
+        require(not absent or not field.required, f"{where}.{field.name} is required")
+        if not absent:
+            require(field.check(value), f"{where}.{field.name} must be {field.expected}")
+            out[field.name] = value
+    return out
+
+
+def read_list(given: object, fields: tuple[Field, ...], where: str) -> list[Json]:
+    require(isinstance(given, list), f"{where} must be a list")
+    return [read_fields(item, fields, f"{where}[{index}]") for index, item in enumerate(cast("list[object]", given))]
+
+
+# --- what fields may hold ---------------------------------------------------------------------------------------------
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _is_text_or_list(value: object) -> bool:
+    return isinstance(value, str | list)
+
+
+def _anything(_: object) -> bool:
+    return True
+
+
+_TEXT = "a string"
+_ID = _field("id", "a non-empty string", _is_name, required=True)
+_CONTENT = _field("content", _TEXT, is_text, required=True)
+_NAME = _field("name", _TEXT, is_text, nullable=True)
+_ENCRYPTED = _field("encryptedValue", _TEXT, is_text, nullable=True)
+_TOOL_CALLS = _field("toolCalls", "a list", _is_list)
+
+MESSAGES: Mapping[str, tuple[Field, ...]] = {
+    "user": (
+        _ID,
+        _field("content", "a string or a list of content blocks", _is_text_or_list, required=True),
+        _field("name", _TEXT, is_text),
+        _field("encryptedValue", _TEXT, is_text),
+    ),
+    "assistant": (_ID, _field("content", _TEXT, is_text, nullable=True), _NAME, _TOOL_CALLS, _ENCRYPTED),
+    "system": (_ID, _CONTENT, _NAME, _ENCRYPTED),
+    "tool": (
+        _ID,
+        _CONTENT,
+        _field("toolCallId", "a non-empty string", _is_name, required=True),
+        _field("error", _TEXT, is_text, nullable=True),
+        _ENCRYPTED,
+    ),
+    "developer": (_ID, _CONTENT, _NAME, _ENCRYPTED),
+    "reasoning": (_ID, _CONTENT, _ENCRYPTED),
+    "activity": (
+        _ID,
+        _field("activityType", "a non-empty string", _is_name, required=True),
+        _field("content", "an object", _is_object, required=True),
+    ),
+}
+_TOOL_CALL = (
+    _ID,
+    _field("type", "function", lambda value: value == "function", required=True),
+    _field("function", "an object", _is_object, required=True),
+    _ENCRYPTED,
+)
+_FUNCTION = (
+    _field("name", "a non-empty string", _is_name, required=True),
+    _field("arguments", _TEXT, is_text, required=True),
+)
+_BLOCKS: Mapping[str, tuple[Field, ...]] = {
+    "text": (_field("text", _TEXT, is_text, required=True),),
+    # The table has its own sentences for mimeType, url and data, so any value passes here.
+    "binary": (
+        _field("mimeType", "", _anything),
+        _field("id", _TEXT, is_text),
+        _field("url", "", _anything),
+        _field("data", "", _anything, nullable=True),
+        _field("filename", _TEXT, is_text),
+    ),
+}
+TOOL = (
+    _field("name", "a non-empty string", _is_name, required=True),
+    _field("description", _TEXT, is_text, required=True),
+    _field("parameters", "an object", _is_object, required=True),
+)
+CONTEXT = (_field("description", _TEXT, is_text, required=True), _field("value", _TEXT, is_text, required=True))
+
+
+def read_message(given: object, where: str) -> Json:
+    require(isinstance(given, dict), f"{where} must be an object")
+    role = cast("Json", given).get("role")
+    require(isinstance(role, str) and role in MESSAGES, f"{where}.role must be one of {', '.join(MESSAGES)}")
+    message: Json = {"role": role, **read_fields(given, MESSAGES[cast("str", role)], where)}
+    if role == "user" and isinstance(message["content"], list):
+        blocks = cast("list[Any]", message["content"])
+        message["content"] = [_read_block(block, place) for block, place in _each(blocks, f"{where}.content")]
+    if "toolCalls" in message:
+        message["toolCalls"] = [
+            _read_tool_call(call, w) for call, w in _each(message["toolCalls"], f"{where}.toolCalls")
+        ]
+    return message
+
+
+def _read_block(given: object, where: str) -> Json:
+    require(isinstance(given, dict), f"{where} must be an object")
+    kind = cast("Json", given).get("type")
+    require(isinstance(kind, str) and kind in _BLOCKS, f"{where}.type must be text or binary")
+    return {"type": kind, **read_fields(given, _BLOCKS[cast("str", kind)], where)}
+
+
+def _read_tool_call(given: object, where: str) -> Json:
+    call = read_fields(given, _TOOL_CALL, where)
+    return {**call, "function": read_fields(call["function"], _FUNCTION, f"{where}.function")}
+
+
+def _each(given: list[Any], where: str) -> Iterator[tuple[Any, str]]:
+    return ((item, f"{where}[{index}]") for index, item in enumerate(given))
+
+
+# --- depth ------------------------------------------------------------------------------------------------------------
+
+
+def nested_too_deep(body: bytes, value: object, limit: int) -> bool:
+    """Most bodies have too few brackets to be deep, and counting them is much cheaper than looking."""
+    return body.count(b"[") + body.count(b"{") > limit and _deeper(value, limit)
+
+
+def _deeper(value: object, limit: int) -> bool:
+    if isinstance(value, dict):
+        return limit == 0 or any(_deeper(item, limit - 1) for item in cast("Json", value).values())
+    if isinstance(value, list):
+        return limit == 0 or any(_deeper(item, limit - 1) for item in cast("list[object]", value))
+    return False

@@ -1,0 +1,48 @@
+"""The session as one pure function: which facts and commands follow from a message. No clock, no ids, no I/O.
+
+Each kind of message has one handler; this table is all there is to know about where a message goes.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from paddock.rules.session import cancel, turns
+from paddock.rules.session.decision import Decision, Note
+from paddock.rules.session.evolve import evolve
+from paddock.rules.session.messages import (
+    AckTimedOut,
+    CancelAcknowledged,
+    CancelRequested,
+    CancelTimedOut,
+    InputAcknowledged,
+    Message,
+    OutputReceived,
+    RunFailed,
+    UserInput,
+)
+from paddock.rules.session.state import SessionState
+
+__all__ = ["Decision", "Note", "decide", "step"]
+
+_HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
+    UserInput: turns.take_input,
+    InputAcknowledged: turns.acknowledge_input,
+    AckTimedOut: turns.ack_timed_out,
+    OutputReceived: turns.receive_output,
+    RunFailed: turns.fail_run,
+    CancelRequested: cancel.request_cancel,
+    CancelAcknowledged: cancel.acknowledge_cancel,
+    CancelTimedOut: cancel.cancel_timed_out,
+}
+
+
+def decide(state: SessionState, message: Message) -> Decision:
+    return _HANDLERS[type(message)](state, message)
+
+
+def step(state: SessionState, message: Message) -> tuple[SessionState, Decision]:
+    """Decide, and make it true."""
+    decision = decide(state, message)
+    for fact in decision.facts:
+        state = evolve(state, fact)
+    return state, decision

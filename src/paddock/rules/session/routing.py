@@ -1,0 +1,84 @@
+"""Which agent answers, and how a turn gets to it: from the line to the agent, one live turn at a time."""
+
+from typing import Any
+
+from paddock.rules.session import wording
+from paddock.rules.session.commands import AwaitAck, Command, EndRun, RunEnd, StartRun
+from paddock.rules.session.decision import Decision
+from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.session.messages import Agents, UserInput
+from paddock.rules.session.state import QueuedTurn, SessionState, Turn
+
+
+def route(state: SessionState, message: UserInput) -> str | None:
+    """The agent asked for, else the active one, else the default; None when it does not exist."""
+    if message.agent_id is not None:
+        return _configured(message.agents, message.agent_id)
+    return _configured(message.agents, state.active_agent_id) or _configured(
+        message.agents, message.agents.default_agent_id
+    )
+
+
+def _configured(agents: Agents, agent_id: str | None) -> str | None:
+    return agent_id if agent_id in agents.while_busy else None
+
+
+def opening(message: UserInput) -> Fact:
+    """The first input opens the session with the agent that answers it; with the default when that one is unknown."""
+    first = _configured(message.agents, message.agent_id) or _configured(
+        message.agents, message.agents.default_agent_id
+    )
+    payload = {"members": [first] if first else [], "active_agent_id": first, "implicit": True}
+    return _broadcast("SESSION_OPENED", message.turn_id, message.trace_id, payload, message.at)
+
+
+def dispatch(state: SessionState, turn: QueuedTurn, agent_id: str, at: float) -> tuple[list[Fact], tuple[Command, ...]]:
+    """Hand the turn to its agent, who joins and becomes active first if need be."""
+    facts = [*_joining(state, turn, agent_id, at), *_switching(state, turn, agent_id, at)]
+    facts.append(wording.to_agent(Event.USER_INPUT, "", turn, agent_id, None, at, sender=turn.requested_by))
+    facts.append(wording.to_frontend(Event.EVENT, "TURN_ACCEPTED", turn, {"agent_id": agent_id}, at))
+    return facts, (StartRun(turn.turn_id, agent_id), AwaitAck(turn.turn_id))
+
+
+def _joining(state: SessionState, turn: QueuedTurn, agent_id: str, at: float) -> list[Fact]:
+    if agent_id in state.members:
+        return []
+    return [wording.to_frontend(Event.EVENT, "AGENT_ADDED", turn, {"agent_id": agent_id}, at)]
+
+
+def _switching(state: SessionState, turn: QueuedTurn, agent_id: str, at: float) -> list[Fact]:
+    if agent_id == state.active_agent_id:
+        return []
+    reason = "mention" if turn.asked else "default_agent"
+    payload = {"from": state.active_agent_id, "to": agent_id, "reason": reason, "trigger": "USER_INPUT"}
+    return [_broadcast("SWITCH_AGENT", turn.turn_id, turn.trace_id, payload, at)]
+
+
+def _broadcast(subtype: str, turn_id: str, trace_id: str, payload: Any, at: float) -> Fact:
+    return Fact(
+        Event.CONTROL,
+        subtype,
+        Target.BROADCAST,
+        turn_id=turn_id,
+        trace_id=trace_id,
+        payload=payload,
+        metadata=wording.NOTHING,
+        time=at,
+    )
+
+
+def end_turn(
+    state: SessionState, turn: Turn, status: RunEnd, facts: list[Fact], at: float, stopping: tuple[Command, ...] = ()
+) -> Decision:
+    """The live turn is over (the last of `facts` says so); in the same breath the next one goes to its agent."""
+    commands = (*stopping, EndRun(turn.turn_id, status))
+    if not state.queue:
+        return Decision(tuple(facts), commands)
+    starting, start = dispatch(state, state.queue[0], _next_agent(state, state.queue[0]), at)
+    return Decision((*facts, *starting), commands + start)
+
+
+def _next_agent(state: SessionState, turn: QueuedTurn) -> str:
+    """Who was asked for; else whoever is active now, because the conversation may have moved on since."""
+    expected = turn.agent_id or ""
+    return expected if turn.asked else state.active_agent_id or expected

@@ -1,0 +1,168 @@
+"""The life of a turn: input comes in, an agent takes it, speaks, and ends it (scenarios A, B and G)."""
+
+from typing import Any
+
+from paddock.rules.session import wording
+from paddock.rules.session.cancel import ask_to_stop, stopped, tell_agent_to_stop
+from paddock.rules.session.commands import CancelRun, Command, EndRun
+from paddock.rules.session.decision import Decision, ignored
+from paddock.rules.session.evolve import evolve
+from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.session.messages import AckTimedOut, InputAcknowledged, OutputReceived, RunFailed, UserInput
+from paddock.rules.session.routing import dispatch, end_turn, opening, route
+from paddock.rules.session.state import QueuedTurn, SessionState, Turn, TurnStatus, Wait
+
+# --- input -----------------------------------------------------------------------------------------------------------
+
+
+def take_input(state: SessionState, message: UserInput) -> Decision:
+    """Every input is put on record; then it goes to its agent, waits in line, or is refused with a reason."""
+    if message.turn_id in state.live_turn_ids:
+        return ignored("input_repeated", message.turn_id, "turn_is_live")
+    facts: list[Fact] = [] if state.opened else [opening(message)]
+    state = evolve(state, facts[0]) if facts else state
+    facts.append(wording.input_received(message))
+    agent_id = route(state, message)
+    turn = _admitted(message, agent_id)
+    if refusal := _refusal(state, turn, message):
+        return Decision((*facts, refusal), (EndRun(turn.turn_id, "failed"),))
+    if state.turn is None:
+        more, commands = dispatch(state, turn, agent_id or "", message.at)
+    else:
+        more, commands = _wait_in_line(state, state.turn, turn, message)
+    return Decision((*facts, *more), commands)
+
+
+def _admitted(message: UserInput, agent_id: str | None) -> QueuedTurn:
+    return QueuedTurn(
+        message.turn_id,
+        message.trace_id,
+        wording.user(message.user_id),
+        agent_id,
+        asked=message.agent_id is not None,
+        created_at=message.at,
+    )
+
+
+def _refusal(state: SessionState, turn: QueuedTurn, message: UserInput) -> Fact | None:
+    if state.closed:
+        error = wording.error("session_closed", "The session is closed.")
+        return wording.failure(turn, error, message.at)
+    if turn.agent_id is None:
+        return _nobody_answers(turn, message)
+    if state.turn is not None and _turned_away(state.turn, state, message):
+        error = wording.error("session_busy", "The session is busy with another turn.", retryable=True)
+        return wording.failure(turn, error, message.at)
+    return None
+
+
+def _nobody_answers(turn: QueuedTurn, message: UserInput) -> Fact:
+    if turn.asked:
+        error = wording.error("agent_not_in_session", f"There is no agent {message.agent_id!r}.")
+        return wording.to_frontend(Event.ERROR, "AGENT_NOT_IN_SESSION", turn, error, message.at)
+    return wording.failure(turn, wording.error("no_agent", "There is no agent to answer."), message.at)
+
+
+def _turned_away(live: Turn, state: SessionState, message: UserInput) -> bool:
+    return _while_busy(live, message) == "reject" or len(state.queue) >= message.agents.max_queue
+
+
+def _while_busy(live: Turn, message: UserInput) -> str:
+    """The policy of the agent that is busy, not of the one asked for. Steering waits in line until runners offer it."""
+    return message.agents.while_busy.get(live.agent_id, "queue")
+
+
+def _wait_in_line(
+    state: SessionState, live: Turn, turn: QueuedTurn, message: UserInput
+) -> tuple[list[Fact], tuple[Command, ...]]:
+    """Admission order; input that interrupts goes before input that does not, and stops the live turn."""
+    if _while_busy(live, message) != "interrupt":
+        return [_queued(state, turn, len(state.queue) + 1, message.at)], ()
+    position = 1 + sum(queued.interrupts for queued in state.queue)
+    queued = _queued(state, turn, position, message.at, interrupts=True)
+    facts, commands = ((), ()) if live.is_being_cancelled else ask_to_stop(live, "interrupted", message.at)
+    return [queued, *facts], commands
+
+
+def _queued(state: SessionState, turn: QueuedTurn, position: int, at: float, *, interrupts: bool = False) -> Fact:
+    before = state.queue[position - 2].agent_id if position > 1 else None
+    agent_id = turn.agent_id if turn.asked else before or turn.agent_id
+    marks: dict[str, Any] = {"asked": True} if turn.asked else {}
+    if interrupts:
+        marks["interrupts"] = True
+    return Fact(
+        Event.EVENT,
+        "TURN_QUEUED",
+        Target.FRONTEND,
+        turn_id=turn.turn_id,
+        trace_id=turn.trace_id,
+        payload={"agent_id": agent_id, "position": position},
+        metadata=marks,
+        time=at,
+    )
+
+
+# --- the agent's answer ----------------------------------------------------------------------------------------------
+
+
+def acknowledge_input(state: SessionState, message: InputAcknowledged) -> Decision:
+    turn = state.turn
+    if turn is None or turn.turn_id != message.turn_id:
+        return ignored("input_ack_ignored", message.turn_id, "turn_not_live")
+    if turn.status is not TurnStatus.ROUTING:
+        return ignored("input_ack_ignored", message.turn_id, "already_running")
+    return Decision(_started(turn, message.at))
+
+
+def _started(turn: Turn, at: float) -> tuple[Fact, Fact]:
+    ack = wording.to_system("INPUT_ACK", turn, None, at, sender=wording.agent(turn.agent_id))
+    return ack, wording.to_frontend(Event.EVENT, "AGENT_STARTED", turn, {"agent_id": turn.agent_id}, at)
+
+
+def ack_timed_out(state: SessionState, message: AckTimedOut) -> Decision:
+    """No answer: the turn fails, and the agent is told to stop in case it works on it after all."""
+    turn = state.turn
+    if turn is None or turn.turn_id != message.turn_id or Wait.INPUT_ACK not in turn.waiting:
+        return ignored("ack_timeout_ignored", message.turn_id, "not_waiting")
+    error = wording.error("route_timeout", "The agent did not take the input in time.", retryable=True)
+    facts = [
+        wording.to_frontend(Event.ERROR, "ROUTE_TIMEOUT", turn, error, message.at),
+        tell_agent_to_stop(turn, "route_timeout", message.at),
+    ]
+    stopping = (CancelRun(turn.turn_id, turn.agent_id, "route_timeout"),)
+    return end_turn(state, turn, "failed", facts, message.at, stopping)
+
+
+def receive_output(state: SessionState, message: OutputReceived) -> Decision:
+    """Forward what the live turn's own agent says, unchanged. A first word without an ack is the ack."""
+    turn = state.turn
+    if turn is None or turn.turn_id != message.turn_id:
+        return ignored("output_dropped", message.turn_id, "turn_not_live")
+    if turn.agent_id != message.agent_id:
+        return ignored("output_dropped", message.turn_id, "foreign_agent")
+    said = wording.output(turn, message)
+    if turn.status is TurnStatus.RUNNING and message.kind != "FINAL":
+        return Decision((said,))
+    facts = [said] if turn.status is TurnStatus.RUNNING else [*_started(turn, message.at), said]
+    if message.kind != "FINAL":
+        return Decision(tuple(facts))
+    return end_turn(state, turn, "completed", facts, message.at)
+
+
+def fail_run(state: SessionState, message: RunFailed) -> Decision:
+    """The run says nothing more. Of a turn that was asked to stop, this is the answer; its error is kept."""
+    error = wording.error(message.code, message.message, retryable=message.retryable)
+    turn = state.turn
+    if turn is None or turn.turn_id != message.turn_id:
+        return _fail_queued(state, message.turn_id, error, message.at)
+    if turn.is_being_cancelled:
+        return stopped(state, turn, {"error": error}, message.at)
+    failed = wording.failure(turn, error, message.at, sender=wording.agent(turn.agent_id))
+    return end_turn(state, turn, "failed", [failed], message.at)
+
+
+def _fail_queued(state: SessionState, turn_id: str, error: Any, at: float) -> Decision:
+    turn = next((queued for queued in state.queue if queued.turn_id == turn_id), None)
+    if turn is None:
+        return ignored("failure_ignored", turn_id, "turn_not_live")
+    return Decision((wording.failure(turn, error, at),), (EndRun(turn_id, "failed"),))

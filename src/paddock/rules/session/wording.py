@@ -1,0 +1,86 @@
+"""How the session says things: the shape of every fact it makes about a turn. Nothing here decides when to say them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paddock.rules.session.facts import SYSTEM_SENDER, Event, Fact, Target
+from paddock.rules.session.messages import OutputReceived, UserInput
+from paddock.rules.session.state import QueuedTurn, Turn
+
+NOTHING: Mapping[str, Any] = {}
+
+
+def user(user_id: str) -> str:
+    return f"user:{user_id}"
+
+
+def agent(agent_id: str) -> str:
+    return f"agent:{agent_id}"
+
+
+def input_received(message: UserInput) -> Fact:
+    """The input itself, stored here and nowhere else."""
+    return Fact(
+        Event.USER_INPUT,
+        "",
+        Target.SYSTEM,
+        user(message.user_id),
+        None,
+        message.turn_id,
+        message.trace_id,
+        None,
+        message.payload,
+        message.metadata,
+        message.at,
+    )
+
+
+def output(turn: Turn, message: OutputReceived) -> Fact:
+    """What the agent said, forwarded unchanged. The hot path: arguments by position."""
+    return Fact(
+        Event.AGENT_OUTPUT,
+        message.kind,
+        Target.FRONTEND,
+        f"agent:{turn.agent_id}",
+        None,
+        turn.turn_id,
+        turn.trace_id,
+        None,
+        message.payload,
+        message.metadata,
+        message.at,
+    )
+
+
+def to_frontend(
+    event: Event, subtype: str, turn: Turn | QueuedTurn, payload: Any, at: float, sender: str = SYSTEM_SENDER
+) -> Fact:
+    return Fact(event, subtype, Target.FRONTEND, sender, None, turn.turn_id, turn.trace_id, None, payload, NOTHING, at)
+
+
+def to_agent(
+    event: Event,
+    subtype: str,
+    turn: Turn | QueuedTurn,
+    agent_id: str,
+    payload: Any,
+    at: float,
+    sender: str = SYSTEM_SENDER,
+) -> Fact:
+    """The recorded form of a command; the host performs the command, nobody subscribes to the fact."""
+    return Fact(event, subtype, Target.AGENT, sender, agent_id, turn.turn_id, turn.trace_id, None, payload, NOTHING, at)
+
+
+def to_system(subtype: str, turn: Turn, payload: Any, at: float, sender: str) -> Fact:
+    """A control message that somebody sent to the session."""
+    return Fact(
+        Event.CONTROL, subtype, Target.SYSTEM, sender, None, turn.turn_id, turn.trace_id, None, payload, NOTHING, at
+    )
+
+
+def failure(turn: Turn | QueuedTurn, error: Mapping[str, Any], at: float, sender: str = SYSTEM_SENDER) -> Fact:
+    return to_frontend(Event.ERROR, "RUN_FAILED", turn, error, at, sender)
+
+
+def error(code: str, message: str, *, retryable: bool = False) -> Mapping[str, Any]:
+    return {"code": code, "message": message, "retryable": retryable}

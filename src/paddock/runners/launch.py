@@ -1,0 +1,44 @@
+"""From a plugin record to the exact command line, environment and private home of its process. Starts nothing."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from paddock.runners.catalog import Plugin
+from paddock.runners.leftovers import MARK_VARIABLE
+from paddock.runners.process import Launch
+
+
+def environment(plugin: Plugin, *, home: Path, mark: str, allowed: Mapping[str, str]) -> dict[str, str]:
+    """All a runner process gets to see; nothing else of the host's environment, no secret by accident."""
+    fixed = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONUNBUFFERED": "1",
+        "PADDOCK_PLUGIN": plugin.id,
+        MARK_VARIABLE: mark,
+    }
+    if plugin.python_path:
+        fixed["PYTHONPATH"] = os.pathsep.join(map(str, plugin.python_path))
+    return dict(allowed) | dict(plugin.env) | fixed
+
+
+def private_home(homes: Path, plugin: Plugin) -> Path:
+    """The plugin's own directory, made when missing, closed to other users."""
+    home = homes / plugin.author / plugin.name
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)
+    return home
+
+
+def plan(plugin: Plugin, *, homes: Path, mark: str, allowed: Mapping[str, str]) -> Launch:
+    """How to start one process of this plugin at isolation L0."""
+    home = private_home(homes, plugin)
+    program, *arguments = plugin.command
+    if program == "python":
+        program = str(plugin.interpreter)
+    env = environment(plugin, home=home, mark=mark, allowed=allowed)
+    return Launch(plugin=plugin.id, argv=(program, *arguments), cwd=plugin.directory, env=env)

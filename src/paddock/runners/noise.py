@@ -1,0 +1,57 @@
+"""What a peer should not have sent: how often to say so, and when it is too much. Knows nothing of frames."""
+
+from collections.abc import Callable
+from time import monotonic
+
+TELL_PER_SECOND = 5
+TOO_MUCH = 50_000
+"""Unwanted lines within ten seconds. A chatty library stays far below; a flood reaches it in a fraction of a second."""
+WINDOW_SECONDS = 10.0
+
+
+class Allowance:
+    """So many a second; the rest are only counted."""
+
+    def __init__(self, per_second: int, clock: Callable[[], float] = monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._second = -1
+        self._used = 0
+        self.left_out = 0
+
+    def take(self) -> bool:
+        second = int(self._clock())
+        if second != self._second:
+            self._second, self._used = second, 0
+        self._used += 1
+        if self._used <= self._per_second:
+            return True
+        self.left_out += 1
+        return False
+
+    def take_left_out(self) -> int:
+        """How many were only counted since last asked."""
+        count, self.left_out = self.left_out, 0
+        return count
+
+
+class Noise:
+    """Counts unwanted lines of one connection."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic, limit: int = TOO_MUCH) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._since = clock()
+        self._count = 0
+        self.tell = Allowance(TELL_PER_SECOND, clock)
+
+    def too_much(self) -> bool:
+        """Count one more; True when the window holds more than anybody needs to hear."""
+        self._count += 1
+        if self._count <= self._limit:
+            return False
+        now = self._clock()
+        if now - self._since <= WINDOW_SECONDS:
+            return True
+        self._since, self._count = now, 1
+        return False

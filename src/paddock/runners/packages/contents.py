@@ -1,0 +1,291 @@
+"""The files of a plugin package, read whole into memory and checked before anything is written anywhere.
+
+A package is a directory, a .zip or a .tar.gz with `paddock-plugin.toml` at its top (or inside its only directory).
+It holds plain files: a name that leads out, a link, a device or a bomb makes the whole package refused.
+What was read here is what gets installed, so nobody can change it between the look and the yes.
+"""
+
+import gzip
+import hashlib
+import io
+import os
+import stat
+import tarfile
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+PLUGIN_FILE = "paddock-plugin.toml"
+MAX_ENTRIES = 512
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_TOTAL_BYTES = 64 * 1024 * 1024
+MAX_RATIO = 100
+MAX_PATH_BYTES = 1024
+MAX_NAME_BYTES = 255
+LEFT_OUT = frozenset({".git", ".hg", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
+"""What tools leave in a working directory and no package needs."""
+BYTECODE = "__pycache__"
+
+
+class PackageError(Exception):
+    """The package cannot be used; the text says why, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageFile:
+    path: str
+    """Relative, with '/', as it will lie in the plugin's directory."""
+    content: bytes
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Every file of a package, in order of path."""
+
+    files: tuple[PackageFile, ...]
+
+    @property
+    def sha256(self) -> str:
+        """One number for the whole tree: paths, executable bits and bytes, each with its length in front."""
+        return tree_hash(self.files)
+
+    def read(self, path: str) -> bytes | None:
+        return next((file.content for file in self.files if file.path == path), None)
+
+
+def tree_hash(files: Iterable[PackageFile]) -> str:
+    total = hashlib.sha256(b"paddock-package-1\n")
+    for file in sorted(files, key=lambda one: one.path):
+        name = file.path.encode()
+        total.update(b"%d:%s:%d:%d:" % (len(name), name, file.executable, len(file.content)))
+        total.update(file.content)
+    return total.hexdigest()
+
+
+def read_contents(source: Path) -> Contents:
+    """Read a package from a directory or an archive. Raises PackageError."""
+    try:
+        return Contents(tuple(sorted(_checked(_entries(source)), key=lambda file: file.path)))
+    except OSError as error:
+        raise PackageError(f"{source} cannot be read: {error.strerror or error}.") from error
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError) as error:
+        raise PackageError(f"{source} is a damaged archive: {error}.") from error
+
+
+def read_tree(directory: Path) -> Contents:
+    """The same for a directory that is already ours: everything counts, nothing is left out but bytecode."""
+    files = (file for file in _from_directory(directory, frozenset({BYTECODE})) if isinstance(file, PackageFile))
+    return Contents(tuple(sorted(files, key=lambda file: file.path)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Directory:
+    path: str
+
+
+def _entries(source: Path) -> Iterator[PackageFile | _Directory]:
+    if source.is_dir():
+        return _from_directory(source, LEFT_OUT)
+    name = source.name.lower()
+    if name.endswith(".zip"):
+        return _from_zip(_archive(source))
+    if name.endswith((".tar.gz", ".tgz")):
+        return _from_tar(_archive(source))
+    if not source.exists():
+        raise PackageError(f"{source} does not exist.")
+    raise PackageError(f"{source} is no package: it must be a directory, a .zip or a .tar.gz.")
+
+
+def _checked(entries: Iterable[PackageFile | _Directory]) -> Iterator[PackageFile]:
+    """Pass the files on, under the package's top, while names and sums stay within the rules."""
+    files, seen = list[PackageFile](), dict[str, str]()
+    total = 0
+    for count, entry in enumerate(entries, start=1):
+        if count > MAX_ENTRIES:
+            raise PackageError(f"The package holds more than {MAX_ENTRIES} entries.")
+        _check_name(entry.path)
+        if isinstance(entry, PackageFile):
+            total += len(entry.content)
+            _check_unique(entry.path, seen)
+            files.append(entry)
+        if total > MAX_TOTAL_BYTES:
+            raise PackageError(f"The package holds more than {MAX_TOTAL_BYTES // 1024**2} MiB.")
+    _check_no_file_is_a_directory(files)
+    return _under_top(files)
+
+
+def _check_name(path: str) -> None:
+    parts = path.split("/")
+    if path.startswith("/") or ".." in parts or "\\" in path:
+        raise PackageError(f"The package names a file outside itself: {path!r}.")
+    if any(not part or part == "." for part in parts) or not path.isprintable():
+        raise PackageError(f"The package holds a file with an impossible name: {path!r}.")
+    if len(_encoded(path)) > MAX_PATH_BYTES or any(len(_encoded(part)) > MAX_NAME_BYTES for part in parts):
+        raise PackageError(f"The package holds a file with a name that is too long: {path[:80]!r}...")
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise PackageError(f"The package holds a file whose name is not UTF-8: {text!r}.") from error
+
+
+def _check_unique(path: str, seen: dict[str, str]) -> None:
+    """Two names that some file systems take for one would overwrite each other there."""
+    folded = unicodedata.normalize("NFC", path).casefold()
+    if folded in seen:
+        raise PackageError(f"The package holds {seen[folded]!r} and {path!r}, which some systems take for one file.")
+    seen[folded] = path
+
+
+def _check_no_file_is_a_directory(files: list[PackageFile]) -> None:
+    names = {unicodedata.normalize("NFC", file.path).casefold() for file in files}
+    for name in names:
+        if any(str(parent) in names for parent in PurePosixPath(name).parents):
+            raise PackageError(f"The package has a file where it also has a directory: {name!r}.")
+
+
+def _under_top(files: list[PackageFile]) -> Iterator[PackageFile]:
+    """Archives are often made of one directory; the package is then what lies in it."""
+    tops = {file.path.partition("/")[0] for file in files}
+    if all(file.path != PLUGIN_FILE for file in files) and len(tops) == 1:
+        prefix = f"{tops.pop()}/"
+        files = [PackageFile(file.path.removeprefix(prefix), file.content, file.executable) for file in files]
+    if all(file.path != PLUGIN_FILE for file in files):
+        raise PackageError(f"The package has no {PLUGIN_FILE} at its top.")
+    return iter(files)
+
+
+# --- a directory ---------------------------------------------------------------------------------------------------
+
+
+def _from_directory(top: Path, left_out: frozenset[str]) -> Iterator[PackageFile | _Directory]:
+    for directory, names, files in os.walk(top, followlinks=False, onerror=_raise):
+        names[:] = sorted(name for name in names if name not in left_out)
+        for name in names + sorted(files):
+            path = Path(directory, name)
+            yield _from_disk(path, path.relative_to(top).as_posix())
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _from_disk(path: Path, name: str) -> PackageFile | _Directory:
+    kind = path.lstat().st_mode
+    if stat.S_ISDIR(kind):
+        return _Directory(name)
+    _check_kind(kind, name)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        now = os.fstat(file.fileno()).st_mode
+        _check_kind(now, name)
+        return PackageFile(name, _bounded(file, name), bool(now & stat.S_IXUSR))
+
+
+def _check_kind(mode: int, name: str) -> None:
+    if stat.S_ISLNK(mode):
+        raise PackageError(f"The package holds a link ({name!r}); it may hold plain files only.")
+    if not stat.S_ISREG(mode):
+        raise PackageError(f"The package holds a device or another special file ({name!r}).")
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _bounded(file: _Readable, name: str) -> bytes:
+    content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise PackageError(f"The package holds a file over {MAX_FILE_BYTES // 1024**2} MiB ({name!r}).")
+    return content
+
+
+# --- archives ------------------------------------------------------------------------------------------------------
+
+
+def _archive(source: Path) -> bytes:
+    with source.open("rb") as file:
+        raw = file.read(MAX_TOTAL_BYTES + 1)
+    if len(raw) > MAX_TOTAL_BYTES:
+        raise PackageError(f"{source} is larger than {MAX_TOTAL_BYTES // 1024**2} MiB.")
+    return raw
+
+
+class _Unpacked:
+    """Counts what comes out of an archive, and stops a bomb while it is still small."""
+
+    def __init__(self, archive: bytes) -> None:
+        self._left = min(MAX_TOTAL_BYTES + 4 * 1024 * MAX_ENTRIES, MAX_RATIO * len(archive))
+        self._inflated = MAX_RATIO * len(archive) < MAX_TOTAL_BYTES
+
+    def count(self, size: int) -> None:
+        self._left -= size
+        if self._left < 0 and self._inflated:
+            raise PackageError(f"The archive unpacks to more than {MAX_RATIO} times its size.")
+        if self._left < 0:
+            raise PackageError(f"The package holds more than {MAX_TOTAL_BYTES // 1024**2} MiB.")
+
+
+def _from_zip(raw: bytes) -> Iterator[PackageFile | _Directory]:
+    if raw.count(b"PK\x01\x02") > 8 * MAX_ENTRIES:  # before the library makes an object of every entry
+        raise PackageError(f"The package holds more than {MAX_ENTRIES} entries.")
+    unpacked = _Unpacked(raw)
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        for entry in archive.infolist():
+            if "\0" in entry.orig_filename:
+                raise PackageError(f"The package holds a file with an impossible name: {entry.orig_filename!r}.")
+            if entry.is_dir():
+                yield _Directory(entry.filename.rstrip("/"))
+                continue
+            yield _zip_file(archive, entry, unpacked)
+
+
+def _zip_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, unpacked: _Unpacked) -> PackageFile:
+    mode = entry.external_attr >> 16
+    if stat.S_IFMT(mode):
+        _check_kind(mode, entry.filename)
+    if entry.flag_bits & 0x1:
+        raise PackageError(f"The package holds an encrypted file ({entry.filename!r}).")
+    unpacked.count(entry.file_size)
+    with archive.open(entry) as file:
+        return PackageFile(entry.filename, _bounded(file, entry.filename), bool(mode & stat.S_IXUSR))
+
+
+class _CountedGzip(io.RawIOBase):
+    """The unpacked bytes of a .gz, as far as the count allows."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._file = gzip.GzipFile(fileobj=io.BytesIO(raw))
+        self._unpacked = _Unpacked(raw)
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._file.read(min(size, 65536) if size >= 0 else 65536)
+        self._unpacked.count(len(data))
+        return data
+
+
+def _from_tar(raw: bytes) -> Iterator[PackageFile | _Directory]:
+    with tarfile.open(fileobj=_CountedGzip(raw), mode="r|", errorlevel=2) as archive:
+        for entry in archive:
+            name = entry.name.removeprefix("./").rstrip("/")
+            if entry.isdir():
+                if name not in {"", "."}:
+                    yield _Directory(name)
+                continue
+            yield _tar_file(archive, entry, name)
+
+
+def _tar_file(archive: tarfile.TarFile, entry: tarfile.TarInfo, name: str) -> PackageFile:
+    if entry.issym() or entry.islnk():
+        raise PackageError(f"The package holds a link ({name!r}); it may hold plain files only.")
+    file = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
+    if file is None:
+        raise PackageError(f"The package holds a device or another special file ({name!r}).")
+    return PackageFile(name, _bounded(file, name), bool(entry.mode & stat.S_IXUSR))

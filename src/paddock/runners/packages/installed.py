@@ -1,0 +1,198 @@
+"""The plugins installed in a data directory: put in, look at, check, take out.
+
+    <data>/plugins/<author>/<name>/     the plugin's files, exactly as a person agreed to them
+    <data>/plugins/installed.json       what was agreed: version, permissions, and the hash of the tree
+    <data>/environments/...             virtual environments of plugins that need one
+
+A tree that is not the one agreed to is not loaded. This finds mistakes and damage; somebody who may write into the
+data directory can change the record too.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from paddock.runners.packages import environment
+from paddock.runners.packages.contents import BYTECODE, PackageError, read_tree
+from paddock.runners.packages.package import Package
+from paddock_sdk.protocol.ids import PluginId
+from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+
+RECORD_FILE = "installed.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """One installed plugin, as the record has it."""
+
+    plugin: str
+    """author/name"""
+    version: str
+    sha256: str
+    permissions: Mapping[str, Any]
+    installed_at: float
+    environment: str = ""
+    """Name of its virtual environment under <data>/environments; empty when it uses the host's."""
+
+    @property
+    def plugin_id(self) -> PluginId:
+        return PluginId.parse(self.plugin)
+
+    @property
+    def asked(self) -> AgentRunnerPermissions:
+        return AgentRunnerPermissions.model_validate(self.permissions)
+
+
+class InstalledPlugins:
+    """What is installed in one data directory. Safe to use while a host serves that directory."""
+
+    def __init__(self, data: Path) -> None:
+        self._plugins = data / "plugins"
+        self._environments = data / "environments"
+
+    def list(self) -> list[Installed]:
+        return sorted(self._read().values(), key=lambda one: one.plugin)
+
+    def get(self, plugin: str) -> Installed | None:
+        return self._read().get(plugin)
+
+    def directory(self, plugin: str) -> Path:
+        plugin_id = PluginId.parse(plugin)
+        return self._plugins / plugin_id.author / plugin_id.name
+
+    def python(self, installed: Installed) -> Path | None:
+        """The interpreter of the plugin's own environment, when it has one."""
+        return environment.python_of(self._environments / installed.environment) if installed.environment else None
+
+    def problem(self, installed: Installed) -> str:
+        """Why this plugin must not be loaded; empty when it is what was agreed to.
+
+        Bytecode is removed first: it is not part of what was agreed, and Python makes it anew from what is.
+        """
+        directory = self.directory(installed.plugin)
+        if not directory.is_dir():
+            return f"The plugin {installed.plugin} is gone from {directory}. Install it again with --replace."
+        for cache in [*directory.rglob(BYTECODE)]:
+            shutil.rmtree(cache, ignore_errors=True)
+        try:
+            found = read_tree(directory).sha256
+        except (PackageError, OSError) as error:
+            return f"The plugin {installed.plugin} cannot be read: {error}"
+        if found != installed.sha256:
+            return f"The plugin {installed.plugin} was changed after it was installed. Install it again with --replace."
+        python = self.python(installed)
+        if python is not None and not python.exists():
+            return f"The environment of the plugin {installed.plugin} is gone. Install it again with --replace."
+        return ""
+
+    def install(self, package: Package, *, replace: bool = False) -> Installed:
+        """Put the package's files in place, all or nothing. The caller has the person's consent."""
+        plugin = package.plugin
+        with self._changing() as record:
+            self._check_free(plugin, record, replace=replace)
+            entry = Installed(
+                plugin=plugin,
+                version=package.about.version,
+                sha256=package.contents.sha256,
+                permissions=package.about.permissions.model_dump(exclude_defaults=True),
+                installed_at=time.time(),
+                environment=self._build_environment(package),
+            )
+            self._put_files(package)
+            previous = record.get(plugin)
+            record[plugin] = entry
+        if previous is not None:
+            self._drop_environment(previous, keep=entry.environment)
+        return entry
+
+    def remove(self, plugin: str) -> Installed:
+        """Take a plugin out, with its environment. Raises PackageError when it is not there."""
+        with self._changing() as record:
+            if plugin not in record:
+                raise PackageError(f"No plugin {plugin} is installed. See: paddock runner list")
+            entry = record.pop(plugin)
+            shutil.rmtree(self.directory(plugin), ignore_errors=True)
+        self._drop_environment(entry)
+        return entry
+
+    def _check_free(self, plugin: str, record: Mapping[str, Installed], *, replace: bool) -> None:
+        folded = {name.casefold(): name for name in record}
+        taken = folded.get(plugin.casefold())
+        if taken is not None and (not replace or taken != plugin):
+            version = record[taken].version
+            raise PackageError(
+                f"The plugin {taken} {version} is already installed. Use --replace to put this one in its place."
+            )
+
+    def _build_environment(self, package: Package) -> str:
+        if not package.about.requirements:
+            return ""
+        name = f"{package.plugin.replace('/', '.')}.{secrets.token_hex(4)}"
+        self._environments.mkdir(parents=True, exist_ok=True, mode=0o700)
+        environment.build(self._environments / name, package.about.requirements)
+        return name
+
+    def _drop_environment(self, entry: Installed, keep: str = "") -> None:
+        if entry.environment and entry.environment != keep:
+            shutil.rmtree(self._environments / entry.environment, ignore_errors=True)
+
+    def _put_files(self, package: Package) -> None:
+        """Write beside, then swap by renaming: a crash leaves the old tree or the new one, never half of one."""
+        target = self.directory(package.plugin)
+        fresh, old = (self._plugins / f".{kind}-{secrets.token_hex(6)}" for kind in ("new", "old"))
+        try:
+            for file in package.contents.files:
+                _write(fresh / file.path, file.content, 0o755 if file.executable else 0o644)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.exists():
+                target.rename(old)
+            fresh.rename(target)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)
+
+    @contextmanager
+    def _changing(self) -> Generator[dict[str, Installed]]:
+        """One change at a time; the record is written when the change went well."""
+        self._plugins.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (self._plugins / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            record = self._read()
+            yield record
+            self._save(record)
+
+    def _read(self) -> dict[str, Installed]:
+        path = self._plugins / RECORD_FILE
+        try:
+            raw = cast("dict[str, dict[str, Any]]", json.loads(path.read_text(encoding="utf-8")))
+            return {name: Installed(plugin=name, **entry) for name, entry in raw.items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise PackageError(f"The list of installed plugins, {path}, cannot be read: {error}.") from error
+
+    def _save(self, record: Mapping[str, Installed]) -> None:
+        entries = {
+            name: {k: v for k, v in asdict(one).items() if k != "plugin"} for name, one in sorted(record.items())
+        }
+        fresh = self._plugins / f".{RECORD_FILE}.{os.getpid()}"
+        _write(fresh, json.dumps(entries, indent=2).encode() + b"\n", 0o600)
+        fresh.replace(self._plugins / RECORD_FILE)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,63 @@
+"""A package that could be installed, and what it asks for in words a person can answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddock.runners.packages.contents import PLUGIN_FILE, Contents, read_contents
+from paddock.runners.packages.plugin_file import PluginFile, read_plugin_file
+from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """Its files, and what it says of itself."""
+
+    about: PluginFile
+    contents: Contents
+
+    @property
+    def plugin(self) -> str:
+        """author/name"""
+        return str(self.about.plugin_id)
+
+
+def read_package(source: Path) -> Package:
+    """Read and check a package without running or writing any of it. Raises PackageError."""
+    contents = read_contents(source)
+    return Package(read_plugin_file(contents.read(PLUGIN_FILE) or b""), contents)
+
+
+WORDS: Mapping[tuple[str, str], str] = {
+    ("models", "invoke"): "ask the language models you configure (this can cost money)",
+    ("models", "stream"): "ask the language models you configure, streaming (this can cost money)",
+    ("models", "rerank"): "rank texts with the models you configure",
+    ("tools", "detail"): "see which tools the agent has",
+    ("tools", "call"): "use the tools you give the agent",
+    ("knowledge_bases", "list"): "see which knowledge bases the agent has",
+    ("knowledge_bases", "retrieve"): "search the knowledge bases you give the agent",
+    ("history", "page"): "read the conversation it is in",
+    ("history", "search"): "search the conversation it is in",
+    ("events", "get"): "read single events of the conversation it is in",
+    ("events", "page"): "read all events of the conversation it is in",
+    ("artifacts", "metadata"): "see which files belong to the conversation",
+    ("artifacts", "read"): "read the files of the conversation",
+    ("artifacts", "create"): "add files to the conversation",
+    ("storage", "plugin"): "keep data of its own",
+    ("storage", "workspace"): "keep data that the whole workspace shares",
+    ("storage", "binding"): "keep data for each agent that uses it",
+    ("files", "config"): "read files named in the agent's configuration",
+    ("files", "knowledge"): "read files of the knowledge bases",
+}
+
+
+def plain_words(permissions: AgentRunnerPermissions) -> list[str]:
+    """What the package asks for, one line each; the whole of it, as a person decides by this list."""
+    asked = permissions.model_dump()
+    lines = [words for (kind, what), words in WORDS.items() if what in asked.get(kind, ())]
+    lines += [
+        f"ask to do {action} on your chat platform (each time only if you agree)" for action in permissions.platform_api
+    ]
+    if permissions.history_scope == "workspace":
+        lines.append("read other conversations of the workspace, not only the one it is in")
+    return lines

@@ -1,0 +1,141 @@
+"""One run at its runner, as the connection sees it: acknowledgement, order of results, credit, the end, exactly once."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+import structlog
+
+from paddock.ports import RunListener
+from paddock.rules.results import TERMINAL_TYPES, Result
+from paddock.runners.errors import PeerRefusedError
+from paddock.runners.frames import Frame
+
+if TYPE_CHECKING:
+    from paddock.runners.connection import Connection
+
+MAX_SEQUENCE = 2**53
+MAX_CODE, MAX_MESSAGE = 100, 2000
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Run:
+    """The host's end of one run (ports.RunHandle)."""
+
+    __slots__ = ("_acknowledged", "_connection", "_credit", "_last", "_listener", "_owed", "_window", "live", "run_id")
+
+    def __init__(self, connection: "Connection", run_id: str, listener: RunListener, window: int) -> None:
+        self.run_id = run_id
+        self.live = True
+        """Whether the listener still listens."""
+        self._connection = connection
+        self._listener = listener
+        self._window = window
+        self._credit = window
+        self._owed = 0
+        self._last = 0
+        self._acknowledged = False
+
+    # --- what the host does (ports.RunHandle) ---------------------------------------------------------------------
+
+    async def cancel(self, reason: str) -> bool:
+        """Ask the runner to stop; True when it said the run has ended. The caller bounds the wait."""
+        if not self.live:
+            return True
+        ended = await self.ask_to_stop(reason)
+        if ended:
+            self.release()
+        return ended
+
+    async def ask_to_stop(self, reason: str) -> bool:
+        try:
+            await self._connection.ask("cancel_run", {"run_id": self.run_id, "reason": reason})
+        except PeerRefusedError:
+            return self._connection.closed
+        return True
+
+    def give_credit(self, count: int) -> None:
+        if self.live:
+            count, self._owed = count + self._owed, 0
+            self._credit += count
+            self._connection.notify("run_credit", {"run_id": self.run_id, "credit": count})
+
+    async def force_stop(self) -> None:
+        """Stop listening at once; kill the process if this was its only run or it does not answer a ping."""
+        self.release()
+        await self._connection.clean_up()
+
+    def release(self) -> None:
+        """The run is over: forget it. Later frames for it are foreign."""
+        self.live = False
+        self._connection.forget(self)
+
+    # --- what the runner says -------------------------------------------------------------------------------------
+
+    def answered(self, frame: Frame | None) -> None:
+        """The reply to `run_agent`: the acknowledgement, or a refusal. None: the peer is gone, and `lose` says so."""
+        if frame is None or not self.live:
+            return
+        if frame.error is not None:
+            self.lose(_code(frame.error.data), frame.error.message[:MAX_MESSAGE] or "the runner refused the run")
+        elif not isinstance(frame.result, dict) or cast("dict[str, Any]", frame.result).get("accepted") is not True:
+            self._connection.fail_run(self, "runner.protocol_error", "the runner's acknowledgement is malformed")
+        else:
+            self._acknowledge()
+
+    def take(self, result: Result, size: int) -> None:
+        """One result: check its order and its price, then hand it on."""
+        sequence = result.sequence
+        if sequence != self._last + 1:
+            if sequence is None:
+                result = msgspec.structs.replace(result, sequence=self._last + 1)
+            elif not self._tolerable(sequence):
+                return
+        self._last = cast("int", result.sequence)
+        if not self._acknowledged:
+            self._acknowledge()
+        if result.type in TERMINAL_TYPES:
+            self.release()
+        else:
+            self._credit -= 1
+            if self._credit < -self._window:
+                self._connection.fail_run(self, "runner.protocol_error", "the runner ignores its credit window")
+                return
+        self._tell(result, size)
+
+    def _tolerable(self, sequence: int) -> bool:
+        """A gap is said and accepted; a repetition is said and dropped, and its price is given back later."""
+        if not -1 < sequence < MAX_SEQUENCE:
+            self._connection.fail_run(self, "runner.protocol_error", "the runner sent an impossible sequence number")
+            return False
+        fresh = sequence > self._last
+        action = "runner.sequence_gap" if fresh else "runner.sequence_repeated"
+        self._connection.unwanted(action, run_id=self.run_id, sequence=sequence, last=self._last)
+        self._owed += not fresh
+        return fresh and self.live
+
+    def _acknowledge(self) -> None:
+        if not self._acknowledged:
+            self._acknowledged = True
+            self._listener.acknowledged()
+
+    def _tell(self, result: Result, size: int) -> None:
+        try:
+            self._listener.result(result, size)
+        except Exception:
+            log.exception("run.listener_failed", run_id=self.run_id)
+            if self.live:
+                self._connection.fail_run(self, "runtime_error", "the host failed to take a result")
+
+    def lose(self, code: str, message: str) -> None:
+        """The run can say nothing more. Heard once, and never after a terminal result or a release."""
+        if self.live:
+            self.release()
+            self._listener.lost(code, message)
+
+
+def _code(data: Any) -> str:
+    """The code a runner gave its refusal, if it is one."""
+    code = cast("Mapping[str, Any]", data).get("code") if isinstance(data, dict) else None
+    return code if isinstance(code, str) and 0 < len(code) <= MAX_CODE else "runner.refused"

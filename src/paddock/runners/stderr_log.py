@@ -1,0 +1,48 @@
+"""A runner's standard error in the host's log: line by line, at most so much in a process's life. Keeps the last line."""
+
+import structlog
+
+from paddock.runners.noise import Allowance
+
+MAX_BYTES = 10_000_000
+MAX_LINE = 4096
+LINES_PER_SECOND = 200
+LAST_LINE = 300
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class StderrLog:
+    """Takes whatever comes and never holds more than one line of it."""
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+        self._left = MAX_BYTES
+        self._allowance = Allowance(LINES_PER_SECOND)
+        self._tail = b""
+
+    def feed(self, data: bytes) -> None:
+        if self._left > 0:
+            self._write(data)
+        self._tail = (self._tail + data[-MAX_LINE:])[-MAX_LINE:]
+
+    def last_line(self) -> str:
+        """The last thing it said that was not blank, cut to what fits in a message."""
+        lines = self._tail.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip()[:LAST_LINE] if lines else ""
+
+    def close(self) -> None:
+        if left_out := self._allowance.take_left_out():
+            log.info("runner.stderr", plugin=self._plugin, line=f"({left_out} lines left out)")
+
+    def _write(self, data: bytes) -> None:
+        """A line cut by the edge of a chunk is logged in two pieces: simpler than waiting for what may never come."""
+        for line in data.splitlines():
+            if not line or not self._allowance.take():
+                continue
+            self._left -= len(line) + 1
+            if self._left <= 0:
+                log.info("runner.stderr", plugin=self._plugin, line="(further output dropped)")
+                return
+            text = line[:MAX_LINE].decode("utf-8", "replace")
+            log.info("runner.stderr", plugin=self._plugin, line=text, left_out=self._allowance.take_left_out())

@@ -1,0 +1,274 @@
+"""What can be set from outside, with defaults that work on a laptop.
+
+Strongest first: the command line, `PADDOCK_*` in the environment, a TOML file, the default. A wrong value is one
+sentence that says which setting, which value, where it came from and what is allowed. Nothing here creates or
+opens anything but that TOML file.
+"""
+
+import difflib
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+PREFIX = "PADDOCK_"
+CONFIG_NAME = "paddock.toml"
+NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
+"""`PADDOCK_*` names that mean something to us and are no settings of the host."""
+
+
+class SettingsError(Exception):
+    """Something outside is set wrongly. The text is one sentence for the person who set it."""
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow links the person chose
+
+
+def _existing_file(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError("no such file")
+    return path
+
+
+def _existing_directory(path: Path) -> Path:
+    if not path.is_dir():
+        raise ValueError("no such directory")
+    return path
+
+
+def _not_empty(text: str) -> str:
+    if not text.strip():
+        raise ValueError("empty")
+    return text.strip()
+
+
+def _variable_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise ValueError("not a variable name")
+    return text
+
+
+def _split(separator: str) -> BeforeValidator:
+    """A list may come as one text, as the environment has no lists."""
+
+    def split(value: object) -> object:
+        return [part.strip() for part in value.split(separator) if part.strip()] if isinstance(value, str) else value
+
+    return BeforeValidator(split)
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _no_bool(value: object) -> object:
+    """`port = true` is a mistake, not the number 1."""
+    if isinstance(value, bool):
+        raise ValueError("not a number")  # noqa: TRY004 - pydantic turns this one into a finding
+    return value
+
+
+Int = Annotated[int, BeforeValidator(_no_bool)]
+Seconds = Annotated[float, BeforeValidator(_no_bool)]
+AnyPath = Annotated[Path, AfterValidator(_absolute)]
+Directory = Annotated[AnyPath, AfterValidator(_existing_directory)]
+File = Annotated[AnyPath, AfterValidator(_existing_file)]
+Lower = BeforeValidator(_lower)
+
+
+def setting(default: object, says: str, allowed: str, **limits: float) -> Any:
+    """One setting: its default, what it is for, and what a person may write there."""
+    return Field(
+        default=default,
+        description=says,
+        json_schema_extra={"allowed": allowed},
+        validate_default=True,
+        **cast("Any", limits),
+    )
+
+
+class Settings(BaseModel):
+    """Every setting of the host. Read it with `load`; made directly, it takes nothing from the environment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: AnyPath = setting(Path(".paddock"), "where everything is kept", "the path of a directory")
+    host: Annotated[str, AfterValidator(_not_empty)] = setting(
+        "127.0.0.1", "the address to listen on", "an address or host name of this machine"
+    )
+    port: Int = setting(
+        8484, "the port to listen on", "a whole number from 0 to 65535 (0 takes any free port)", ge=0, le=65535
+    )
+    agents: File | None = setting(None, "the file that names the agents", "the path of an existing YAML file")
+    plugins: Annotated[tuple[Directory, ...], _split(os.pathsep)] = setting(
+        (),
+        "further directories that hold plugin directories",
+        f"paths of existing directories (in the environment separated by '{os.pathsep}')",
+    )
+    store: Literal["embedded"] = setting(
+        "embedded", "where conversations are stored", "embedded (SQLite in the data directory, the only store so far)"
+    )
+    bus: Literal["embedded"] = setting(
+        "embedded", "how parts of the host wake each other", "embedded (inside this process, the only bus so far)"
+    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Lower] = setting(
+        "info", "how much is logged", "debug, info, warning or error"
+    )
+    log_format: Annotated[Literal["text", "json"], Lower] = setting(
+        "text", "how log lines look", "text (for people) or json (one object per line)"
+    )
+    run_deadline_seconds: Seconds = setting(
+        300.0, "how long a run may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
+    )
+    keep_alive_seconds: Seconds = setting(
+        15.0,
+        "how long a silent stream waits before it sends a comment",
+        "a number of seconds from 1 to 300",
+        ge=1,
+        le=300,
+    )
+    isolation: Literal["L0", "L1"] = setting(
+        "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
+    )
+    env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
+        (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
+    )
+    max_queue: Int = setting(
+        100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
+    )
+
+    @property
+    def on_loopback(self) -> bool:
+        """True when only this machine can reach the address we listen on."""
+        return is_loopback(self.host)
+
+
+def allowed_values(name: str) -> str:
+    """What may be written for a setting, in words."""
+    return str(cast("dict[str, str]", Settings.model_fields[name].json_schema_extra)["allowed"])
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+PATHS = frozenset({"data", "agents", "plugins"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    value: object
+    where: str
+
+
+def load(
+    flags: Mapping[str, object] | None = None,
+    *,
+    config: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Settings from all sources. `flags` are those given on the command line; None values count as not given."""
+    environ = os.environ if environ is None else environ
+    given = _from_flags(flags or {})
+    env = _from_environment(environ)
+    path = config or (Path(environ[PREFIX + "CONFIG"]) if environ.get(PREFIX + "CONFIG") else None)
+    file = _from_file(path) if path is not None else _from_data_directory({**env, **given})
+    return _validate({**file, **env, **given})
+
+
+def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
+    """One sentence for each `PADDOCK_*` variable that sets nothing: most likely a typing mistake."""
+    environ = os.environ if environ is None else environ
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | {PREFIX + name for name in NOT_SETTINGS}
+    strange = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    return [f"{name} is set in the environment but is no setting{_meant(name, known)}" for name in strange]
+
+
+def _from_flags(flags: Mapping[str, object]) -> dict[str, _Origin]:
+    return {
+        name: _Origin(value, f"--{name.replace('_', '-')}")
+        for name, value in flags.items()
+        if value not in (None, [], ())
+    }
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Origin]:
+    names = {name: PREFIX + name.upper() for name in Settings.model_fields}
+    return {name: _Origin(environ[key], key) for name, key in names.items() if environ.get(key)}
+
+
+def _from_data_directory(stronger: Mapping[str, _Origin]) -> dict[str, _Origin]:
+    """The settings file that lies in the data directory, if there is one."""
+    data = stronger["data"].value if "data" in stronger else Settings.model_fields["data"].default
+    path = _absolute(Path(str(data))) / CONFIG_NAME
+    table = _from_file(path) if path.is_file() else {}
+    if "data" in table:
+        raise SettingsError(
+            f"data cannot be set in {path}, because that file was found through it; use --data instead."
+        )
+    return table
+
+
+def _from_file(path: Path) -> dict[str, _Origin]:
+    path = _absolute(path)
+    table = _read_toml(path)
+    for name in table:
+        if name not in Settings.model_fields:
+            raise SettingsError(f"{name} in {path} is no setting{_meant(name, Settings.model_fields)}.")
+    return {name: _Origin(_from_here(name, value, path.parent), str(path)) for name, value in table.items()}
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"Cannot read the settings file {path}: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The settings file {path} is not valid TOML: {error}.") from error
+
+
+def _from_here(name: str, value: object, directory: Path) -> object:
+    """A relative path in a file means relative to that file, wherever the host is started."""
+    if name not in PATHS:
+        return value
+    if isinstance(value, list):
+        return [_from_here(name, item, directory) for item in cast("list[object]", value)]
+    return str(directory / Path(value).expanduser()) if isinstance(value, str) else value
+
+
+def _validate(origins: Mapping[str, _Origin]) -> Settings:
+    try:
+        return Settings.model_validate({name: origin.value for name, origin in origins.items()})
+    except ValidationError as error:
+        raise SettingsError(_sentence(error, origins)) from None
+
+
+def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    where = origins[name].where if name in origins else "the default"
+    allowed = allowed_values(name)
+    return f"{name} = {_shown(first['input'])} (from {where}) is not allowed: it must be {allowed}."
+
+
+def _shown(value: object) -> str:
+    text = str(value) if isinstance(value, (str, Path, int, float)) else repr(value)
+    text = re.sub(r"//[^/@]*@", "//***@", text)  # an address may carry a password
+    return repr(text) if not text or text != text.strip() else text[:200]
+
+
+def _meant(name: str, known: Mapping[str, object] | set[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""

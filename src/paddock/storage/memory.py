@@ -1,0 +1,266 @@
+"""A store that lives and dies with the process: every promise of the port but durability. Nothing here touches a disk.
+
+Appends are checked whole before anything changes, so all or none holds without undoing.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TypeVar
+
+from paddock.ports import ApiKeyRow, Batch, Claim, Store
+from paddock.rules.chain import Head, StoredFact
+from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.storage.compaction import without_replaced
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def open_memory_store() -> Store:
+    """A store ready to use; `open` and `close` work as on any other plug."""
+    return MemoryStore()
+
+
+@dataclass(slots=True)
+class _Session:
+    """One session's log and the items read from it."""
+
+    row: SessionRow
+    epoch: int = 0
+    head: Head = field(default_factory=Head)
+    snapshot: bytes = b""
+    snapshot_seq: int = 0
+    facts: dict[int, StoredFact] = field(default_factory=dict[int, StoredFact])
+    items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
+
+
+class MemoryStore:
+    """All of the `Store` port over plain dictionaries, on one event loop."""
+
+    def __init__(self) -> None:
+        self._epoch = 0
+        self._open = True
+        self._owners: dict[str, int] = {}
+        self._sessions: dict[str, _Session] = {}
+        self._inbox: dict[tuple[str, str], InboxRow] = {}
+        self._runs: dict[str, RunRow] = {}
+        self._labels: dict[tuple[str, str, str, str], str] = {}
+        self._state: dict[tuple[str, str], StateRow] = {}
+        self._audit: list[AuditRow] = []
+        self._keys: dict[bytes, ApiKeyRow] = {}
+
+    async def open(self) -> None:
+        self._open = True
+
+    async def close(self) -> None:
+        self._open = False
+
+    def healthy(self) -> bool:
+        return self._open
+
+    # --- the log
+
+    async def claim(self, session_id: str) -> Claim:
+        self._epoch += 1
+        self._owners[session_id] = self._epoch
+        log = self._sessions.get(session_id)
+        if log is None:
+            return Claim(session_id, self._epoch, Head(), None, b"", 0, ())
+        facts = sorted((fact for seq, fact in log.facts.items() if seq > log.snapshot_seq), key=lambda fact: fact.seq)
+        return Claim(session_id, self._epoch, log.head, log.row, log.snapshot, log.snapshot_seq, tuple(facts))
+
+    async def append(self, batch: Batch) -> None:
+        self._require_open()
+        opened = next((row for row in batch.rows if isinstance(row, SessionRow)), None)
+        self._check_fence(batch, opened)
+        self._check_conflicts(batch.rows)
+        log = self._sessions[batch.session_id] if opened is None else self._add_session(opened)
+        _advance(log, batch)
+        self._write_rows(batch.rows)
+
+    async def read(
+        self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
+    ) -> Sequence[StoredFact]:
+        log = self._sessions.get(session_id)
+        if log is None:
+            return []
+        wanted = (f for f in log.facts.values() if f.seq > after and turn_id in (None, f.turn_id))
+        return sorted(wanted, key=lambda fact: (fact.position, fact.seq))[:limit]
+
+    # --- what is looked up beside it
+
+    async def session(self, session_id: str) -> SessionRow | None:
+        log = self._sessions.get(session_id)
+        return log.row if log else None
+
+    async def inbox(self, session_id: str, key: str) -> InboxRow | None:
+        return self._inbox.get((session_id, key))
+
+    async def run(self, run_id: str) -> RunRow | None:
+        return self._runs.get(run_id)
+
+    async def runs_by_label(
+        self, workspace_id: str, user_id: str, client_run_id: str, *, limit: int = 2
+    ) -> Sequence[RunRow]:
+        label = (workspace_id, user_id, client_run_id)
+        found = (self._runs[run_id] for key, run_id in sorted(self._labels.items()) if key[:3] == label)
+        return list(islice(found, limit))
+
+    async def unfinished_runs(self) -> Sequence[RunRow]:
+        live = (run for run in self._runs.values() if run.status not in TERMINAL_STATUSES)
+        return sorted(live, key=lambda run: (run.created_at, run.run_id))
+
+    async def transcript(
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
+        newest_first: bool = True,
+    ) -> Sequence[TranscriptRow]:
+        log = self._sessions.get(session_id)
+        seqs = sorted(log.items if log else (), reverse=newest_first)
+        wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
+        return [log.items[seq] for seq in islice(wanted, limit)] if log else []
+
+    async def transcript_count(self, session_id: str) -> int:
+        log = self._sessions.get(session_id)
+        return len(log.items) if log else 0
+
+    async def state(self, scope_key: str, key: str) -> bytes | None:
+        row = self._state.get((scope_key, key))
+        return row.value if row else None
+
+    async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]:
+        found: dict[str, bytes] = {}
+        for key, value in sorted(self._values_of(scope_key)):
+            if len(value) <= max_bytes:
+                found[key] = value
+                max_bytes -= len(value)
+        return found
+
+    async def state_size(self, scope_key: str) -> int:
+        return sum(len(value) for _, value in self._values_of(scope_key))
+
+    async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
+        newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
+        return list(islice(newest, limit))
+
+    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+        self._require_open()
+        self._write_rows(rows)
+
+    # --- keys
+
+    async def add_key(self, row: ApiKeyRow) -> None:
+        self._require_open()
+        if row.key_hash in self._keys or any(row.key_id == key.key_id for key in self._keys.values()):
+            raise HostError(ErrorCode.CONFLICT, "this key exists already")
+        self._keys[row.key_hash] = row
+
+    async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
+        return self._keys.get(key_hash)
+
+    async def any_key(self) -> bool:
+        return bool(self._keys)
+
+    # --- within
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise StorageUnavailableError("the store is closed")
+
+    def _check_fence(self, batch: Batch, opened: SessionRow | None) -> None:
+        log = self._sessions.get(batch.session_id)
+        if self._owners.get(batch.session_id, 0) > batch.epoch:
+            fresh = False
+        elif log is None or opened is not None:
+            fresh = log is None and opened is not None and batch.before.seq == 0
+        else:
+            fresh = log.epoch <= batch.epoch and log.head.seq == batch.before.seq
+        if not fresh:
+            raise StaleOwnerError(f"session {batch.session_id} has another owner")
+
+    def _check_conflicts(self, rows: Sequence[Row]) -> None:
+        """Refuse what the keys of a database would refuse, before anything is written."""
+        _no_twins(
+            "inbox key", ((r.session_id, r.key) for r in rows if isinstance(r, InboxRow)), self._inbox.__contains__
+        )
+        items = ((r.session_id, r.seq) for r in rows if isinstance(r, TranscriptRow))
+        _no_twins("transcript item", items, self._has_item)
+        labels = dict(self._labels)
+        for row in rows:
+            if (
+                isinstance(row, RunRow)
+                and row.client_run_id
+                and labels.setdefault(_label(row), row.run_id) != row.run_id
+            ):
+                raise HostError(ErrorCode.CONFLICT, f"run label {row.client_run_id} is taken in this session")
+
+    def _has_item(self, key: tuple[str, int]) -> bool:
+        log = self._sessions.get(key[0])
+        return log is not None and key[1] in log.items
+
+    def _add_session(self, row: SessionRow) -> _Session:
+        log = self._sessions[row.session_id] = _Session(row)
+        return log
+
+    def _write_rows(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            match row:
+                case RunRow():
+                    self._write_run(row)
+                case StateRow(value=None):
+                    self._state.pop((row.scope_key, row.key), None)
+                case StateRow():
+                    self._state[row.scope_key, row.key] = row
+                case AuditRow():
+                    self._audit.append(row)
+                case InboxRow():
+                    self._inbox[row.session_id, row.key] = row
+                case SessionRow() | TranscriptRow():
+                    pass  # written with the log they belong to
+
+    def _write_run(self, row: RunRow) -> None:
+        known = self._runs.get(row.run_id)
+        if known is not None:  # to whom a run belongs is written once
+            row = replace(
+                row,
+                session_id=known.session_id,
+                workspace_id=known.workspace_id,
+                user_id=known.user_id,
+                client_run_id=known.client_run_id,
+                created_at=known.created_at,
+            )
+        elif row.client_run_id:
+            self._labels[_label(row)] = row.run_id
+        self._runs[row.run_id] = row
+
+    def _values_of(self, scope_key: str) -> Iterable[tuple[str, bytes]]:
+        return ((key, row.value or b"") for (scope, key), row in self._state.items() if scope == scope_key)
+
+
+def _advance(log: _Session, batch: Batch) -> None:
+    for turn_id, first, last in batch.compacted:
+        for seq in range(first, last + 1):
+            if (fact := log.facts.get(seq)) and fact.is_delta and fact.turn_id == turn_id:
+                del log.facts[seq]
+    log.facts.update({fact.seq: fact for fact in without_replaced(batch.facts, batch.compacted)})
+    log.items.update({row.seq: row for row in batch.rows if isinstance(row, TranscriptRow)})
+    log.epoch, log.head = batch.epoch, batch.after
+    if batch.snapshot:
+        log.snapshot, log.snapshot_seq = batch.snapshot, batch.after.seq
+
+
+def _label(row: RunRow) -> tuple[str, str, str, str]:
+    return row.workspace_id, row.user_id, row.client_run_id, row.session_id
+
+
+def _no_twins(what: str, keys: Iterable[_Key], exists: Callable[[_Key], bool]) -> None:
+    seen: set[_Key] = set()
+    for key in keys:
+        if key in seen or exists(key):
+            raise HostError(ErrorCode.CONFLICT, f"{what} {key} exists already")
+        seen.add(key)

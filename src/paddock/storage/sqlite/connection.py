@@ -1,0 +1,82 @@
+"""How a connection to the database file is opened, and what SQLite's errors mean to us. No queries live here."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import apsw
+
+from paddock.rules.errors import StorageUnavailableError
+
+FILE_NAME = "paddock.db"
+BUSY_MILLISECONDS = 5_000
+WAL_PAGES = 4_000
+"""Pages in the write-ahead log before a commit also moves them into the database: 16 MiB."""
+
+
+class Cursor(Protocol):
+    """What we use of a cursor."""
+
+    def execute(self, statements: str, bindings: Sequence[Any] = ...) -> "Cursor": ...
+    def executemany(self, statements: str, sequenceofbindings: Sequence[Sequence[Any]]) -> "Cursor": ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """What we use of a connection. As a context manager it is a transaction, or a savepoint within one."""
+
+    def execute(self, statements: str, bindings: Sequence[Any] = ...) -> Cursor: ...
+    def pragma(self, name: str, value: str | int | bool) -> Any: ...
+    def cursor(self) -> Cursor: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(self, etype: object, evalue: object, etraceback: object) -> bool | None: ...
+    @property
+    def in_transaction(self) -> bool: ...
+
+
+def open_writer(directory: Path) -> Connection:
+    """The one connection that writes. A commit returns only when the disk has it."""
+    connection = _open(directory, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("wal_autocheckpoint", WAL_PAGES)
+    connection.pragma("journal_size_limit", 2 * WAL_PAGES * 4096)
+    return connection
+
+
+def open_reader(directory: Path) -> Connection:
+    """A connection that sees what is committed and can change nothing."""
+    connection = _open(directory, apsw.SQLITE_OPEN_READONLY)
+    connection.pragma("query_only", True)
+    return connection
+
+
+def _open(directory: Path, flags: int) -> Connection:
+    opened = apsw.Connection(str(directory / FILE_NAME), flags=flags, statementcachesize=200)
+    opened.set_busy_timeout(BUSY_MILLISECONDS)
+    connection = cast("Connection", opened)
+    connection.pragma("foreign_keys", False)
+    connection.pragma("temp_store", "memory")
+    connection.pragma("cache_size", -32_768)
+    return connection
+
+
+def unavailable(error: apsw.Error) -> StorageUnavailableError:
+    """Say in one sentence what the disk or the file refused."""
+    match error:
+        case apsw.FullError():
+            what = "the disk is full"
+        case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError():
+            what = "the database cannot be written here (read-only directory or missing rights)"
+        case apsw.CorruptError() | apsw.NotADBError():
+            what = "the database file is damaged"
+        case apsw.BusyError() | apsw.LockedError():
+            what = "another program holds the database"
+        case apsw.IOError():
+            what = "the disk failed"
+        case _:
+            what = "the database refused"
+    return StorageUnavailableError(f"{what}: {error}")

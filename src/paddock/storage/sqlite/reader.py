@@ -1,0 +1,161 @@
+"""What is looked up: every query over committed data, on a connection that cannot write. No transactions here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import apsw
+
+from paddock.ports import ApiKeyRow, Claim
+from paddock.rules.chain import Head, StoredFact
+from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
+from paddock.storage.sqlite.connection import Connection, unavailable
+from paddock.storage.sqlite.rows import AUDIT, FACT, INBOX, ITEM, KEY, RUN, Values
+
+# ruff: noqa: S608 - the column lists are our own, values are always bound
+_SESSION_NO = "(select session_no from sessions where session_id = ?)"
+_CLAIM = """
+select session_id, workspace_id, user_id, created_at, head_seq, head_digest, snapshot, snapshot_seq
+  from sessions where session_id = ?"""
+_AFTER = f"select {FACT} from facts where session_no = {_SESSION_NO} and position > ? order by position, seq limit ?"
+_AROUND = f"""
+select {FACT} from facts indexed by facts_moved
+ where session_no = {_SESSION_NO} and seq > ? and position < seq and position <= ? order by position, seq limit ?"""
+_OF_TURN = f"""
+select {FACT} from facts indexed by facts_by_turn
+ where turn_id = ? and session_no = {_SESSION_NO} and seq > ? order by position, seq limit ?"""
+_IN_ORDER = f"select {FACT} from facts where session_no = {_SESSION_NO} order by seq"
+_ITEMS = f"""
+select seq, {ITEM} from transcript where session_no = {_SESSION_NO} and seq < ? and seq > ? order by seq"""
+_RUN = f"select {RUN} from runs"
+_UNFINISHED = f"{_RUN} where status in ('queued', 'running') order by created_at, run_id"
+_LABEL = f"""
+{_RUN} where workspace_id = ? and user_id = ? and client_run_id = ? and client_run_id <> ''
+ order by session_id limit ?"""
+_NO_END = 1 << 62
+
+
+class Reader:
+    """Answers questions about what is committed. Used by one thread at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # --- the log
+
+    def claim(self, session_id: str, epoch: int) -> Claim:
+        found = self._one(_CLAIM, (session_id,))
+        if found is None:
+            return Claim(session_id, epoch, Head(), None, b"", 0, ())
+        head_seq, digest, snapshot, snapshot_seq = found[4:]
+        facts = self.facts(session_id, snapshot_seq, None, _NO_END) if head_seq > snapshot_seq else ()
+        return Claim(
+            session_id=session_id,
+            epoch=epoch,
+            head=Head(head_seq, digest),
+            session=SessionRow(*found[:4]),
+            snapshot=snapshot,
+            snapshot_seq=snapshot_seq,
+            facts=tuple(sorted(facts, key=attrgetter("seq"))),
+        )
+
+    def facts(self, session_id: str, after: int, turn_id: str | None, limit: int) -> Sequence[StoredFact]:
+        if turn_id is not None:
+            return self._facts(_OF_TURN, (turn_id, session_id, after, limit))
+        around = self._facts(_AROUND, (session_id, after, after, limit)) if after > 0 else []
+        return [*around, *self._facts(_AFTER, (session_id, after, limit - len(around)))]
+
+    def _facts(self, sql: str, values: Values) -> list[StoredFact]:
+        return [StoredFact(*found) for found in self._all(sql, values)]
+
+    def facts_in_order(self, session_id: str) -> Iterator[StoredFact]:
+        """All facts of a session in order of number, one at a time."""
+        return (StoredFact(*found) for found in self._cursor(_IN_ORDER, (session_id,)))
+
+    # --- what is looked up beside it
+
+    def session(self, session_id: str) -> SessionRow | None:
+        found = self._one(_CLAIM, (session_id,))
+        return SessionRow(*found[:4]) if found else None
+
+    def head(self, session_id: str) -> Head:
+        found = self._one("select head_seq, head_digest from sessions where session_id = ?", (session_id,))
+        return Head(*found) if found else Head()
+
+    def inbox(self, session_id: str, key: str) -> InboxRow | None:
+        found = self._one(f"select {INBOX} from inbox where session_id = ? and key = ?", (session_id, key))
+        return InboxRow(*found) if found else None
+
+    def run(self, run_id: str) -> RunRow | None:
+        found = self._one(f"{_RUN} where run_id = ?", (run_id,))
+        return RunRow(*found) if found else None
+
+    def runs_by_label(self, workspace_id: str, user_id: str, client_run_id: str, limit: int) -> Sequence[RunRow]:
+        return [RunRow(*found) for found in self._all(_LABEL, (workspace_id, user_id, client_run_id, limit))]
+
+    def unfinished_runs(self) -> Sequence[RunRow]:
+        return [RunRow(*found) for found in self._all(_UNFINISHED)]
+
+    def transcript(
+        self, session_id: str, before: int | None, after: int | None, limit: int, newest_first: bool
+    ) -> Sequence[TranscriptRow]:
+        sql = f"{_ITEMS} {'desc' if newest_first else 'asc'} limit ?"
+        lower, upper = -1 if after is None else after, _NO_END if before is None else before
+        return [TranscriptRow(session_id, *found) for found in self._all(sql, (session_id, upper, lower, limit))]
+
+    def transcript_count(self, session_id: str) -> int:
+        found = self._one("select item_count from sessions where session_id = ?", (session_id,))
+        return found[0] if found else 0
+
+    def state(self, scope_key: str, key: str) -> bytes | None:
+        found = self._one("select value from state where scope_key = ? and key = ?", (scope_key, key))
+        return found[0] if found else None
+
+    def state_snapshot(self, scope_key: str, max_bytes: int) -> Mapping[str, bytes]:
+        values: dict[str, bytes] = {}
+        sql = "select key, value from state where scope_key = ? and length(value) <= ? order by key"
+        for key, value in self._cursor(sql, (scope_key, max_bytes)):
+            if len(value) <= max_bytes:
+                values[key] = value
+                max_bytes -= len(value)
+        return values
+
+    def state_size(self, scope_key: str) -> int:
+        found = self._one("select total(length(value)) from state where scope_key = ?", (scope_key,))
+        return int(found[0]) if found else 0
+
+    def audit(self, run_id: str | None, limit: int) -> Sequence[AuditRow]:
+        sql, values = f"select {AUDIT} from audit", ()
+        if run_id is not None:
+            sql, values = f"{sql} where run_id = ?", (run_id,)
+        return [AuditRow(*found) for found in self._all(f"{sql} order by audit_no desc limit ?", (*values, limit))]
+
+    def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
+        found = self._one(f"select {KEY} from api_keys where key_hash = ?", (key_hash,))
+        return ApiKeyRow(*found) if found else None
+
+    def any_key(self) -> bool:
+        return self._one("select 1 from api_keys limit 1") is not None
+
+    # --- within
+
+    def _one(self, sql: str, values: Values = ()) -> Any:
+        try:
+            return self._connection.execute(sql, values).fetchone()
+        except apsw.Error as error:
+            raise unavailable(error) from error
+
+    def _all(self, sql: str, values: Values = ()) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except apsw.Error as error:
+            raise unavailable(error) from error
+
+    def _cursor(self, sql: str, values: Values) -> Iterator[Any]:
+        try:
+            yield from self._connection.execute(sql, values)
+        except apsw.Error as error:
+            raise unavailable(error) from error

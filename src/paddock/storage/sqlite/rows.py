@@ -1,0 +1,88 @@
+"""How each row is written: one statement and one way to read its values, per type. No decisions live here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from paddock.ports import ApiKeyRow
+from paddock.rules.rows import AuditRow, InboxRow, RunRow, TranscriptRow
+
+Values = tuple[Any, ...]
+
+RUN = (
+    "run_id, session_id, workspace_id, user_id, client_run_id, agent_id, runner_id, status, code, message, "
+    'created_at, started_at, ended_at, deadline_at, first_seq, last_seq, "grant", usage'
+)
+ITEM = "item_id, run_id, role, item_type, agent_id, content, content_json, created_at, metadata"
+AUDIT = "time, workspace_id, actor, action, resource, scope, result, reason, run_id, runner_id, session_id"
+INBOX = "session_id, key, body_hash, run_id, created_at"
+KEY = "key_id, key_hash, workspace_id, user_id, role, created_at"
+FACT = (
+    "seq, position, kind, target, sender, target_id, turn_id, trace_id, tx_id, time, "
+    "payload, metadata, digest, payload_digest"
+)
+
+
+def _names(columns: str) -> list[str]:
+    return columns.replace('"', "").split(", ")
+
+
+def _getter(columns: str) -> Callable[[Any], Values]:
+    return attrgetter(*_names(columns))
+
+
+def _insert(table: str, columns: str) -> str:
+    marks = ", ".join("?" * len(_names(columns)))
+    return f"insert into {table} ({columns}) values ({marks})"  # noqa: S608 - names of our own, never input
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The statement that writes one row, and the values it takes."""
+
+    insert: str
+    values: Callable[[Any], Values]
+
+
+# To whom a run belongs is written once, so these columns (and their index) are left alone by a later write.
+_LATER = ("agent_id", "runner_id", "status", "code", "message", "started_at", "ended_at", "deadline_at")
+_RUN_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage"))
+
+TABLES: Mapping[type, Table] = {
+    RunRow: Table(f"{_insert('runs', RUN)} on conflict (run_id) do update set {_RUN_AGAIN}", _getter(RUN)),
+    AuditRow: Table(_insert("audit", AUDIT), _getter(AUDIT)),
+    InboxRow: Table(_insert("inbox", INBOX), _getter(INBOX)),
+    ApiKeyRow: Table(_insert("api_keys", KEY), _getter(KEY)),
+}
+FACTS = Table(_insert("facts", f"session_no, {FACT}"), _getter(FACT))
+ITEMS = Table(_insert("transcript", f"session_no, seq, {ITEM}"), _getter(f"seq, {ITEM}"))
+
+assert RunRow.__slots__ == tuple(_names(RUN))
+assert TranscriptRow.__slots__ == ("session_id", "seq", *_names(ITEM))
+
+OPEN_SESSION = """
+insert into sessions (session_id, workspace_id, user_id, created_at, updated_at,
+                      epoch, head_seq, head_digest, item_count, snapshot_seq, snapshot)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (session_id) do nothing returning session_no"""
+
+FENCE = """
+update sessions
+   set epoch = ?, head_seq = ?, head_digest = ?, item_count = item_count + ?, updated_at = coalesce(?, updated_at)
+ where session_id = ? and epoch <= ? and head_seq = ? returning session_no"""
+
+FENCE_AND_SNAPSHOT = """
+update sessions
+   set epoch = ?, head_seq = ?, head_digest = ?, item_count = item_count + ?, updated_at = coalesce(?, updated_at),
+       snapshot_seq = ?, snapshot = ?
+ where session_id = ? and epoch <= ? and head_seq = ? returning session_no"""
+
+COMPACT = """
+delete from facts
+ where session_no = ? and position between ? and ? and turn_id = ? and kind = 'AGENT_OUTPUT:CHUNK'"""
+
+SET_STATE = """
+insert into state (scope_key, key, value, updated_at) values (?, ?, ?, ?)
+on conflict (scope_key, key) do update set value = excluded.value, updated_at = excluded.updated_at"""
+DROP_STATE = "delete from state where scope_key = ? and key = ?"

@@ -1,0 +1,160 @@
+"""The embedded store behind the `Store` port: gives out epochs, hands writes to the writer, reads what is committed.
+
+One process owns the file (see `paddock.storage.lock`). Epochs are the boot number and a counter, so a claim writes
+nothing and an owner from before a restart is stale for ever.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import apsw
+
+from paddock.ports import ApiKeyRow, Batch, Claim
+from paddock.rules.chain import Damage, StoredFact
+from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
+from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.storage.lock import make_directory
+from paddock.storage.sqlite.check import check_session
+from paddock.storage.sqlite.connection import Connection, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.migrate import migrate
+from paddock.storage.sqlite.reader import Reader
+from paddock.storage.sqlite.writer import Writer
+
+_BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
+
+
+class SqliteStore:
+    """All of the `Store` port over one SQLite file in `directory`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._epoch = 0
+        self._parts: tuple[Writer, Reader] | None = None
+
+    async def open(self) -> None:
+        connection, boot_number, reader = await anyio.to_thread.run_sync(self._open_files)
+        self._epoch = boot_number << 32
+        self._parts = Writer(connection, asyncio.get_running_loop()), reader
+
+    async def close(self) -> None:
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            writer, reader = parts
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(writer.stop)
+            reader.close()
+
+    def healthy(self) -> bool:
+        return self._parts is not None and self._parts[0].healthy
+
+    # --- the log
+
+    async def claim(self, session_id: str) -> Claim:
+        writer = self._writer
+        self._epoch += 1
+        epoch = writer.owners[session_id] = self._epoch
+        if writer.is_waiting(session_id):  # what the last owner has in a commit becomes part of what we read
+            await writer.submit(None)
+        return self._reader.claim(session_id, epoch)
+
+    async def append(self, batch: Batch) -> None:
+        writer = self._writer
+        if writer.owners.get(batch.session_id, 0) > batch.epoch:
+            raise StaleOwnerError(f"session {batch.session_id} has another owner")
+        await writer.submit(batch, batch.rows)
+
+    async def read(
+        self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
+    ) -> Sequence[StoredFact]:
+        return self._reader.facts(session_id, after, turn_id, limit)
+
+    async def check(self, session_id: str) -> Damage | None:
+        """The first place where this session's log is not what was written, or None."""
+        return await anyio.to_thread.run_sync(check_session, self._directory, session_id)
+
+    # --- what is looked up beside it: point reads take microseconds, so they run where they are asked
+
+    async def session(self, session_id: str) -> SessionRow | None:
+        return self._reader.session(session_id)
+
+    async def inbox(self, session_id: str, key: str) -> InboxRow | None:
+        return self._reader.inbox(session_id, key)
+
+    async def run(self, run_id: str) -> RunRow | None:
+        return self._reader.run(run_id)
+
+    async def runs_by_label(
+        self, workspace_id: str, user_id: str, client_run_id: str, *, limit: int = 2
+    ) -> Sequence[RunRow]:
+        return self._reader.runs_by_label(workspace_id, user_id, client_run_id, limit)
+
+    async def unfinished_runs(self) -> Sequence[RunRow]:
+        return self._reader.unfinished_runs()
+
+    async def transcript(
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
+        newest_first: bool = True,
+    ) -> Sequence[TranscriptRow]:
+        return self._reader.transcript(session_id, before, after, limit, newest_first)
+
+    async def transcript_count(self, session_id: str) -> int:
+        return self._reader.transcript_count(session_id)
+
+    async def state(self, scope_key: str, key: str) -> bytes | None:
+        return self._reader.state(scope_key, key)
+
+    async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]:
+        return self._reader.state_snapshot(scope_key, max_bytes)
+
+    async def state_size(self, scope_key: str) -> int:
+        return self._reader.state_size(scope_key)
+
+    async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
+        return self._reader.audit(run_id, limit)
+
+    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+        await self._writer.submit(None, rows)
+
+    # --- keys
+
+    async def add_key(self, row: ApiKeyRow) -> None:
+        await self._writer.submit(None, (row,))
+
+    async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
+        return self._reader.find_key(key_hash)
+
+    async def any_key(self) -> bool:
+        return self._reader.any_key()
+
+    # --- within
+
+    @property
+    def _writer(self) -> Writer:
+        return self._need_open()[0]
+
+    @property
+    def _reader(self) -> Reader:
+        return self._need_open()[1]
+
+    def _need_open(self) -> tuple[Writer, Reader]:
+        if self._parts is None:
+            raise StorageUnavailableError("the store is closed")
+        return self._parts
+
+    def _open_files(self) -> tuple[Connection, int, Reader]:
+        make_directory(self._directory)
+        try:
+            connection = open_writer(self._directory)
+            migrate(connection)
+            boot_number = connection.execute(_BOOT).fetchone()[0]
+            return connection, boot_number, Reader(open_reader(self._directory))
+        except apsw.Error as error:
+            raise unavailable(error) from error

@@ -1,0 +1,35 @@
+"""`python -m explorer`: search, print one line, and fail with the shortest trace when a promise is broken."""
+
+import argparse
+import sys
+
+from explorer.search import Report, explore
+from explorer.world import Bounds
+
+
+def main() -> int:
+    options = _options()
+    limit = options.pop("max_transitions")
+    report = explore(Bounds(**options), max_transitions=limit or None)
+    sys.stdout.write(report.line() + "\n")
+    if report.broken:
+        sys.stdout.write(_story(report))
+    return 1 if report.broken else 0
+
+
+def _options() -> dict[str, object]:
+    parser = argparse.ArgumentParser(prog="explorer", description=__doc__)
+    for name in ("agents", "inputs", "cancels", "crashes", "repeats", "lies", "chunks"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(Bounds(), name))
+    parser.add_argument("--while-busy", type=lambda text: tuple(text.split(",")), default=Bounds().while_busy)
+    parser.add_argument("--max-transitions", type=int, default=5_000_000, help="0: no limit")
+    return vars(parser.parse_args())
+
+
+def _story(report: Report) -> str:
+    steps = (f"{number:3}. {label}\n" for number, label in enumerate(report.trace, 1))
+    return "".join((*steps, *(f"  => {broken}\n" for broken in report.broken)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Breadth first through everything that can happen, until nothing new does: a broken promise is found the short way."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from time import perf_counter
+
+from explorer.world import Bounds, Move, World, admitted, beginning, certainties, chances, message_of, perform
+from paddock.rules.session.commands import Command, EndRun
+from paddock.rules.session.decide import Decision, step
+from paddock.rules.session.invariants import violations
+from paddock.rules.session.messages import Message
+from paddock.rules.session.state import SessionState, Wait
+
+Label = tuple[str, ...]
+Step = Callable[[SessionState, Message], tuple[SessionState, Decision]]
+
+_TIMER_OF = {Wait.INPUT_ACK: "ack", Wait.CANCEL_ACK: "cancel"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the search saw. `trace` is a shortest way to `broken`; both are empty when every promise held."""
+
+    states: int
+    transitions: int
+    seconds: float
+    complete: bool
+    """Everything reachable was seen; False when the search was cut off."""
+    ends: int
+    """Places where nothing is bound to happen any more."""
+    broken: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        seen = "fixpoint" if self.complete else "cut off"
+        return (
+            f"states={self.states} transitions={self.transitions} seconds={self.seconds:.1f} "
+            f"violations={len(self.broken)} ends={self.ends} {seen}"
+        )
+
+
+class Explorer:
+    """One search. States of the session are numbered and steps remembered: `step` is pure, so once is enough."""
+
+    def __init__(self, bounds: Bounds, step: Step = step) -> None:
+        self._bounds = bounds
+        self._step = step
+        self._states: list[SessionState] = [SessionState()]
+        self._numbers: dict[SessionState, int] = {self._states[0]: 0}
+        self._steps: dict[tuple[int, tuple[str, ...]], tuple[int, Sequence[Command], tuple[str, ...]]] = {}
+        self._came: dict[World, tuple[World, Label] | None] = {}
+
+    def explore(self, max_transitions: int | None = None) -> Report:
+        """Go on to the fixpoint, the first broken promise, or the limit."""
+        started = perf_counter()
+        first = beginning(self._bounds)
+        self._came[first] = None
+        waiting = deque([first])
+        transitions = ends = 0
+        while waiting and (max_transitions is None or transitions < max_transitions):
+            world = waiting.popleft()
+            if self.is_end(world):
+                ends += 1
+                if broken := tuple(self._unfinished(world)):
+                    return self._report(started, transitions, ends, broken, self._trace(world))
+            for label, after, broken in self.successors(world):
+                transitions += 1
+                if broken:
+                    return self._report(started, transitions, ends, broken, self._trace(world, label))
+                if after not in self._came:
+                    self._came[after] = (world, label)
+                    waiting.append(after)
+        return self._report(started, transitions, ends, complete=not waiting)
+
+    def is_end(self, world: World) -> bool:
+        """Nothing is bound to happen any more."""
+        return next(certainties(world, self._bounds), None) is None
+
+    def successors(self, world: World) -> Iterator[tuple[Label, World, tuple[str, ...]]]:
+        """Every move from here, where it leads, and which promises it breaks."""
+        for move in chain(certainties(world, self._bounds), chances(world, self._bounds)):
+            yield move.label, *self._follow(move)
+
+    def _follow(self, move: Move) -> tuple[World, tuple[str, ...]]:
+        if move.heard is None:
+            return move.world, ()
+        number, commands, broken = self._hear(move.world.session, move.heard)
+        after = perform(move.world._replace(session=number), commands, self._bounds)
+        if move.world.ended and (twice := tuple(_ended_again(move.world, commands))):
+            broken += twice
+        return after, (*broken, *self._without_timer(after))
+
+    def _hear(self, session: int, heard: tuple[str, ...]) -> tuple[int, Sequence[Command], tuple[str, ...]]:
+        known = self._steps.get((session, heard))
+        if known is None:
+            before, message = self._states[session], message_of(heard, self._bounds)
+            after, decision = self._step(before, message)
+            broken = tuple(violations(before, message, decision, after))
+            known = self._steps[session, heard] = (self._number(after), decision.commands, broken)
+        return known
+
+    def _number(self, state: SessionState) -> int:
+        number = self._numbers.setdefault(state, len(self._states))
+        if number == len(self._states):
+            self._states.append(state)
+        return number
+
+    def _without_timer(self, world: World) -> Iterator[str]:
+        """Looked at in the world, not in the step: the timer must still be there as long as the wait is."""
+        turn = self._states[world.session].turn
+        for wait in turn.waiting if turn else ():
+            if (_TIMER_OF[wait], turn.turn_id) not in world.timers:
+                yield f"wait/has-a-timer: {turn.turn_id} waits for {wait} and no timer runs"
+
+    def _unfinished(self, world: World) -> Iterator[str]:
+        """Nothing is bound to happen any more: then every turn must have come to its end."""
+        state = self._states[world.session]
+        for turn_id in admitted(world, self._bounds):
+            if turn_id in state.live_turn_ids or turn_id not in world.ended:
+                yield f"turn/always-ends: {turn_id} never ends"
+
+    def _report(
+        self,
+        started: float,
+        transitions: int,
+        ends: int,
+        broken: tuple[str, ...] = (),
+        trace: tuple[str, ...] = (),
+        *,
+        complete: bool = False,
+    ) -> Report:
+        return Report(len(self._came), transitions, perf_counter() - started, complete, ends, broken, trace)
+
+    def _trace(self, world: World, *last: Label) -> tuple[str, ...]:
+        labels = list(last)
+        came = self._came[world]
+        while came is not None:
+            world, label = came
+            labels.append(label)
+            came = self._came[world]
+        return tuple(" ".join(label).rstrip() for label in reversed(labels))
+
+
+def _ended_again(world: World, commands: Sequence[Command]) -> Iterator[str]:
+    for command in commands:
+        if type(command) is EndRun and command.turn_id in world.ended:
+            yield f"turn/ends-once: {command.turn_id} ended again"
+
+
+def explore(bounds: Bounds, step: Step = step, max_transitions: int | None = None) -> Report:
+    return Explorer(bounds, step).explore(max_transitions)

@@ -1,0 +1,205 @@
+"""A house in memory with a runner whose every word the test decides. The loop, the rules and the store are real."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from paddock.host.agents import Agents, parse_agents
+from paddock.host.audit import Audit
+from paddock.host.history import History
+from paddock.host.host_calls import HostCalls, work_table
+from paddock.host.inbox import Inbox
+from paddock.host.principals import Principal
+from paddock.host.runner_state import RunnerState
+from paddock.host.runs import Runs
+from paddock.host.runs_view import RunsView
+from paddock.host.session_loop import Accepted, NewRun
+from paddock.host.sessions import Sessions
+from paddock.host.tails import Entry, Tails
+from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.results import Result
+from paddock.rules.rows import RunRow
+from paddock.storage.memory import open_memory_store
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+ANN = Principal("default", "ann")
+BOB = Principal("default", "bob")
+
+AGENTS = """
+default_agent: one
+agents:
+  one: {runner: "plugin:test/one/default"}
+  two: {runner: "plugin:test/two/default", while_busy: reject}
+"""
+TERMINAL = {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "ERROR:ROUTE_TIMEOUT", "EVENT:CANCELED"}
+
+
+def manifest_of(runner_id: str, permissions: Mapping[str, Any]) -> AgentRunnerManifest:
+    return AgentRunnerManifest.model_validate(
+        {"id": runner_id, "name": "default", "label": {}, "capabilities": {}, "permissions": permissions, "context": {}}
+    )
+
+
+@dataclass
+class AtRunner:
+    """One run as its runner sees it; the test speaks for the runner."""
+
+    run_id: str
+    context: Mapping[str, Any]
+    listener: RunListener
+    connection_id: str = "c1"
+    credit: int = 0
+    released: bool = False
+    forced: bool = False
+    asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
+    may_stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def say(self, kind: str, **data: Any) -> None:
+        self.listener.result(Result(self.run_id, kind, data), 100)
+
+    def delta(self, text: str) -> None:
+        self.say("message.delta", chunk={"role": "assistant", "content": text})
+
+    def message(self, text: str) -> None:
+        self.say("message.completed", message={"role": "assistant", "content": text})
+
+    async def cancel(self, reason: str) -> bool:
+        self.asked_to_stop.set()
+        await self.may_stop.wait()
+        return True
+
+    def give_credit(self, count: int) -> None:
+        self.credit += count
+
+    async def force_stop(self) -> None:
+        self.forced = True
+
+    def release(self) -> None:
+        self.released = True
+
+
+class ScriptedGateway:
+    """Hands every run to the test."""
+
+    def __init__(self, permissions: Mapping[str, Any] | None = None) -> None:
+        self.permissions = permissions or {"history": ["page"], "storage": ["plugin"]}
+        self.started: asyncio.Queue[AtRunner] = asyncio.Queue()
+        self.missing: set[str] = set()
+
+    async def manifest(self, runner_id: str) -> AgentRunnerManifest:
+        if runner_id in self.missing:
+            raise HostError(ErrorCode.NOT_FOUND, f"no runner {runner_id}")
+        return manifest_of(runner_id, self.permissions)
+
+    async def start_run(
+        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> AtRunner:
+        run = AtRunner(run_id, context, listener)
+        self.started.put_nowait(run)
+        return run
+
+    async def list_runners(self) -> Sequence[RunnerStatus]:
+        return []
+
+    async def stop(self) -> None:
+        pass
+
+    async def next(self, *, ack: bool = True) -> AtRunner:
+        run = await asyncio.wait_for(self.started.get(), 2)
+        if ack:
+            run.listener.acknowledged()
+        return run
+
+
+@dataclass
+class SmallHouse:
+    store: Store
+    gateway: ScriptedGateway
+    sessions: Sessions
+    runs: Runs
+    inbox: Inbox
+    tails: Tails
+    calls: HostCalls
+    view: RunsView
+
+    async def say(
+        self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
+    ) -> Accepted:
+        label = run or uuid.uuid4().hex
+        return await self.inbox.accept(
+            NewRun(
+                principal=who,
+                thread_id=thread,
+                client_run_id=label,
+                body_hash=f"{text}{more}".encode(),
+                message={"id": "m", "content": text},
+                text=text,
+                **more,
+            )
+        )
+
+    async def story(self, run: Accepted | RunRow, after: int = 0) -> list[Entry]:
+        """Everything of a run up to its end."""
+        session, turn = (run.thread_id, run.task_id) if isinstance(run, Accepted) else (run.session_id, run.run_id)
+        follower = self.tails.follow(session, turn, after)
+        entries: list[Entry] = []
+        while not entries or entries[-1].fact.kind not in TERMINAL:
+            news = await follower.next(5)
+            assert news, f"no end after {[entry.fact.kind for entry in entries]}"
+            entries += news
+        follower.close()
+        return entries
+
+    async def run(self, accepted: Accepted) -> RunRow:
+        found = await self.store.run(accepted.task_id)
+        assert found is not None
+        return found
+
+
+@asynccontextmanager
+async def small_house(
+    store: Store | None = None,
+    *,
+    gateway: ScriptedGateway | None = None,
+    agents: str = AGENTS,
+    clock: Callable[[], float] | None = None,
+) -> AsyncIterator[SmallHouse]:
+    store = store or open_memory_store()
+    gateway = gateway or ScriptedGateway()
+    now = clock or asyncio.get_running_loop().time
+    known: Agents = parse_agents(agents, "test agents")
+    tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(work: Any) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        tasks.add(task)
+        return task
+
+    tails = Tails(store)
+    audit = Audit(store, spawn)
+    calls = HostCalls(work=work_table(History(store), RunnerState(store)), records=store, audit=audit, clock=now)
+    runs = Runs(
+        gateway=gateway,
+        agents=lambda: known,
+        records=store,
+        clock=now,
+        spawn=spawn,
+        offered=calls.offered,
+        host_version="test",
+        deadline_seconds=60,
+    )
+    calls.serve(runs)
+    sessions = Sessions(store, tails, performer=runs, audit=audit, agents=lambda: known, clock=now, spawn=spawn)
+    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
+    await store.open()
+    try:
+        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store))
+    finally:
+        for task in tasks:
+            task.cancel()
+        failures = [one for one in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(one, Exception)]
+        assert not failures, failures

@@ -1,0 +1,42 @@
+"""Agents come from a file that says clearly what is wrong with it, and where."""
+
+from pathlib import Path
+
+import pytest
+
+from paddock.host.agents import AgentsFileError, load_agents, parse_agents
+
+
+def test_without_a_file_the_echo_agent_answers() -> None:
+    agents = load_agents(None)
+    assert agents.default_agent_id == "echo"
+    assert agents.known("echo")
+
+
+def test_the_first_agent_is_the_default_when_none_is_named() -> None:
+    agents = parse_agents("agents:\n  b: {runner: 'plugin:x/b/default'}\n  a: {runner: 'plugin:x/a/default'}\n", "f")
+    assert agents.default_agent_id == "b"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("agents: {}", "line 1: agents"),
+        ("agents:\n  a:\n    runner: nonsense\n", "line 3: agents.a.runner"),
+        ("agents:\n  a:\n    runner: plugin:x/a/default\n    while_bussy: queue\n", "line 4: agents.a.while_bussy"),
+        ("agents:\n  a:\n    runner: plugin:x/a/default\n    state_scopes: [moon]\n", "unknown state scope 'moon'"),
+        ("default_agent: z\nagents:\n  a: {runner: 'plugin:x/a/default'}\n", "default_agent 'z' is not one"),
+        ("agents: [", "not valid YAML"),
+        ("", "line 1"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence_with_the_place(text: str, says: str) -> None:
+    with pytest.raises(AgentsFileError) as error:
+        parse_agents(text, "agents.yaml")
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_not_there_says_so() -> None:
+    with pytest.raises(AgentsFileError, match="cannot be read"):
+        load_agents(Path("nowhere/agents.yaml"))

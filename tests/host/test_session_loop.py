@@ -1,0 +1,257 @@
+"""One message walks through the loop: what is recorded, in which order, in how many commits."""
+
+import asyncio
+import uuid
+
+import pytest
+
+from host.scripted import ANN, BOB, ScriptedGateway, small_house
+from paddock.rules.chain import verify
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.storage.memory import MemoryStore
+
+pytestmark = pytest.mark.anyio
+
+
+def a_thread() -> str:
+    return str(uuid.uuid4())
+
+
+class CountingStore(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits = 0
+
+    async def append(self, batch) -> None:
+        self.commits += 1
+        await super().append(batch)
+
+
+async def test_a_short_run_is_answered_in_two_commits() -> None:
+    store = CountingStore()
+    async with small_house(store) as house:
+        accepted = await house.say("hello", thread=a_thread())
+        run = await house.gateway.next()
+        run.delta("hel")
+        run.message("hello")
+        run.say("run.completed")
+        kinds = [entry.fact.kind for entry in await house.story(accepted)]
+        assert kinds == [
+            "CONTROL:SESSION_OPENED",
+            "USER_INPUT",
+            "USER_INPUT",
+            "EVENT:TURN_ACCEPTED",
+            "CONTROL:INPUT_ACK",
+            "EVENT:AGENT_STARTED",
+            "AGENT_OUTPUT:MESSAGE",
+            "AGENT_OUTPUT:FINAL",
+        ]
+        assert store.commits == 2
+        assert (await house.run(accepted)).status == "completed"
+
+
+async def test_the_answer_and_the_question_are_in_the_transcript_whether_streamed_or_not() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        accepted = await house.say("one", thread=thread)
+        run = await house.gateway.next()
+        follower = house.tails.follow(thread, accepted.task_id, 0)
+        run.delta("a")
+        while not any(entry.fact.is_delta for entry in await follower.next(2)):
+            pass
+        run.delta("b")
+        run.say("run.completed")
+        await house.story(accepted)
+        items = await house.store.transcript(thread, newest_first=False)
+        assert [(item.role, item.content) for item in items] == [("user", "one"), ("assistant", "ab")]
+
+
+async def test_pieces_are_gone_from_the_log_once_the_message_is_whole_and_the_chain_still_verifies() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        accepted = await house.say(thread=thread)
+        run = await house.gateway.next()
+        follower = house.tails.follow(thread, accepted.task_id, 0)
+        for piece in ("x", "y", "z"):
+            run.delta(piece)
+            while not any(entry.fact.is_delta for entry in await follower.next(2)):
+                pass
+        run.message("xyz!")
+        run.say("run.completed")
+        live = await house.story(accepted, after=accepted.first_seq - 1)
+        stored = await house.store.read(thread)
+        assert not any(fact.is_delta for fact in stored)
+        assert verify(sorted(stored, key=lambda fact: fact.seq)) is None
+        house.tails._tails.clear()
+        replayed = await house.story(accepted, after=accepted.first_seq - 1)
+        assert [(entry.fact.seq, entry.fact.kind) for entry in replayed] == [
+            (entry.fact.seq, entry.fact.kind) for entry in live
+        ]
+
+
+async def test_the_same_run_id_twenty_times_at_once_is_one_run_with_one_answer() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        answers = await asyncio.gather(*(house.say("hi", thread=thread, run="r1") for _ in range(20)))
+        assert len(set(answers)) == 1
+        assert answers[0].created
+        await house.gateway.next()
+        assert house.gateway.started.empty()
+        assert await house.say("hi", thread=thread, run="r1") == answers[0]
+
+
+async def test_the_same_run_id_with_another_body_is_a_conflict() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        await house.say("hi", thread=thread, run="r1")
+        with pytest.raises(HostError) as refused:
+            await house.say("ho", thread=thread, run="r1")
+        assert refused.value.code is ErrorCode.CONFLICT
+
+
+async def test_a_foreign_thread_looks_like_an_unknown_one() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        accepted = await house.say(thread=thread, who=ANN)
+        with pytest.raises(HostError) as refused:
+            await house.say(thread=thread, who=BOB)
+        with pytest.raises(HostError) as unseen:
+            await house.view.find(BOB, accepted.task_id)
+        assert refused.value.code is unseen.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_a_second_message_waits_its_turn_and_is_answered_after_the_first() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        first = await house.say("1", thread=thread)
+        second = await house.say("2", thread=thread)
+        assert (await house.run(second)).status == "queued"
+        run = await house.gateway.next()
+        assert house.gateway.started.empty()
+        run.say("run.completed")
+        await house.story(first)
+        later = await house.gateway.next()
+        assert later.run_id == second.task_id
+        assert later.context["context"]["has_history_before"]
+        later.say("run.completed")
+        await house.story(second)
+        assert (await house.run(second)).status == "completed"
+
+
+async def test_a_cancelled_run_keeps_its_words_and_ends_once_the_agent_has_stopped() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        accepted = await house.say(thread=thread)
+        run = await house.gateway.next()
+        run.delta("half")
+        still_running = await house.inbox.cancel(await house.run(accepted), ANN)
+        assert still_running.status == "running"
+        await run.asked_to_stop.wait()
+        run.may_stop.set()
+        kinds = [entry.fact.kind for entry in await house.story(accepted)]
+        assert kinds[-2:] == ["CONTROL:CANCEL_ACK", "EVENT:CANCELED"]
+        assert (await house.run(accepted)).status == "cancelled"
+        assert run.released
+        items = await house.store.transcript(thread, limit=1)
+        assert (items[0].content, items[0].metadata) == ("half", b'{"partial":true}')
+
+
+async def test_nothing_a_runner_says_after_its_end_is_recorded() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        run.say("run.completed")
+        await house.story(accepted)
+        run.delta("late")
+        run.say("run.failed", code="x", message="y")
+        again = await house.say(thread=accepted.thread_id)
+        assert (await house.gateway.next()).run_id == again.task_id
+        facts = await house.store.read(accepted.thread_id, turn_id=accepted.task_id)
+        assert facts[-1].kind == "AGENT_OUTPUT:FINAL"
+        assert any(row.action == "output.dropped" for row in await house.store.audit(run_id=accepted.task_id))
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (lambda run: run.say("run.failed", code="runner.error", message="no"), "runner.error"),
+        (lambda run: run.say("run.failed", code="old", error="old spelling"), "old"),
+        (lambda run: run.listener.lost("runner.crashed", "exit 1"), "runner.crashed"),
+        (lambda run: run.say("message.delta", chunk="not an object"), "runner.protocol_error"),
+    ],
+)
+async def test_a_run_that_fails_says_so_once(said, code: str) -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        said(await house.gateway.next())
+        await house.story(accepted)
+        run = await house.run(accepted)
+        assert (run.status, run.code) == ("failed", code)
+
+
+async def test_a_result_type_from_the_future_is_ignored_and_noted() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        run.say("message.hologram", anything=1)
+        run.say("run.completed")
+        await house.story(accepted)
+        assert (await house.run(accepted)).status == "completed"
+        assert any(row.action == "result.ignored" for row in await house.store.audit(run_id=accepted.task_id))
+
+
+async def test_a_runner_nobody_offers_fails_the_run_and_says_which() -> None:
+    gateway = ScriptedGateway()
+    gateway.missing.add("plugin:test/one/default")
+    async with small_house(gateway=gateway) as house:
+        accepted = await house.say(thread=a_thread())
+        await house.story(accepted)
+        run = await house.run(accepted)
+        assert (run.status, run.code) == ("failed", "runner.not_found")
+
+
+async def test_an_unfinished_run_of_an_earlier_owner_fails_with_its_words_kept() -> None:
+    store = MemoryStore()
+    thread = a_thread()
+    async with small_house(store) as before:
+        accepted = await before.say(thread=thread)
+        queued = await before.say("next", thread=thread)
+        run = await before.gateway.next()
+        follower = before.tails.follow(thread, accepted.task_id, 0)
+        run.delta("so far")
+        while not any(entry.fact.is_delta for entry in await follower.next(2)):
+            pass
+    async with small_house(store) as after:
+        assert await after.sessions.recover("host_restarted", "restarted") == 1
+        await after.story(accepted)
+        run_row = await after.run(accepted)
+        assert (run_row.status, run_row.code) == ("failed", "host_restarted")
+        items = await store.transcript(thread, newest_first=False)
+        assert "so far" in [item.content for item in items]
+        later = await after.gateway.next()
+        assert (later.run_id, later.context["input"]["text"]) == (queued.task_id, "next")
+
+
+async def test_what_a_run_updates_in_its_state_is_there_for_the_next_run() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        accepted = await house.say(thread=thread)
+        run = await house.gateway.next()
+        run.say("state.updated", scope="conversation", key="external.session_id", value="abc")
+        run.say("state.updated", scope="workspace", key="x", value="refused")
+        run.say("run.completed")
+        await house.story(accepted)
+        await house.say(thread=thread)
+        assert (await house.gateway.next()).context["state"]["conversation"] == {"external.session_id": "abc"}
+
+
+async def test_credit_comes_back_as_results_are_recorded() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        for _ in range(100):
+            run.delta("x")
+        run.message("x" * 100)
+        run.say("run.completed")
+        await house.story(accepted)
+        assert run.credit >= 64 or run.released

@@ -1,0 +1,97 @@
+"""Facts as the session records them, made by hand; frames taken apart again."""
+
+import json
+from typing import Any
+
+from ag_ui.core import Event as OfficialEvent
+from pydantic import TypeAdapter
+
+from paddock.http_api.ag_ui import Peer
+from paddock.rules.chain import Head, StoredFact, seal
+from paddock.rules.outputs import a_delta
+from paddock.rules.session.facts import Event, Fact, Target
+
+THREAD = "550e8400-e29b-41d4-a716-446655440000"
+TURN = "turn-1"
+NEW = Peer("1", THREAD, "run-001", "1")
+OLD = Peer("0", THREAD, "run-001", "0")
+
+official: TypeAdapter[Any] = TypeAdapter(OfficialEvent)
+
+
+def fact(kind: str, payload: Any = None, metadata: dict[str, Any] | None = None, target: str = "FRONTEND") -> Fact:
+    event, _, subtype = kind.partition(":")
+    return Fact(Event(event), subtype, Target(target), turn_id=TURN, payload=payload, metadata=metadata or {}, time=1.5)
+
+
+def output(kind: str, data: dict[str, Any], metadata: dict[str, Any] | None = None) -> Fact:
+    return fact("AGENT_OUTPUT:MESSAGE", {"type": kind, "data": data}, metadata)
+
+
+def delta(message_id: str, text: str, *, opens: bool) -> Fact:
+    return fact("AGENT_OUTPUT:CHUNK", a_delta(text), {"message_id": message_id} | ({"opens": True} if opens else {}))
+
+
+def message(message_id: str, content: Any, **metadata: Any) -> Fact:
+    data = {"message": {"role": "assistant", "content": content}}
+    return output("message.completed", data, {"message_id": message_id, **metadata})
+
+
+def user_input(door: str = "native", message: dict[str, Any] | None = None, **params: Any) -> Fact:
+    payload = {
+        "message": message or {"id": "m1", "content": "hi"},
+        "text": "hi",
+        "params": params,
+        "run": {"client_run_id": "run-001", "door": door},
+    }
+    return fact("USER_INPUT", payload, target="SYSTEM")
+
+
+def stored(*facts: Fact, after: int = 0) -> list[StoredFact]:
+    return seal(Head(after), facts)[0]
+
+
+def parse(frames: list[bytes]) -> list[tuple[str, dict[str, Any]]]:
+    """(cursor, event) of each frame; checks the framing byte by byte."""
+    out: list[tuple[str, dict[str, Any]]] = []
+    for frame in frames:
+        head, body, *rest = frame.split(b"\n")
+        assert rest == [b"", b""]
+        assert head.startswith(b"id: ")
+        assert body.startswith(b"data: ")
+        out.append((head[4:].decode(), json.loads(body[6:])))
+    return out
+
+
+def events_of(frames: list[bytes]) -> list[dict[str, Any]]:
+    return [event for _, event in parse(frames)]
+
+
+def assert_official(event: dict[str, Any]) -> None:
+    """The official models read it, as the event it says it is, and would write it just so."""
+    read = official.validate_python(event)
+    assert str(read.type.value) == event["type"]
+    assert read.model_dump(mode="json", by_alias=True) == event
+
+
+def assert_ordered(events: list[dict[str, Any]]) -> None:
+    """The rules between events that clients enforce, and those they do not."""
+    assert events[0]["type"] == "RUN_STARTED"
+    assert events[-1]["type"] in {"RUN_FINISHED", "RUN_ERROR"}
+    assert sum(event["type"] in {"RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"} for event in events) == 2
+    texts: set[str] = set()
+    calls: set[str] = set()
+    for event in events:
+        open_ones, name = (texts, event.get("messageId")) if "TEXT" in event["type"] else (calls, event.get("toolCallId"))
+        match event["type"].rpartition("_")[2]:
+            case "START" if name:
+                assert name not in open_ones
+                open_ones.add(name)
+            case "CONTENT" | "ARGS":
+                assert name in open_ones
+                assert event["delta"] != ""
+            case "END":
+                open_ones.remove(name)
+    if events[-1]["type"] == "RUN_FINISHED":
+        assert not texts
+        assert not calls
