@@ -16,6 +16,7 @@ import msgspec
 import uvloop
 
 from bench.doors import DOORS
+from bench.growth import is_old
 from bench.jobs import Job, Outcome, spread_of
 from bench.response import BadResponseError, Response, problem_with
 from bench.scripts import deltas_asked
@@ -101,7 +102,7 @@ class Load:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._door = DOORS[job.door]
-        self._thread = str(uuid4())
+        self._old, self._young = str(uuid4()), str(uuid4())
         self._problems: list[str] = []
         self._in_flight = 0
         self._first_event: list[float] = []
@@ -145,11 +146,15 @@ class Load:
         return connection
 
     async def _run(self, connection: Connection) -> Response:
-        thread = self._thread if self._job.one_thread else str(uuid4())
-        response = await connection.exchange(self._door.ask(thread, self._job.text))
+        response = await connection.exchange(self._door.ask(self._next_thread(), self._job.text))
         if self._door.follow is None or response.status != 202:
             return response
         return await connection.exchange(self._door.follow(bytes(response.body)))
+
+    def _next_thread(self) -> str:
+        if not self._job.growth:
+            return str(uuid4())
+        return self._old if is_old(len(self._whole_run)) else self._young
 
     def _note(self, response: Response, start: float) -> None:
         now = perf_counter()
@@ -171,7 +176,7 @@ class Load:
             first_event=spread_of(self._first_event),
             first_text=spread_of(self._first_text),
             whole_run=spread_of(self._whole_run),
-            turns_ms=[round(1000 * turn, 3) for turn in self._whole_run] if self._job.one_thread else [],
+            turns_ms=[round(1000 * turn, 3) for turn in self._whole_run] if self._job.growth else [],
         )
 
 

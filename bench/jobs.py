@@ -19,7 +19,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 0
     rate: float = 0.0
     """Runs per second that arrive on their own clock (exponential gaps); 0 = each worker asks again when answered."""
-    one_thread: bool = False
+    growth: bool = False
+    """One worker, two threads, turn by turn as `bench.growth` says, instead of a new thread for every run."""
 
     @property
     def limit(self) -> float:
@@ -49,7 +50,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     first_text: Spread
     whole_run: Spread
     turns_ms: Sequence[float] = ()
-    """Of a job in one thread: every turn's time, in order."""
+    """Of a growth job: every turn's time, in order."""
 
     @property
     def runs_per_second(self) -> float:

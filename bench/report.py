@@ -8,7 +8,9 @@ from statistics import median
 
 import msgspec
 
-from bench.rounds import CONCURRENCIES, LOADED_AT, TURNS, Memory, Round, Sample
+from bench import growth
+from bench.growth import old_turns, young_turns
+from bench.rounds import CONCURRENCIES, LOADED_AT, Memory, Round, Sample
 
 FLOOR, HOST, PAIR = "floor", "ag-ui", "pair"
 MB = 1_000_000
@@ -93,10 +95,18 @@ def _first(measured: Measured) -> Iterator[Figure]:
 
 def _growth(measured: Measured) -> Iterator[Figure]:
     rounds = [seen for seen in measured.get("growth", []) if all(map(_is_whole, seen.values()))]
-    yield from _compared("turns 2-51 of a thread", "ms", rounds, lambda s: median(s.outcome.turns_ms[1:51]))
-    yield from _compared("turns 451-500 of a thread", "ms", rounds, lambda s: median(s.outcome.turns_ms[450:500]))
-    for figure in _compared("growth over 500 turns", "x", rounds, growth_of, GROWTH_TARGET):
+    yield from _compared("turns 2-51 of a thread", "ms", rounds, lambda s: young_turns(s.outcome.turns_ms))
+    yield from _compared("turns 451-500 of a thread", "ms", rounds, lambda s: old_turns(s.outcome.turns_ms))
+    for figure in _compared("growth over 500 turns", "x", rounds, _growth_in, GROWTH_TARGET):
         yield msgspec.structs.replace(figure, ratio=None)
+
+
+def _is_whole(sample: Sample) -> bool:
+    return len(sample.outcome.turns_ms) == growth.RUNS
+
+
+def _growth_in(sample: Sample) -> float:
+    return old_turns(sample.outcome.turns_ms) / young_turns(sample.outcome.turns_ms)
 
 
 def _memory(memory: Mapping[str, Memory]) -> Iterator[Figure]:
@@ -113,16 +123,6 @@ def _memory(memory: Mapping[str, Memory]) -> Iterator[Figure]:
     yield row("RSS after 2,000 threads, with runner", "MB", lambda m: m.full.tree_bytes / MB)
     yield row("kept per thread, all 2,000", "KiB", lambda m: (m.full.root_bytes - m.idle.root_bytes) / KIB / 2000)
     yield row("kept per thread, second 1,000", "KiB", lambda m: (m.full.root_bytes - m.half.root_bytes) / KIB / 1000)
-
-
-def _is_whole(sample: Sample) -> bool:
-    return len(sample.outcome.turns_ms) == TURNS
-
-
-def growth_of(sample: Sample) -> float:
-    """The median of turns 451-500 over the median of turns 2-51."""
-    turns = sample.outcome.turns_ms
-    return median(turns[450:500]) / median(turns[1:51])
 
 
 def _compared(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bench import scripts
+from bench import growth, scripts
 from bench.jobs import Job, Outcome
 from bench.load import LoadGenerator
 from bench.servers import BenchError, Server, Usage
@@ -19,7 +19,6 @@ CONCURRENCIES = (1, 16, 64)
 LONG = scripts.stream(200)
 SETTLE_SECONDS = 1.0
 THREADS = 2000
-TURNS = 500
 LOADED_AT = 16
 """The concurrency whose rate, halved, is the load at which first events are measured."""
 HALF_LOAD_CONNECTIONS = 64
@@ -54,8 +53,8 @@ class Plan:
     growth_rounds: int
 
 
-FULL = Plan(rounds=5, seconds=3.0, growth_rounds=3)
-QUICK = Plan(rounds=3, seconds=0.7, growth_rounds=1)
+FULL = Plan(rounds=5, seconds=3.0, growth_rounds=7)
+QUICK = Plan(rounds=3, seconds=0.7, growth_rounds=3)
 
 
 @dataclass(slots=True)
@@ -107,10 +106,10 @@ class Bench:
             self._round("first@half", self._systems(), self._half_load())
 
     def measure_growth(self) -> None:
-        """The same thread for 500 turns."""
+        """One thread of 500 turns, its last turns beside a young thread's first."""
         say("growth")
         for _ in range(self.plan.growth_rounds):
-            turns = Job(text=scripts.SHORT, concurrency=1, runs=TURNS, one_thread=True)
+            turns = Job(text=scripts.SHORT, concurrency=1, runs=growth.RUNS, growth=True)
             self._round("growth", self._systems(), turns)
 
     def _timed(self, text: str, concurrency: int, rate: float = 0.0) -> Job:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from bench import growth
 from bench.jobs import Outcome, Spread
 from bench.report import Figure, Target, figures_of, table_of
 from bench.rounds import Memory, Sample
@@ -53,9 +54,14 @@ def test_what_has_to_stay_small_is_missed_above_its_number() -> None:
     assert not Target(at_most=2.0).met_by(2.01)
 
 
-def test_growth_compares_turns_451_to_500_with_turns_2_to_51() -> None:
-    turns = [99.0, *[2.0] * 50, *[7.0] * 399, *[3.0] * 50]
-    figure = measured(growth=[{"ag-ui": sample(turns=turns)}])["growth over 500 turns"]
+def test_growth_compares_turns_451_to_500_of_one_thread_with_turns_2_to_51_of_another() -> None:
+    times, turns = [], {True: 0, False: 0}
+    for run in range(growth.RUNS):
+        old = growth.is_old(run)
+        turns[old] += 1
+        times.append(3.0 if old and turns[old] > 450 else 2.0 if not old and turns[old] > 1 else 99.0)
+    assert turns == {True: 500, False: 51}
+    figure = measured(growth=[{"ag-ui": sample(turns=times)}])["growth over 500 turns"]
     assert (figure.host, figure.verdict) == (1.5, "MISSED")
 
 

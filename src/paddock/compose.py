@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -25,8 +25,9 @@ from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
 from paddock.http_api.app import create_app
-from paddock.ports import Store
+from paddock.ports import Caller, Store
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -84,7 +85,7 @@ class House:
         return True, "ready"
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncGenerator[None]:
         """Open everything, bring what was left unfinished to its end, and close it all again."""
         await self.store.open()
         await self.gateway.start()
@@ -141,15 +142,15 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
     calls = HostCalls(work=work_table(History(store), RunnerState(store)), records=store, audit=audit, clock=clock)
-    catalog = Catalog.load(installed=settings.data / "plugins", further=settings.plugins)
     gateway = Gateway(
-        catalog,
-        home=settings.data / "runners",
+        Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
+        home=settings.data / "homes",
         mark=mark_of(settings.data),
         on_call=calls,
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
+        on_foreign=_audited(audit, clock),
     )
     runs = Runs(
         gateway=gateway,
@@ -188,6 +189,26 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         keep_alive_seconds=settings.keep_alive_seconds,
     )
     return house
+
+
+def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:
+    """A result for a run that is not its sender's to speak for is dropped, and on record."""
+
+    def note(caller: Caller, run_id: str) -> None:
+        audit.soon(
+            AuditRow(
+                time=clock(),
+                workspace_id="",
+                actor=f"plugin:{caller.plugin}",
+                action="output.dropped",
+                resource=run_id[:64],
+                scope="",
+                result="unauthorized",
+                reason="unknown, ended or foreign run",
+            )
+        )
+
+    return note
 
 
 async def _nothing_yet(*_: object) -> None:

@@ -15,6 +15,7 @@ from paddock.rules.session.state import SessionState, Wait
 
 Label = tuple[str, ...]
 Step = Callable[[SessionState, Message], tuple[SessionState, Decision]]
+Check = Callable[[SessionState, Message, Decision, SessionState], Sequence[str]]
 
 _TIMER_OF = {Wait.INPUT_ACK: "ack", Wait.CANCEL_ACK: "cancel"}
 
@@ -44,9 +45,10 @@ class Report:
 class Explorer:
     """One search. States of the session are numbered and steps remembered: `step` is pure, so once is enough."""
 
-    def __init__(self, bounds: Bounds, step: Step = step) -> None:
+    def __init__(self, bounds: Bounds, step: Step = step, check: Check = violations) -> None:
         self._bounds = bounds
         self._step = step
+        self._check = check
         self._states: list[SessionState] = [SessionState()]
         self._numbers: dict[SessionState, int] = {self._states[0]: 0}
         self._steps: dict[tuple[int, tuple[str, ...]], tuple[int, Sequence[Command], tuple[str, ...]]] = {}
@@ -97,7 +99,7 @@ class Explorer:
         if known is None:
             before, message = self._states[session], message_of(heard, self._bounds)
             after, decision = self._step(before, message)
-            broken = tuple(violations(before, message, decision, after))
+            broken = tuple(self._check(before, message, decision, after))
             known = self._steps[session, heard] = (self._number(after), decision.commands, broken)
         return known
 

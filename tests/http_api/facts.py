@@ -82,7 +82,9 @@ def assert_ordered(events: list[dict[str, Any]]) -> None:
     texts: set[str] = set()
     calls: set[str] = set()
     for event in events:
-        open_ones, name = (texts, event.get("messageId")) if "TEXT" in event["type"] else (calls, event.get("toolCallId"))
+        open_ones, name = (
+            (texts, event.get("messageId")) if "TEXT" in event["type"] else (calls, event.get("toolCallId"))
+        )
         match event["type"].rpartition("_")[2]:
             case "START" if name:
                 assert name not in open_ones

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -22,6 +22,7 @@ from paddock_sdk.protocol.frames import (
     PluginInfo,
 )
 from paddock_sdk.protocol.ids import RunnerId
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 from paddock_sdk.run import Run
 from paddock_sdk.runner import AgentRunner, RunContext
@@ -58,6 +59,7 @@ class Connection:
         self._runs: dict[str, Run] = {}
         self._clock_offset = 0.0
         self._closing: asyncio.Task[None] | None = None
+        self._all_ended = asyncio.Event()
         self.closed = asyncio.Event()
         self._requests: dict[str, Callable[[Any, Mapping[str, Any]], Reply]] = {
             "initialize": self._initialize,
@@ -67,6 +69,10 @@ class Connection:
             "ping": lambda _id, _params: {},
             "shutdown": self._shutdown,
         }
+
+    @property
+    def live_runs(self) -> int:
+        return len(self._runs)
 
     @property
     def max_frame_bytes(self) -> int:
@@ -150,7 +156,15 @@ class Connection:
 
     def _list_agent_runners(self, _id: object, _params: Mapping[str, Any]) -> Reply:
         assert self._plugin is not None
-        return {"runners": [runner.manifest(self._plugin) for runner in self._offered]}
+        return {"runners": list(self._manifests(self._plugin))}
+
+    def _manifests(self, plugin: PluginInfo) -> Iterator[AgentRunnerManifest]:
+        """One runner that describes itself wrongly never hides the others."""
+        for runner in self._offered:
+            try:
+                yield runner.manifest(plugin)
+            except ValueError:
+                log.exception("runner %r is not offered: its class attributes do not make a manifest", runner.name)
 
     def _run_agent(self, frame_id: object, params: Mapping[str, Any]) -> Reply:
         runner = self._runners.get(params["runner_id"])
@@ -198,7 +212,6 @@ class Connection:
     def close(self, last_word: Callable[[], None] = lambda: None) -> None:
         """Cancel what runs, give it a moment, say the last word. Idempotent."""
         if self._closing is None:
-            self._all_ended = asyncio.Event()
             self._closing = asyncio.get_running_loop().create_task(self._close(last_word))
 
     async def _close(self, last_word: Callable[[], None]) -> None:
@@ -208,6 +221,6 @@ class Connection:
             try:
                 await asyncio.wait_for(self._all_ended.wait(), LAST_WORDS_SECONDS)
             except TimeoutError:
-                log.warning("%d runs did not end in %s s", len(self._runs), LAST_WORDS_SECONDS)
+                log.warning("%d runs did not end in %s s and are left behind", len(self._runs), LAST_WORDS_SECONDS)
         last_word()
         self.closed.set()

@@ -3,6 +3,7 @@
 import asyncio
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
@@ -48,6 +49,13 @@ def _said(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not None}
 
 
+def _understood(method: str, answer: type[M], said: Answer) -> M:
+    try:
+        return answer.from_wire(said)
+    except ValidationError as error:
+        raise host_call_error(method, message=f"the host's answer is not a {answer.__name__}") from error
+
+
 class _Group:
     __slots__ = ("_calls",)
 
@@ -55,11 +63,7 @@ class _Group:
         self._calls = calls
 
     async def _ask(self, method: str, answer: type[M], params: Json) -> M:
-        said = await self._calls.call(method, params)
-        try:
-            return answer.from_wire(said)
-        except ValidationError as error:
-            raise host_call_error(method, message=f"the host's answer is not a {answer.__name__}") from error
+        return _understood(method, answer, await self._calls.call(method, params))
 
 
 class ModelsApi(_Group):
@@ -74,7 +78,7 @@ class ModelsApi(_Group):
     ) -> HostStream[ModelsStreamChunk]:
         """Chunks as they come; usage is in the last chunk or in `stream.result`."""
         params = _said(model_id=model_id, messages=messages, tools=tools, extra_args=extra_args)
-        return self._calls.stream("models.stream", params, ModelsStreamChunk.from_wire)
+        return self._calls.stream("models.stream", params, partial(_understood, "models.stream", ModelsStreamChunk))
 
     async def rerank(
         self, model_id: str, query: str, documents: Sequence[str], top_k: int | None = None

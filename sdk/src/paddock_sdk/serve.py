@@ -40,6 +40,7 @@ def take_stdio() -> tuple[int, int]:
 
 
 async def _serve(runners: tuple[AgentRunner, ...], reader: int, writer: int) -> None:
+    """Ends when the connection has said its last word, even if a run will not end."""
     outbox = Outbox(writer)
     connection = Connection(runners, outbox.send)
     inbox = Inbox(reader, connection)
@@ -50,6 +51,8 @@ async def _serve(runners: tuple[AgentRunner, ...], reader: int, writer: int) -> 
     await connection.closed.wait()
     inbox.close()
     await outbox.drain()
+    if connection.live_runs:
+        os._exit(0)  # a run that ignores its cancel would keep the event loop, and us, alive for ever
 
 
 class Inbox:

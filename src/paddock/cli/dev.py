@@ -11,7 +11,6 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,8 +19,8 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from paddock.cli.client import HostClient, HostGoneError
 from paddock.cli.failures import USAGE, CommandError
-from paddock.runners.packages.contents import LEFT_OUT, PLUGIN_FILE, PackageError
-from paddock.runners.packages.plugin_file import read_plugin_file
+from paddock.runners.catalog import Plugin, PluginError, load_plugin
+from paddock.runners.packages.contents import LEFT_OUT
 
 FRAME_BYTES = 4 * 1024 * 1024
 POLL_SECONDS = 0.3
@@ -31,33 +30,15 @@ RETRY_SECONDS = 1.0
 Stamps = dict[str, tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class DevPlugin:
-    author: str
-    name: str
-    directory: Path
-    command: tuple[str, ...]
-
-    @classmethod
-    def read(cls, directory: Path) -> "DevPlugin":
-        """What `paddock-plugin.toml` says. The files beside it may be anything while somebody works on them."""
-        try:
-            said = read_plugin_file((directory / PLUGIN_FILE).read_bytes())
-        except OSError as error:
-            raise CommandError(
-                f"{directory} is no plugin: {PLUGIN_FILE}: {error.strerror}.", exit_code=USAGE
-            ) from error
-        except PackageError as error:
-            raise CommandError(str(error), exit_code=USAGE) from error
-        return cls(said.plugin_id.author, said.plugin_id.name, directory.absolute(), said.command)
-
-    @property
-    def argv(self) -> list[str]:
-        """`python` means this interpreter, as it does when the host starts the plugin."""
-        return [sys.executable if self.command[0] == "python" else self.command[0], *self.command[1:]]
+def read(directory: Path) -> Plugin:
+    """The plugin as the host would load it."""
+    try:
+        return load_plugin(directory)
+    except PluginError as error:
+        raise CommandError(str(error), exit_code=USAGE) from error
 
 
-def dev(plugin: DevPlugin, client: Callable[[], HostClient]) -> int:
+def dev(plugin: Plugin, client: Callable[[], HostClient]) -> int:
     """Until Ctrl-C. The first contact must work; later ones are tried again."""
     client().call("GET", "/readyz")
     with suppress(KeyboardInterrupt):
@@ -65,7 +46,7 @@ def dev(plugin: DevPlugin, client: Callable[[], HostClient]) -> int:
     return 0
 
 
-async def _until_interrupted(plugin: DevPlugin, client: Callable[[], HostClient]) -> None:
+async def _until_interrupted(plugin: Plugin, client: Callable[[], HostClient]) -> None:
     _say(f"watching {plugin.directory}; Ctrl-C stops")
     while True:
         stamps = snapshot(plugin.directory)
@@ -80,19 +61,19 @@ async def _until_interrupted(plugin: DevPlugin, client: Callable[[], HostClient]
             _say("saved; starting again")
 
 
-async def _attached(plugin: DevPlugin, client: HostClient, stamps: Stamps) -> bool:
+async def _attached(plugin: Plugin, client: HostClient, stamps: Stamps) -> bool:
     """One plugin process on one connection. True: start again after a save; False: at once, the host went away."""
     token = await asyncio.to_thread(_mint, plugin, client)
     async with connect(_address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
         process = await _start(plugin)
         try:
-            _say(f"attached {plugin.author}/{plugin.name} (process {process.pid}) to {client.url}")
+            _say(f"attached {plugin.id} (process {process.pid}) to {client.url}")
             return await _carry(plugin, process, socket, stamps)
         finally:
             await asyncio.shield(_stop(process))
 
 
-def _mint(plugin: DevPlugin, client: HostClient) -> str:
+def _mint(plugin: Plugin, client: HostClient) -> str:
     answer = client.call("POST", "/api/v1/runners/attach-tokens", {"author": plugin.author, "name": plugin.name})
     return str(answer["token"])
 
@@ -101,11 +82,15 @@ def _address(url: str, token: str) -> str:
     return f"ws{url.removeprefix('http')}/api/v1/runners/attach?token={quote(token, safe='')}"
 
 
-async def _start(plugin: DevPlugin) -> Process:
-    environ = {**os.environ, "PADDOCK_PLUGIN": f"{plugin.author}/{plugin.name}", "PYTHONUNBUFFERED": "1"}
+async def _start(plugin: Plugin) -> Process:
+    argv = [
+        str(plugin.python or sys.executable) if plugin.command[0] == "python" else plugin.command[0],
+        *plugin.command[1:],
+    ]
+    environ = {**os.environ, "PADDOCK_PLUGIN": f"{plugin.id}", "PYTHONUNBUFFERED": "1"}
     try:
         return await asyncio.create_subprocess_exec(
-            *plugin.argv,
+            *argv,
             cwd=plugin.directory,
             env=environ,
             stdin=PIPE,
@@ -114,10 +99,10 @@ async def _start(plugin: DevPlugin) -> Process:
             start_new_session=True,  # Ctrl-C is for us; the plugin is then asked politely
         )
     except OSError as error:
-        raise CommandError(f"Cannot start {plugin.argv[0]}: {error.strerror}.") from error
+        raise CommandError(f"Cannot start {argv[0]}: {error.strerror}.") from error
 
 
-async def _carry(plugin: DevPlugin, process: Process, socket: ClientConnection, stamps: Stamps) -> bool:
+async def _carry(plugin: Plugin, process: Process, socket: ClientConnection, stamps: Stamps) -> bool:
     """Carry lines both ways until one side ends or a file is saved."""
     saved = asyncio.create_task(_changed(plugin.directory, stamps))
     to_plugin = asyncio.create_task(_to_plugin(socket, process))

@@ -215,9 +215,9 @@ def runner_dev(
 ) -> None:
     """Run a plugin from its directory on a running host; it starts again when you save."""
     from paddock.cli.client import connect
-    from paddock.cli.dev import DevPlugin, dev
+    from paddock.cli.dev import dev, read
 
-    sys.exit(dev(DevPlugin.read(path), lambda: connect(url, data)))
+    sys.exit(dev(read(path), lambda: connect(url, data)))
 
 
 @runner.command("install")

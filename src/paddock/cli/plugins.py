@@ -12,7 +12,7 @@ def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int
     """Show what the package is and asks for, and install it only after a yes."""
     package = _read(source)
     plugins = _installed(data)
-    _say(_description(package, plugins.get(package.plugin)))
+    _say(_description(package, plugins.get(package.about.id)))
     if not yes:
         _ask()
     try:
@@ -76,16 +76,21 @@ def _entries(plugins: InstalledPlugins) -> list[Installed]:
 
 
 def _description(package: Package, present: Installed | None) -> str:
+    """What a person decides by. The package's own words are shown on one line each and cannot paint over ours."""
     about = package.about
-    wants = plain_words(about.permissions)
-    lines = [f"{package.plugin} {about.version}: {about.description or 'no description'}"]
+    wants = plain_words(about.ceiling)
+    lines = [f"{about.id} {_one_line(about.version)}: {_one_line(about.description) or 'no description'}"]
     lines += [f"  replaces  {present.version}"] if present else []
-    lines += [f"  runs      {' '.join(about.command)}", f"  sha256    {package.contents.sha256}"]
-    lines += ["  It asks to be allowed to:", *(f"    - {line}" for line in wants)] if wants else []
+    lines += [f"  runs      {_one_line(' '.join(about.command))}", f"  sha256    {package.contents.sha256}"]
+    lines += ["  It asks to be allowed to:", *(f"    - {_one_line(line)}" for line in wants)] if wants else []
     lines += ["  It asks for nothing beyond answering."] if not wants else []
-    lines += [f"  It needs these Python packages: {', '.join(about.requirements)}"] if about.requirements else []
+    lines += [f"  It needs these Python packages: {', '.join(package.requirements)}"] if package.requirements else []
     lines += ["  At isolation L0 it runs as your user: install only what you trust."]
     return "\n".join(lines)
+
+
+def _one_line(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)[:300]
 
 
 def _ask() -> None:

@@ -210,10 +210,12 @@ def _queued(fact: StoredFact, _: Peer) -> list[Event]:
 
 def _output(fact: StoredFact, _: Peer) -> list[Event]:
     payload = _mapping(fact.read_payload())
-    kind, data = str(payload.get("type")), _mapping(payload.get("data"))
+    kind, data = payload.get("type"), _mapping(payload.get("data"))
     match kind:
-        case "message.completed" | "None":  # an erased message still has to be closed
+        case "message.completed":
             return _text_message(fact, data)
+        case None:  # erased: its words are gone, but a message still has to be closed
+            return _text_message(fact, data) if "message_id" in fact.read_metadata() else []
         case "tool.call.started":
             return _tool_called(fact, data)
         case "tool.call.completed":

@@ -3,16 +3,17 @@
 One bad plugin or manifest never hides the others. What is wrong is said in one sentence.
 """
 
-import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import structlog
 from pydantic import ValidationError
 
+from paddock.runners.packages import InstalledPlugins
 from paddock_sdk.protocol.ids import PluginId, RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
@@ -50,16 +51,50 @@ class Plugin:
     network: bool = False
     """Whether it may use the network from isolation L1 up."""
     memory_mb: int = 2048
+    python: Path | None = None
+    """The interpreter of its own environment, when it has one."""
 
     @property
     def id(self) -> str:
         return f"{self.author}/{self.name}"
 
-    @property
-    def interpreter(self) -> Path:
-        """What `python` means in its command: its own environment's, if it has one, else ours."""
-        own = self.directory / ".venv" / "bin" / "python"
-        return own if own.exists() else Path(sys.executable)
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The plugins a host may start, by author/name."""
+
+    plugins: Mapping[str, Plugin] = field(default_factory=dict[str, Plugin])
+
+    @classmethod
+    def load(cls, *, installed: Path, further: Iterable[Path] = (), built_in: Path | None = None) -> "Catalog":
+        """What is installed wins over what lies in further directories, and both over what comes with the host."""
+        own = built_in or _official_runners()
+        found: dict[str, Plugin] = {plugin.id: plugin for plugin in _installed(installed.parent)}
+        for directory in (*further, *([own] if own else [])):
+            for plugin in load_plugins(directory):
+                if found.setdefault(plugin.id, plugin) is not plugin:
+                    log.info("plugin.shadowed", plugin=plugin.id, directory=str(plugin.directory))
+        return cls(found)
+
+
+def _installed(data: Path) -> Iterator[Plugin]:
+    """Installed plugins whose tree is still the one a person agreed to, with the ceiling agreed to then."""
+    packages = InstalledPlugins(data)
+    for entry in packages.list():
+        try:
+            if problem := packages.problem(entry):
+                raise PluginError(problem)
+            plugin = load_plugin(packages.directory(entry.plugin))
+        except PluginError as problem:
+            log.warning("plugin.left_out", plugin=entry.plugin, reason=str(problem))
+        else:
+            yield replace(plugin, ceiling=entry.asked, python=packages.python(entry))
+
+
+def _official_runners() -> Path | None:
+    """Where the runners that come with the host lie. They are found, never imported."""
+    spec = find_spec("paddock_runners")
+    return Path(spec.origin).parent if spec and spec.origin else None
 
 
 def load_plugin(directory: Path) -> Plugin:
@@ -76,20 +111,18 @@ def load_plugin(directory: Path) -> Plugin:
     return _Reader(file, text).plugin(directory.resolve())
 
 
-def load_plugins(directories: Iterable[Path]) -> list[Plugin]:
-    """Every usable plugin right below these directories (or being one of them); the rest is warned of and left out."""
+def load_plugins(directory: Path) -> list[Plugin]:
+    """Every usable plugin in this directory, up to two levels down, or being it; the rest is warned of and left out."""
     found: dict[str, Plugin] = {}
-    for directory in directories:
-        for candidate in _candidates(directory):
-            try:
-                plugin = load_plugin(candidate)
-            except PluginError as problem:
-                log.warning("plugin.left_out", directory=str(candidate), reason=str(problem))
-                continue
+    for candidate in _candidates(directory):
+        try:
+            plugin = load_plugin(candidate)
             if plugin.id in found:
-                log.warning("plugin.left_out", directory=str(candidate), reason=f"{plugin.id} is already loaded.")
-            else:
-                found[plugin.id] = plugin
+                raise PluginError(f"{plugin.id} is already loaded from {found[plugin.id].directory}.")
+        except PluginError as problem:
+            log.warning("plugin.left_out", directory=str(candidate), reason=str(problem))
+        else:
+            found[plugin.id] = plugin
     return list(found.values())
 
 
@@ -175,7 +208,7 @@ class _Reader:
     def _ceiling(self) -> AgentRunnerPermissions:
         table = self._table("permissions")
         if unknown := set(table) - set(AgentRunnerPermissions.model_fields):
-            raise self._fault(f"[permissions] knows no {sorted(unknown)[0]!r}")
+            raise self._fault(f"[permissions] knows no {min(unknown)!r}")
         try:
             return AgentRunnerPermissions.model_validate(table)
         except ValidationError as problem:

@@ -6,7 +6,7 @@ hears of its end exactly once: a terminal result, or `lost`.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, cast
@@ -70,7 +70,7 @@ class Peer:
     on_run_over: Callable[[], None] = lambda: None
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
     limits: Limits = field(default_factory=Limits)
-    methods: Collection[str] = HOST_CALLS
+    methods: frozenset[str] = frozenset(HOST_CALLS)
 
 
 class Connection:
@@ -261,7 +261,7 @@ class Connection:
             self._peer.on_foreign(self.caller, run_id[:200])
 
     def unwanted(self, action: str, **details: Any) -> bool:
-        """Count and sometimes say what should not have come; a flood of it ends the connection. True when it was said."""
+        """Count, and sometimes say, what should not have come; a flood of it ends the connection. True when said."""
         if self._noise.too_much():
             self.fail("runner.protocol_error", "the runner floods the host with lines nobody asked for")
             return False

@@ -1,7 +1,8 @@
 """All runners, wherever they run (ports.RunnerGateway). Decides only which process or connection a run goes to."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import structlog
 from paddock.ports import Caller, HostCallHandler, RunHandle, RunListener, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners import launch
-from paddock.runners.catalog import Plugin
+from paddock.runners.catalog import Catalog, Level
 from paddock.runners.errors import StartError
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.supervisor import START_SECONDS, Supervisor, Surroundings
@@ -23,6 +24,8 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 class NoRun:
     """The handle of a run that never began."""
+
+    connection_id = ""
 
     async def cancel(self, reason: str) -> bool:  # noqa: ARG002 - there is nothing to tell
         return True
@@ -42,32 +45,35 @@ class Gateway:
 
     def __init__(
         self,
+        catalog: Catalog,
         *,
-        plugins: Iterable[Plugin],
-        handler: HostCallHandler,
-        homes: Path,
+        home: Path,
         mark: str,
-        allowed_env: Mapping[str, str] | None = None,
+        on_call: HostCallHandler,
+        host_version: str,
+        isolation: Level = "L0",
+        env_allow: Collection[str] = (),
         on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None,
         start_seconds: float = START_SECONDS,
     ) -> None:
+        """`home` holds the private directories of the plugins; `mark` names this data directory in their environment."""
         self._leftovers = Leftovers(mark)
-        allowed = dict(allowed_env or {})
+        allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
         self._around = Surroundings(
-            handler=handler,
+            handler=on_call,
             leftovers=self._leftovers,
-            plan=lambda plugin: launch.plan(plugin, homes=homes, mark=mark, allowed=allowed),
+            plan=lambda plugin: launch.plan(plugin, homes=home, mark=mark, allowed=allowed),
+            host_version=host_version,
             on_foreign=on_foreign,
             start_seconds=start_seconds,
         )
-        self._supervisors = {plugin.id: Supervisor(plugin, self._around) for plugin in plugins}
+        self._supervisors = {plugin.id: Supervisor(plugin, self._around) for plugin in catalog.plugins.values()}
 
-    async def sweep(self) -> int:
-        """Before the first start: kill what an earlier host of this data directory may have left behind."""
+    async def start(self) -> None:
+        """Before the first process: kill what an earlier host of this data directory may have left behind."""
         killed = await anyio.to_thread.run_sync(self._leftovers.sweep)
         if killed:
             log.warning("runner.swept", processes=len(killed))
-        return len(killed)
 
     async def manifest(self, runner_id: str) -> AgentRunnerManifest:
         """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started."""

@@ -1,6 +1,7 @@
 """From a plugin record to the exact command line, environment and private home of its process. Starts nothing."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def plan(plugin: Plugin, *, homes: Path, mark: str, allowed: Mapping[str, str]) 
     """How to start one process of this plugin at isolation L0."""
     home = private_home(homes, plugin)
     program, *arguments = plugin.command
-    if program == "python":
-        program = str(plugin.interpreter)
+    if program == "python":  # the one of its own environment, if it has one, else ours
+        program = str(plugin.python or sys.executable)
     env = environment(plugin, home=home, mark=mark, allowed=allowed)
     return Launch(plugin=plugin.id, argv=(program, *arguments), cwd=plugin.directory, env=env)

@@ -1,4 +1,4 @@
-"""Processes that carry our mark and belong to nobody any more: found in /proc and killed. The last rung, never the first.
+"""Processes that carry our mark and belong to nobody any more: found in /proc and killed. A last rung, never a first.
 
 Only exact matches of the mark and only our own user (root: any user, because isolated runners have their own).
 """

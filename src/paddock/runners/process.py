@@ -56,7 +56,7 @@ class _Pipe(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._on_data(data)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
         self._on_end()
 
 
@@ -74,7 +74,7 @@ class _Input(asyncio.BaseProtocol):
     def resume_writing(self) -> None:
         self.flowing.set()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the name is asyncio's
         self.flowing.set()
         self._on_end()
 
@@ -101,7 +101,7 @@ class RunnerProcess:
         self._input_side = _Input(self._input_closed)
         self._input: asyncio.WriteTransport | None = None
         self._readers: list[asyncio.BaseTransport] = []
-        self._sweep: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
         with theirs:
@@ -172,15 +172,20 @@ class RunnerProcess:
         return f"{how}; last it said: {last}" if last else how
 
     async def stop(self, ladder: Sequence[Rung] = POLITE) -> None:
-        """Close its input, then demand ever more strongly. Finishes even when we are cancelled."""
-        with anyio.CancelScope(shield=True):
-            self._abandon_input()
-            for demand, seconds in ladder:
-                self._demand(demand)
-                with anyio.move_on_after(seconds):
-                    await self._gone.wait()
-                    return
-            await self._last_resort()
+        """Close its input, then demand ever more strongly. Goes on to the end even when the caller is cancelled."""
+        descent = self._loop.create_task(self._descend(ladder))
+        self._tasks.add(descent)
+        descent.add_done_callback(self._tasks.discard)
+        await asyncio.shield(descent)
+
+    async def _descend(self, ladder: Sequence[Rung]) -> None:
+        self._abandon_input()
+        for demand, seconds in ladder:
+            self._demand(demand)
+            with anyio.move_on_after(seconds):
+                await self._gone.wait()
+                return
+        await self._last_resort()
 
     def _abandon_input(self) -> None:
         """What is still unread would keep the pipe open for ever when the runner reads nothing."""
@@ -233,13 +238,12 @@ class RunnerProcess:
             return
         self._leftovers.forget(self._warden.pid)
         if code < 0:  # somebody killed the warden: what it guarded may be loose
-            self._sweep = self._loop.create_task(self._sweep_up(code))
+            self._tasks.add(self._loop.create_task(self._sweep_up(code)))
         else:
             self._all_gone(code if code <= 128 else 128 - code)
 
     async def _sweep_up(self, code: int) -> None:
-        with anyio.CancelScope(shield=True):
-            killed = await anyio.to_thread.run_sync(self._leftovers.sweep)
+        killed = await anyio.to_thread.run_sync(self._leftovers.sweep)
         log.error("runner.warden_killed", code=code, swept=len(killed))
         self._all_gone(code)
 

@@ -1,4 +1,4 @@
-"""One run at its runner, as the connection sees it: acknowledgement, order of results, credit, the end, exactly once."""
+"""One run at its runner, as the connection sees it: acknowledgement, order of results, credit, and one end."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +36,10 @@ class Run:
         self._owed = 0
         self._last = 0
         self._acknowledged = False
+
+    @property
+    def connection_id(self) -> str:
+        return self._connection.caller.connection_id
 
     # --- what the host does (ports.RunHandle) ---------------------------------------------------------------------
 

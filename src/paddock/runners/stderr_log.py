@@ -1,4 +1,4 @@
-"""A runner's standard error in the host's log: line by line, at most so much in a process's life. Keeps the last line."""
+"""A runner's standard error in the host's log: line by line, and no more than so much in a process's life."""
 
 import structlog
 

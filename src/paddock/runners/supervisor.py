@@ -13,7 +13,6 @@ from typing import Any, Literal
 import anyio
 import structlog
 
-from paddock import __version__
 from paddock.ports import Caller, HostCallHandler, RunListener
 from paddock.rules.restart import LeaveDown, after_exit
 from paddock.runners.catalog import Plugin, check_manifests
@@ -39,6 +38,7 @@ class Surroundings:
     leftovers: Leftovers
     plan: Callable[[Plugin], Launch]
     """Raises StartError for a plugin that cannot be started as it asks."""
+    host_version: str = "0"
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
     start_seconds: float = START_SECONDS
     clock: Callable[[], float] = monotonic
@@ -114,8 +114,7 @@ class Supervisor:
         async with anyio.create_task_group() as group:
             for worker in list(self._workers):
                 group.start_soon(self._dismiss, worker, code, message)
-        while self._starting or self._workers:
-            await asyncio.sleep(0.005)
+        await asyncio.gather(*(worker.watch for worker in self._workers if worker.watch), return_exceptions=True)
 
     # --- workers --------------------------------------------------------------------------------------------------
 
@@ -206,7 +205,7 @@ class Supervisor:
 
     async def _introduce(self, connection: Connection) -> None:
         """Shake hands, and learn what it offers if that is not known yet."""
-        await connection.open((self.plugin.author, self.plugin.name), host_version=__version__)
+        await connection.open((self.plugin.author, self.plugin.name), host_version=self._around.host_version)
         if self._manifests is None:
             offered = await connection.list_runners()
             self._manifests = check_manifests(self.plugin.id, offered, self.plugin.ceiling)

@@ -27,8 +27,9 @@ MAX_RATIO = 100
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255
 LEFT_OUT = frozenset({".git", ".hg", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
-"""What tools leave in a working directory and no package needs."""
+"""What tools leave in a working directory: never part of a package, wherever it comes from."""
 BYTECODE = "__pycache__"
+ENVIRONMENT = ".venv"
 
 
 class PackageError(Exception):
@@ -78,8 +79,9 @@ def read_contents(source: Path) -> Contents:
 
 
 def read_tree(directory: Path) -> Contents:
-    """The same for a directory that is already ours: everything counts, nothing is left out but bytecode."""
-    files = (file for file in _from_directory(directory, frozenset({BYTECODE})) if isinstance(file, PackageFile))
+    """The same for an installed directory: everything counts but bytecode and the environment made for it."""
+    left_out = frozenset({BYTECODE, ENVIRONMENT})
+    files = (file for file in _from_directory(directory, left_out) if isinstance(file, PackageFile))
     return Contents(tuple(sorted(files, key=lambda file: file.path)))
 
 
@@ -153,6 +155,7 @@ def _check_no_file_is_a_directory(files: list[PackageFile]) -> None:
 
 def _under_top(files: list[PackageFile]) -> Iterator[PackageFile]:
     """Archives are often made of one directory; the package is then what lies in it."""
+    files = [file for file in files if LEFT_OUT.isdisjoint(file.path.split("/"))]
     tops = {file.path.partition("/")[0] for file in files}
     if all(file.path != PLUGIN_FILE for file in files) and len(tops) == 1:
         prefix = f"{tops.pop()}/"

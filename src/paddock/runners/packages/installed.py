@@ -1,8 +1,8 @@
 """The plugins installed in a data directory: put in, look at, check, take out.
 
-    <data>/plugins/<author>/<name>/     the plugin's files, exactly as a person agreed to them
+    <data>/plugins/<author>/<name>/     the plugin's files, exactly as a person agreed to them, and if it needs
+                                        further Python packages an environment of its own in .venv/
     <data>/plugins/installed.json       what was agreed: version, permissions, and the hash of the tree
-    <data>/environments/...             virtual environments of plugins that need one
 
 A tree that is not the one agreed to is not loaded. This finds mistakes and damage; somebody who may write into the
 data directory can change the record too.
@@ -14,14 +14,14 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from paddock.runners.packages import environment
-from paddock.runners.packages.contents import BYTECODE, PackageError, read_tree
+from paddock.runners.packages.contents import BYTECODE, ENVIRONMENT, PackageError, read_tree
 from paddock.runners.packages.package import Package
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
@@ -39,12 +39,8 @@ class Installed:
     sha256: str
     permissions: Mapping[str, Any]
     installed_at: float
-    environment: str = ""
-    """Name of its virtual environment under <data>/environments; empty when it uses the host's."""
-
-    @property
-    def plugin_id(self) -> PluginId:
-        return PluginId.parse(self.plugin)
+    requirements: Sequence[str] = ()
+    """Python packages it needs; they are in an environment of its own."""
 
     @property
     def asked(self) -> AgentRunnerPermissions:
@@ -56,7 +52,6 @@ class InstalledPlugins:
 
     def __init__(self, data: Path) -> None:
         self._plugins = data / "plugins"
-        self._environments = data / "environments"
 
     def list(self) -> list[Installed]:
         return sorted(self._read().values(), key=lambda one: one.plugin)
@@ -70,47 +65,43 @@ class InstalledPlugins:
 
     def python(self, installed: Installed) -> Path | None:
         """The interpreter of the plugin's own environment, when it has one."""
-        return environment.python_of(self._environments / installed.environment) if installed.environment else None
+        own = self.directory(installed.plugin) / ENVIRONMENT
+        return environment.python_of(own) if installed.requirements else None
 
     def problem(self, installed: Installed) -> str:
         """Why this plugin must not be loaded; empty when it is what was agreed to.
 
         Bytecode is removed first: it is not part of what was agreed, and Python makes it anew from what is.
         """
-        directory = self.directory(installed.plugin)
-        if not directory.is_dir():
-            return f"The plugin {installed.plugin} is gone from {directory}. Install it again with --replace."
+        plugin, directory = installed.plugin, self.directory(installed.plugin)
         for cache in [*directory.rglob(BYTECODE)]:
-            shutil.rmtree(cache, ignore_errors=True)
+            if ENVIRONMENT not in cache.relative_to(directory).parts:
+                shutil.rmtree(cache, ignore_errors=True)
         try:
             found = read_tree(directory).sha256
         except (PackageError, OSError) as error:
-            return f"The plugin {installed.plugin} cannot be read: {error}"
+            return f"The plugin {plugin} cannot be read ({error}). Install it again with --replace."
         if found != installed.sha256:
-            return f"The plugin {installed.plugin} was changed after it was installed. Install it again with --replace."
+            return f"The plugin {plugin} was changed after it was installed. Install it again with --replace."
         python = self.python(installed)
         if python is not None and not python.exists():
-            return f"The environment of the plugin {installed.plugin} is gone. Install it again with --replace."
+            return f"The Python environment of the plugin {plugin} is gone. Install it again with --replace."
         return ""
 
     def install(self, package: Package, *, replace: bool = False) -> Installed:
         """Put the package's files in place, all or nothing. The caller has the person's consent."""
-        plugin = package.plugin
+        entry = Installed(
+            plugin=package.about.id,
+            version=package.about.version,
+            sha256=package.contents.sha256,
+            permissions=package.about.ceiling.model_dump(exclude_defaults=True),
+            installed_at=time.time(),
+            requirements=package.requirements,
+        )
         with self._changing() as record:
-            self._check_free(plugin, record, replace=replace)
-            entry = Installed(
-                plugin=plugin,
-                version=package.about.version,
-                sha256=package.contents.sha256,
-                permissions=package.about.permissions.model_dump(exclude_defaults=True),
-                installed_at=time.time(),
-                environment=self._build_environment(package),
-            )
-            self._put_files(package)
-            previous = record.get(plugin)
-            record[plugin] = entry
-        if previous is not None:
-            self._drop_environment(previous, keep=entry.environment)
+            _check_free(entry.plugin, record, replace=replace)
+            self._put(package)
+            record[entry.plugin] = entry
         return entry
 
     def remove(self, plugin: str) -> Installed:
@@ -119,45 +110,35 @@ class InstalledPlugins:
             if plugin not in record:
                 raise PackageError(f"No plugin {plugin} is installed. See: paddock runner list")
             entry = record.pop(plugin)
-            shutil.rmtree(self.directory(plugin), ignore_errors=True)
-        self._drop_environment(entry)
+            self._swap(None, self.directory(plugin))
         return entry
 
-    def _check_free(self, plugin: str, record: Mapping[str, Installed], *, replace: bool) -> None:
-        folded = {name.casefold(): name for name in record}
-        taken = folded.get(plugin.casefold())
-        if taken is not None and (not replace or taken != plugin):
-            version = record[taken].version
-            raise PackageError(
-                f"The plugin {taken} {version} is already installed. Use --replace to put this one in its place."
-            )
-
-    def _build_environment(self, package: Package) -> str:
-        if not package.about.requirements:
-            return ""
-        name = f"{package.plugin.replace('/', '.')}.{secrets.token_hex(4)}"
-        self._environments.mkdir(parents=True, exist_ok=True, mode=0o700)
-        environment.build(self._environments / name, package.about.requirements)
-        return name
-
-    def _drop_environment(self, entry: Installed, keep: str = "") -> None:
-        if entry.environment and entry.environment != keep:
-            shutil.rmtree(self._environments / entry.environment, ignore_errors=True)
-
-    def _put_files(self, package: Package) -> None:
-        """Write beside, then swap by renaming: a crash leaves the old tree or the new one, never half of one."""
-        target = self.directory(package.plugin)
-        fresh, old = (self._plugins / f".{kind}-{secrets.token_hex(6)}" for kind in ("new", "old"))
+    def _put(self, package: Package) -> None:
+        """Make it whole beside the others, then swap: a failure leaves what was there, never half of something."""
+        fresh = self._aside("new")
         try:
             for file in package.contents.files:
                 _write(fresh / file.path, file.content, 0o755 if file.executable else 0o644)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.exists():
-                target.rename(old)
-            fresh.rename(target)
+            if package.requirements:
+                environment.build(fresh / ENVIRONMENT, package.requirements)
+            self._swap(fresh, self.directory(package.about.id))
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
+
+    def _swap(self, fresh: Path | None, target: Path) -> None:
+        old = self._aside("old")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            target.rename(old)
+        if fresh is not None:
+            fresh.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def _aside(self, kind: str) -> Path:
+        """A place nobody loads plugins from, on the same file system."""
+        place = self._plugins / ".work"
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return place / f"{kind}-{secrets.token_hex(6)}"
 
     @contextmanager
     def _changing(self) -> Generator[dict[str, Installed]]:
@@ -186,6 +167,13 @@ class InstalledPlugins:
         fresh = self._plugins / f".{RECORD_FILE}.{os.getpid()}"
         _write(fresh, json.dumps(entries, indent=2).encode() + b"\n", 0o600)
         fresh.replace(self._plugins / RECORD_FILE)
+
+
+def _check_free(plugin: str, record: Mapping[str, Installed], *, replace: bool) -> None:
+    taken = {name.casefold(): name for name in record}.get(plugin.casefold())
+    if taken is not None and (not replace or taken != plugin):
+        there = f"{taken} {record[taken].version}"
+        raise PackageError(f"The plugin {there} is already installed. Use --replace to put this one in its place.")
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

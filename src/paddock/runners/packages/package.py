@@ -3,29 +3,30 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paddock.runners.packages.contents import PLUGIN_FILE, Contents, read_contents
-from paddock.runners.packages.plugin_file import PluginFile, read_plugin_file
+from paddock.runners.packages.plugin_file import read_plugin_file
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+
+if TYPE_CHECKING:
+    from paddock.runners.catalog import Plugin
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """Its files, and what it says of itself."""
+    """What it says of itself, and its files."""
 
-    about: PluginFile
+    about: "Plugin"
+    requirements: tuple[str, ...]
     contents: Contents
-
-    @property
-    def plugin(self) -> str:
-        """author/name"""
-        return str(self.about.plugin_id)
 
 
 def read_package(source: Path) -> Package:
-    """Read and check a package without running or writing any of it. Raises PackageError."""
+    """Read and check a package without running or installing any of it. Raises PackageError."""
     contents = read_contents(source)
-    return Package(read_plugin_file(contents.read(PLUGIN_FILE) or b""), contents)
+    about, requirements = read_plugin_file(contents.read(PLUGIN_FILE) or b"")
+    return Package(about, requirements, contents)
 
 
 WORDS: Mapping[tuple[str, str], str] = {

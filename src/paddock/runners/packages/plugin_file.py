@@ -1,80 +1,45 @@
-"""What a package says of itself in `paddock-plugin.toml`: who it is, how it starts, what it asks for."""
+"""What a package says of itself in `paddock-plugin.toml`, as the catalog will read it once it is installed."""
 
 import re
+import tempfile
 import tomllib
-from dataclasses import dataclass
-from typing import Annotated
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from paddock.runners.packages.contents import PLUGIN_FILE, PackageError
-from paddock_sdk.protocol.ids import PluginId
-from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+
+if TYPE_CHECKING:
+    from paddock.runners.catalog import Plugin
 
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*([<>=!~][^@;\s][^@;]*)?(;.*)?")
 
 
-class _Plugin(BaseModel):
-    model_config = ConfigDict(extra="allow")
-    author: str
-    name: str
-    version: Annotated[str, Field(min_length=1, max_length=64)]
-    description: str = ""
-    command: Annotated[list[str], Field(min_length=1)]
+def read_plugin_file(raw: bytes) -> "tuple[Plugin, tuple[str, ...]]":
+    """The plugin and its Python requirements. Raises PackageError with a sentence that names the place.
+
+    The catalog reads directories, so it is shown one that holds this file and nothing else.
+    """
+    from paddock.runners.catalog import PluginError, load_plugin  # it asks us what is installed, so not at the top
+
+    with tempfile.TemporaryDirectory(prefix="paddock-") as directory:
+        (Path(directory) / PLUGIN_FILE).write_bytes(raw)
+        try:
+            plugin = load_plugin(Path(directory))
+        except PluginError as error:
+            raise PackageError(str(error).replace(f"{directory}/", "")) from error
+    return plugin, _requirements(raw)
 
 
-class _Python(BaseModel):
-    requirements: list[str] = Field(default=[], max_length=100)
+def _requirements(raw: bytes) -> tuple[str, ...]:
+    python: Any = tomllib.loads(raw.decode()).get("python", {})
+    asked: Any = cast("dict[str, Any]", python).get("requirements", [])
+    if not isinstance(asked, list) or len(cast("list[Any]", asked)) > 100:
+        raise PackageError(f"{PLUGIN_FILE}: python.requirements must be a list of at most 100 requirements.")
+    return tuple(_checked(one) for one in cast("list[Any]", asked))
 
 
-class _PluginFile(BaseModel):
-    model_config = ConfigDict(extra="allow")
-    plugin: _Plugin
-    permissions: AgentRunnerPermissions = AgentRunnerPermissions()
-    python: _Python = _Python()
-
-
-@dataclass(frozen=True, slots=True)
-class PluginFile:
-    plugin_id: PluginId
-    version: str
-    description: str
-    command: tuple[str, ...]
-    permissions: AgentRunnerPermissions
-    requirements: tuple[str, ...]
-
-
-def read_plugin_file(raw: bytes) -> PluginFile:
-    """Raises PackageError with a sentence that names the place."""
-    said = _parse(raw)
-    for requirement in said.python.requirements:
-        _check_requirement(requirement)
-    try:
-        plugin_id = PluginId(said.plugin.author, said.plugin.name)
-    except ValueError as error:
-        raise PackageError(f"{PLUGIN_FILE}: {error}.") from error
-    return PluginFile(
-        plugin_id=plugin_id,
-        version=said.plugin.version,
-        description=said.plugin.description,
-        command=tuple(said.plugin.command),
-        permissions=said.permissions,
-        requirements=tuple(said.python.requirements),
-    )
-
-
-def _parse(raw: bytes) -> _PluginFile:
-    try:
-        return _PluginFile.model_validate(tomllib.loads(raw.decode()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PackageError(f"{PLUGIN_FILE} is not valid TOML: {error}.") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise PackageError(f"{PLUGIN_FILE}: {place}: {first['msg']}.") from error
-
-
-def _check_requirement(text: str) -> None:
+def _checked(requirement: object) -> str:
     """A name and versions only: an option or an address would let the package choose where code comes from."""
-    if not _REQUIREMENT.fullmatch(text.strip()):
-        raise PackageError(f"{PLUGIN_FILE}: python.requirements: {text!r} must be a package name with versions.")
+    if not isinstance(requirement, str) or not _REQUIREMENT.fullmatch(requirement.strip()):
+        raise PackageError(f"{PLUGIN_FILE}: python.requirements: {requirement!r} must be a package name with versions.")
+    return requirement.strip()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -32,17 +33,21 @@ def _getter(columns: str) -> Callable[[Any], Values]:
     return attrgetter(*_names(columns))
 
 
-def _insert(table: str, columns: str) -> str:
-    marks = ", ".join("?" * len(_names(columns)))
-    return f"insert into {table} ({columns}) values ({marks})"  # noqa: S608 - names of our own, never input
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The statement that writes one row, and the values it takes."""
+    """How rows of one type are written: which columns, and what to do when the row exists."""
 
-    insert: str
+    name: str
+    columns: str
     values: Callable[[Any], Values]
+    on_conflict: str = ""
+
+    @cache  # noqa: B019 - tables live as long as the program
+    def insert(self, count: int) -> str:
+        """One statement for `count` rows: a thread that steps once per row would fight the event loop for each."""
+        row = f"({', '.join('?' * len(_names(self.columns)))})"
+        rows = ", ".join([row] * count)
+        return f"insert into {self.name} ({self.columns}) values {rows} {self.on_conflict}"  # noqa: S608 - own names
 
 
 # To whom a run belongs is written once, so these columns (and their index) are left alone by a later write.
@@ -50,13 +55,13 @@ _LATER = ("agent_id", "runner_id", "status", "code", "message", "started_at", "e
 _RUN_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage"))
 
 TABLES: Mapping[type, Table] = {
-    RunRow: Table(f"{_insert('runs', RUN)} on conflict (run_id) do update set {_RUN_AGAIN}", _getter(RUN)),
-    AuditRow: Table(_insert("audit", AUDIT), _getter(AUDIT)),
-    InboxRow: Table(_insert("inbox", INBOX), _getter(INBOX)),
-    ApiKeyRow: Table(_insert("api_keys", KEY), _getter(KEY)),
+    RunRow: Table("runs", RUN, _getter(RUN), f"on conflict (run_id) do update set {_RUN_AGAIN}"),
+    AuditRow: Table("audit", AUDIT, _getter(AUDIT)),
+    InboxRow: Table("inbox", INBOX, _getter(INBOX)),
+    ApiKeyRow: Table("api_keys", KEY, _getter(KEY)),
 }
-FACTS = Table(_insert("facts", f"session_no, {FACT}"), _getter(FACT))
-ITEMS = Table(_insert("transcript", f"session_no, seq, {ITEM}"), _getter(f"seq, {ITEM}"))
+FACTS = Table("facts", f"session_no, {FACT}", _getter(FACT))
+ITEMS = Table("transcript", f"session_no, seq, {ITEM}", _getter(f"seq, {ITEM}"))
 
 assert RunRow.__slots__ == tuple(_names(RUN))
 assert TranscriptRow.__slots__ == ("session_id", "seq", *_names(ITEM))

@@ -7,6 +7,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import apsw
 
@@ -25,11 +26,14 @@ from paddock.storage.sqlite.rows import (
     OPEN_SESSION,
     SET_STATE,
     TABLES,
+    Table,
     Values,
 )
 
 GUILTY = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, ValueError, TypeError, OverflowError)
 """Errors that one work brings on itself; anything else is the disk's and fails the whole group."""
+
+MAX_ROWS = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -123,11 +127,12 @@ def _collect(pile: _Pile, work: Work, session_no: int) -> None:
 
 
 def _write(cursor: Cursor, pile: _Pile) -> None:
-    _insert(cursor, FACTS.insert, pile.facts)
-    _insert(cursor, COMPACT, pile.compacted)  # after the facts: the deltas may be of this very group
-    _insert(cursor, ITEMS.insert, pile.items)
+    _insert(cursor, FACTS, pile.facts)
+    if pile.compacted:
+        cursor.executemany(COMPACT, pile.compacted)  # after the facts: the deltas may be of this very group
+    _insert(cursor, ITEMS, pile.items)
     for kind, rows in pile.others.items():
-        _insert(cursor, TABLES[kind].insert, rows)
+        _insert(cursor, TABLES[kind], rows)
     for row in pile.state.values():
         if row.value is None:
             cursor.execute(DROP_STATE, (row.scope_key, row.key))
@@ -135,6 +140,10 @@ def _write(cursor: Cursor, pile: _Pile) -> None:
             cursor.execute(SET_STATE, (row.scope_key, row.key, row.value, row.updated_at))
 
 
-def _insert(cursor: Cursor, sql: str, rows: Sequence[Values]) -> None:
-    if rows:
-        cursor.executemany(sql, rows)
+def _insert(cursor: Cursor, table: Table, rows: Sequence[Values]) -> None:
+    """Write all rows in few statements: sizes are powers of two, so the prepared ones are used again."""
+    start = 0
+    while left := len(rows) - start:
+        count = min(MAX_ROWS, 1 << (left.bit_length() - 1))
+        cursor.execute(table.insert(count), tuple(chain.from_iterable(rows[start : start + count])))
+        start += count

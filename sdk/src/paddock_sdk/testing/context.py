@@ -1,0 +1,56 @@
+"""A run context as a real host would build it, for runs in tests."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+DEADLINE_SECONDS = 60.0
+
+
+class Kept(Protocol):
+    """What a context says of the things the host keeps."""
+
+    @property
+    def state(self) -> Mapping[str, Mapping[str, Any]]: ...
+    @property
+    def history_count(self) -> int: ...
+
+
+def a_context(run_id: str, text: str, manifest: AgentRunnerManifest, kept: Kept, **parts: Any) -> dict[str, Any]:
+    """The context of one message; `parts` replace whole sections (`config`, `input`, `resources`, ...)."""
+    now = time.time()
+    return {
+        "run_id": run_id,
+        "trigger": {"type": "message.received", "source": "api", "timestamp": int(now)},
+        "event": {"event_id": f"event-of-{run_id}", "event_type": "message.received", "source": "api"},
+        "conversation": {"conversation_id": "conversation", "bot_id": "agent", "workspace_id": "workspace"},
+        "actor": {"actor_type": "user", "actor_id": "user"},
+        "input": {"text": text, "contents": [{"type": "text", "text": text}]},
+        "delivery": {"surface": "test", "supports_streaming": True},
+        "resources": {},
+        "context": _access(manifest, kept.history_count),
+        "state": {scope: dict(values) for scope, values in kept.state.items()},
+        "runtime": {"host": "pretend", "trace_id": run_id, "deadline_at": now + DEADLINE_SECONDS},
+        **parts,
+    }
+
+
+def _access(manifest: AgentRunnerManifest, earlier: int) -> dict[str, Any]:
+    may = manifest.permissions
+    return {
+        "conversation_id": "conversation",
+        "has_history_before": earlier > 0,
+        "inline_policy": {"mode": "current_event", "delivered_count": 1},
+        "available_apis": {
+            "history_page": "page" in may.history,
+            "history_search": "search" in may.history,
+            "event_get": "get" in may.events,
+            "event_page": "page" in may.events,
+            "artifact_metadata": "metadata" in may.artifacts,
+            "artifact_read": "read" in may.artifacts,
+            "state": bool(may.storage),
+            "storage": bool(may.storage),
+        },
+    }

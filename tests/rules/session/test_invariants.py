@@ -1,0 +1,112 @@
+"""A check that never fails is not trusted: each one is shown a step that breaks its promise."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from paddock.rules.session import invariants
+from paddock.rules.session.commands import AwaitAck, AwaitCancelAck, CancelRun, EndRun, StartRun
+from paddock.rules.session.decide import Decision, step
+from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.session.invariants import violations
+from paddock.rules.session.messages import (
+    AckTimedOut,
+    CancelRequested,
+    CancelTimedOut,
+    InputAcknowledged,
+    Message,
+    RunFailed,
+)
+from paddock.rules.session.state import QueuedTurn, SessionState
+from rules.session.playing import T1, T2, T3, A, B, output, play, says
+
+Broken = tuple[SessionState, Message, Decision, SessionState]
+
+NEW = SessionState()
+ROUTED = play(says(T1)).state
+RUNNING = play(says(T1), InputAcknowledged(T1)).state
+BUSY = play(says(T1), says(T2), says(T3)).state
+STOPPING = play(says(T1), CancelRequested(T1, "uma")).state
+CLOSED = SessionState(members=(A,), active_agent_id=A, opened=True, closed=True)
+
+
+def nothing_happens(before: SessionState, message: Message) -> Broken:
+    return before, message, Decision(), before
+
+
+def without(before: SessionState, message: Message, command: type) -> Broken:
+    """A good step that forgets to ask the host for something."""
+    after, decision = step(before, message)
+    return before, message, replace(decision, commands=_others(decision, command)), after
+
+
+def _others(decision: Decision, command: type) -> tuple[object, ...]:
+    return tuple(other for other in decision.commands if not isinstance(other, command))
+
+
+def with_fact(before: SessionState, message: Message, fact: Fact) -> Broken:
+    after, decision = step(before, message)
+    return before, message, replace(decision, facts=(*decision.facts, fact)), after
+
+
+def but_after(before: SessionState, message: Message, **changes: object) -> Broken:
+    after, decision = step(before, message)
+    return before, message, decision, replace(after, **changes)
+
+
+def changed_output() -> Broken:
+    after, decision = step(RUNNING, word := output("MESSAGE"))
+    [fact] = decision.facts
+    return RUNNING, word, replace(decision, facts=(replace(fact, payload="something else"),)), after
+
+
+def about(turn_id: str, subtype: str = "CANCELED") -> Fact:
+    return Fact(Event.EVENT, subtype, Target.FRONTEND, turn_id=turn_id)
+
+
+BROKEN: dict[str, Callable[[], Broken]] = {
+    "turn/one-speaker": lambda: but_after(RUNNING, output("CHUNK"), speaking_agent_id=B),
+    "route/active-is-a-member": lambda: but_after(NEW, says(T1), active_agent_id=B),
+    "queue/behind-a-live-turn": lambda: but_after(RUNNING, output("FINAL"), queue=(QueuedTurn(T2, "x", "u"),)),
+    "wait/has-a-timer": lambda: without(NEW, says(T1), AwaitAck),
+    "turn/ends-once": lambda: with_fact(RUNNING, output("FINAL"), about(T1)),
+    "turn/end-is-told-once": lambda: without(RUNNING, output("FINAL"), EndRun),
+    "turn/silent-after-its-end": lambda: with_fact(RUNNING, output("FINAL"), about(T1, "AGENT_STARTED")),
+    "input/never-lost": lambda: nothing_happens(RUNNING, says(T2)),
+    "turn/one-at-a-time": lambda: without(NEW, says(T1), StartRun),
+    "queue/admission-order": lambda: but_after(BUSY, InputAcknowledged(T1), queue=BUSY.queue[::-1]),
+    "cancel/means-the-turn": lambda: nothing_happens(RUNNING, CancelRequested(None, "uma")),
+    "cancel/comes-to-an-end": lambda: nothing_happens(STOPPING, CancelTimedOut(T1)),
+    "ack/timeout-fails-and-cancels": lambda: without(ROUTED, AckTimedOut(T1), CancelRun),
+    "failure/ends-the-turn": lambda: nothing_happens(RUNNING, RunFailed(T1, "x", "y")),
+    "output/final-ends-the-turn": lambda: nothing_happens(STOPPING, output("FINAL")),
+    "output/unchanged": changed_output,
+    "session/known-words": lambda: with_fact(RUNNING, output("CHUNK"), about(T1, "TURN_ADORED")),
+    "session/closed": lambda: (CLOSED, says(T1), Decision(commands=(StartRun(T1, A),)), CLOSED),
+}
+
+
+@pytest.mark.parametrize("line", BROKEN)
+def test_a_broken_promise_is_found(line: str) -> None:
+    assert line in {found.split(": ")[0] for found in violations(*BROKEN[line]())}
+
+
+def test_every_check_is_shown_a_broken_promise() -> None:
+    assert set(BROKEN) == set(invariants._CHECKS)
+
+
+def test_a_timer_for_the_cancel_is_missed_too() -> None:
+    assert "wait/has-a-timer" in violations(*without(RUNNING, CancelRequested(T1, "uma"), AwaitCancelAck))[0]
+
+
+def test_a_turn_that_starts_beside_a_live_one_is_found() -> None:
+    after, decision = step(replace(RUNNING, turn=None), says(T2))
+
+    assert any("turn/one-at-a-time" in found for found in violations(RUNNING, says(T2), decision, after))
+
+
+def test_a_turn_that_overtakes_is_found() -> None:
+    after, decision = step(replace(BUSY, queue=BUSY.queue[::-1]), output("FINAL"))
+
+    assert any("queue/admission-order" in found for found in violations(BUSY, output("FINAL"), decision, after))

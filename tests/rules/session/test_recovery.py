@@ -1,0 +1,86 @@
+"""What survives a restart: the snapshot, the facts read back, and the timers that must run again."""
+
+import msgspec
+import pytest
+
+from paddock.rules.chain import Head, seal
+from paddock.rules.session.commands import AwaitAck, AwaitCancelAck
+from paddock.rules.session.evolve import evolve
+from paddock.rules.session.facts import ENDINGS, VOCABULARY, Event, Fact, Target
+from paddock.rules.session.messages import CancelRequested, InputAcknowledged
+from paddock.rules.session.recovery import recalled, restore, timers
+from paddock.rules.session.state import SessionState, Transaction, from_bytes, to_bytes
+from rules.session.playing import T1, T2, T3, B, Session, agents, output, play, says, spec
+
+
+@pytest.fixture
+def busy() -> Session:
+    interrupting = says(T3, {"pick": [1]}, among=agents(ada="interrupt"))
+    return play(says(T1), InputAcknowledged(T1), output("CHUNK", at=2.5), says(T2, to=B), interrupting)
+
+
+@spec("recovery/snapshot")
+def test_a_snapshot_holds_the_whole_state(busy: Session) -> None:
+    assert from_bytes(to_bytes(busy.state)) == busy.state
+
+
+@spec("recovery/snapshot")
+def test_no_snapshot_is_a_session_nobody_has_opened() -> None:
+    assert from_bytes(b"") == SessionState()
+
+
+@spec("recovery/snapshot")
+def test_a_snapshot_of_another_version_is_read_as_far_as_it_is_known(busy: Session) -> None:
+    raw = msgspec.json.decode(to_bytes(busy.state))
+    raw["mood"] = "good"
+    raw["turn"]["color"] = "red"
+    del raw["transactions"]
+
+    assert from_bytes(msgspec.json.encode(raw)) == busy.state
+
+
+@spec("recovery/fold")
+def test_recorded_facts_are_read_back_as_they_were(busy: Session) -> None:
+    sealed, _ = seal(Head(), busy.facts)
+
+    assert tuple(map(recalled, sealed)) == busy.facts
+    assert restore(SessionState(), sealed) == busy.state
+
+
+@spec("recovery/timers")
+def test_every_wait_of_the_state_gets_its_timer_again() -> None:
+    assert timers(play(says(T1)).state) == (AwaitAck(T1, 5.0),)
+    assert timers(play(says(T1), CancelRequested(T1, "uma")).state) == (AwaitCancelAck(T1, 2.5),)
+    assert timers(play(says(T1), InputAcknowledged(T1)).state) == ()
+    assert timers(SessionState()) == ()
+
+
+@spec("recovery/fold")
+def test_facts_that_say_nothing_to_the_session_leave_it_as_it_is(busy: Session) -> None:
+    for event, subtypes in VOCABULARY.items():
+        for subtype in subtypes - {"SESSION_OPENED", "SESSION_CLOSED", "SWITCH_AGENT", "", "MENTION"}:
+            stray = Fact(event, subtype, Target.FRONTEND, turn_id="t9")
+            assert evolve(busy.state, stray) == busy.state
+
+
+@spec("session/closed")
+def test_a_session_can_be_closed_and_opened_again() -> None:
+    closed = evolve(play(says(T1), output("FINAL")).state, Fact(Event.CONTROL, "SESSION_CLOSED", Target.BROADCAST))
+    assert closed.closed
+
+    payload = {"members": ["ada"], "active_agent_id": "ada"}
+    opened = evolve(closed, Fact(Event.CONTROL, "SESSION_OPENED", Target.BROADCAST, payload=payload))
+    assert (opened.closed, opened.members) == (False, ("ada",))
+
+
+@spec("session/known-words")
+def test_every_fact_that_ends_a_turn_is_a_known_word() -> None:
+    assert all(subtype in VOCABULARY[event] for event, subtype in ENDINGS)
+    assert Fact(Event.ERROR, "AGENT_NOT_IN_SESSION", Target.FRONTEND).ending is None
+
+
+@spec("recovery/snapshot")
+def test_unfinished_transactions_are_part_of_the_snapshot() -> None:
+    state = SessionState(transactions=(Transaction("x1", "remove_agent", agent_id="ada", waiting="CANCEL_ACK"),))
+
+    assert from_bytes(to_bytes(state)) == state

@@ -1,0 +1,141 @@
+"""A gateway over fixture programs, and a listener that lets a test wait for news instead of sleeping."""
+
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import anyio
+import psutil
+
+from paddock.ports import Caller, RunHandle
+from paddock.rules.results import Result
+from paddock.runners.catalog import Catalog, Plugin
+from paddock.runners.gateway import Gateway
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+class News:
+    """Records what a listener hears."""
+
+    def __init__(self) -> None:
+        self.acks = 0
+        self.results: list[Result] = []
+        self.losses: list[tuple[str, str]] = []
+        self.on_result: Callable[[Result], None] = lambda _result: None
+        self._changed = anyio.Event()
+
+    def acknowledged(self) -> None:
+        self.acks += 1
+        self._ring()
+
+    def result(self, result: Result, size: int) -> None:
+        assert size > 0
+        self.results.append(result)
+        self.on_result(result)
+        self._ring()
+
+    def lost(self, code: str, message: str) -> None:
+        self.losses.append((code, message))
+        self._ring()
+
+    def _ring(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def until(self, true: Callable[["News"], bool], seconds: float = 10) -> "News":
+        with anyio.fail_after(seconds):
+            while not true(self):
+                await self._changed.wait()
+        return self
+
+    async def over(self, seconds: float = 10) -> "News":
+        return await self.until(lambda news: bool(news.losses or news.ended), seconds)
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.results) and self.results[-1].type in ("run.completed", "run.failed")
+
+    @property
+    def text(self) -> list[str]:
+        return [result.data["chunk"]["content"] for result in self.results if result.type == "message.delta"]
+
+    @property
+    def code(self) -> str:
+        assert len(self.losses) == 1, self.losses
+        return self.losses[0][0]
+
+
+class Calls:
+    """A host-call handler that answers what it was told to."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[Caller, str, Mapping[str, Any]]] = []
+        self.answer: Callable[[str, Mapping[str, Any]], Mapping[str, Any]] = lambda _method, _params: {"ok": True}
+
+    async def __call__(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
+        self.made.append((caller, method, params))
+        return self.answer(method, params)
+
+
+def plugin(name: str = "nasty", program: str = "nasty.py", **changes: Any) -> Plugin:
+    command = ("python", str(FIXTURES / program))
+    return replace(Plugin("test", name, "0.1", FIXTURES, command), **changes)
+
+
+class House:
+    def __init__(self, gateway: Gateway, calls: Calls, foreign: list[tuple[Caller, str]]) -> None:
+        self.gateway = gateway
+        self.calls = calls
+        self.foreign = foreign
+
+    async def run(self, text: str, name: str = "nasty", run_id: str = "") -> tuple[News, RunHandle]:
+        news = News()
+        run_id = run_id or str(uuid4())
+        context = {"run_id": run_id, "input": {"text": text}}
+        handle = await self.gateway.start_run(f"plugin:test/{name}/default", run_id, context, news)
+        return news, handle
+
+
+@asynccontextmanager
+async def house(data: Path, plugins: Sequence[Plugin] = (), **options: Any) -> AsyncIterator[House]:
+    calls, foreign = Calls(), []
+    catalog = Catalog({each.id: each for each in plugins or [plugin()]})
+    options = {"mark": f"test-{uuid4().hex}", "host_version": "0.0.0"} | options
+    gateway = Gateway(
+        catalog, home=data / "runners", on_call=calls, on_foreign=lambda *told: foreign.append(told), **options
+    )
+    try:
+        yield House(gateway, calls, foreign)
+    finally:
+        await gateway.stop()
+        assert marked(options["mark"]) == [], "a process outlived its gateway"
+
+
+def marked(mark: str) -> list[int]:
+    """Processes that carry a mark, zombies left out."""
+    wanted = f"PADDOCK_MARK={mark}".encode()
+    return [process.pid for process in psutil.process_iter() if wanted in _environ(process.pid)]
+
+
+def _environ(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+async def eventually(true: Callable[[], bool], seconds: float = 5) -> None:
+    """Poll what nothing announces, until it is true or the time is up."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not become true in time"
+        await anyio.sleep(0.01)
+
+
+PYTHON = sys.executable

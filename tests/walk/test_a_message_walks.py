@@ -1,0 +1,149 @@
+"""The whole path with real parts: HTTP in, a runner process, the log, and the stream out."""
+
+import os
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from walk.hosts import NASTY, HostProcess, alive, events_in, text_of, wait_until
+
+AGENTS = """
+default_agent: echo
+agents:
+  echo: {runner: "plugin:paddock/echo/default"}
+  slow: {runner: "plugin:test/slow/default"}
+  brief: {runner: "plugin:test/slow/default", deadline_seconds: 1}
+"""
+
+
+@pytest.fixture
+def nasty(new_host: Callable[..., HostProcess]) -> HostProcess:
+    return new_host(agents=AGENTS, plugins=(NASTY,)).start()
+
+
+def test_a_message_is_answered_by_a_runner_and_streamed_out(host: HostProcess) -> None:
+    accepted = host.post("hello big world")
+    assert accepted.status_code == 202
+    body = accepted.json()
+    assert body.keys() == {"taskId", "threadId", "runId", "created"}
+    assert body["created"] is True
+    events = host.events(body["taskId"])
+    assert [events[0].type, events[-1].type] == ["RUN_STARTED", "RUN_FINISHED"]
+    assert text_of(events) == "hello big world"
+    assert host.run(body["taskId"])["status"] == "completed"
+
+
+def test_ready_within_three_seconds_and_gone_without_a_child(new_host: Callable[..., HostProcess]) -> None:
+    new_host("warm").start().stop()
+    begin = time.monotonic()
+    host = new_host().start()
+    assert httpx.get(f"{host.url}/readyz").status_code == 200
+    assert time.monotonic() - begin < 3 * float(os.environ.get("PADDOCK_TEST_SLOWNESS", "2"))
+    host.events(host.post().json()["taskId"])
+    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(host.process.pid)], capture_output=True, text=True, check=False)
+    pids = [int(pid) for pid in children.stdout.split()]
+    assert pids
+    assert host.stop() == 0
+    wait_until(lambda: not any(map(alive, pids)), 5, "the end of all children")
+
+
+def test_a_stream_can_be_taken_up_at_every_single_place(nasty: HostProcess) -> None:
+    task = nasty.post("count 8 0.03", agent="slow").json()["taskId"]
+    live = nasty.events(task)
+    for index, event in enumerate(live):
+        rest = nasty.events(task, after=event.id)
+        assert [(one.id, one.data) for one in rest] == [(one.id, one.data) for one in live[index + 1 :]]
+    assert [(one.id, one.data) for one in nasty.events(task)] == [(one.id, one.data) for one in live]
+
+
+def test_the_same_run_posted_twenty_times_at_once_is_one_run(host: HostProcess) -> None:
+    thread = str(uuid.uuid4())
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda _: host.post("hi", thread=thread, run="r1"), range(20)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.text for answer in answers}) == 1
+    assert host.post("another body", thread=thread, run="r1").status_code == 409
+
+
+def test_state_and_history_reach_the_runner_through_the_gate(nasty: HostProcess) -> None:
+    thread = str(uuid.uuid4())
+    said = [text_of(nasty.events(nasty.post("remember", thread=thread, agent="slow").json()["taskId"])) for _ in range(3)]
+    assert said == ["1 0", "2 2", "3 4"]
+
+
+def test_a_stray_print_never_breaks_the_wire(nasty: HostProcess) -> None:
+    assert text_of(nasty.events(nasty.post("print", agent="slow").json()["taskId"])) == "printed"
+
+
+def test_a_crash_is_one_clear_failure_and_the_next_run_is_served(nasty: HostProcess) -> None:
+    neighbour = nasty.post("still here", agent="echo").json()["taskId"]
+    task = nasty.post("crash", agent="slow").json()["taskId"]
+    events = nasty.events(task)
+    assert (events[-1].type, events[-1].data["code"]) == ("RUN_ERROR", "runner.crashed")
+    assert "3" in events[-1].data["message"]
+    assert text_of(events) == "half a "
+    assert text_of(nasty.events(neighbour)) == "still here"
+    assert text_of(nasty.events(nasty.post("again", agent="slow").json()["taskId"])) == "again"
+
+
+def test_a_cancel_stops_the_run_and_a_second_one_changes_nothing(nasty: HostProcess) -> None:
+    task = nasty.post("count 1000 0.05", agent="slow").json()["taskId"]
+    nasty.events(task, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
+    with nasty.client() as client:
+        begin = time.monotonic()
+        assert client.post(f"/api/v1/agent/runs/{task}/cancel").status_code == 202
+        events = nasty.events(task)
+        assert time.monotonic() - begin < 3
+        assert (events[-1].type, events[-1].data["outcome"]) == ("RUN_FINISHED", {"type": "cancelled"})
+        again = client.post(f"/api/v1/agent/runs/{task}/cancel")
+    assert (again.status_code, again.json()["status"]) == (200, "cancelled")
+    assert [event.id for event in nasty.events(task)] == [event.id for event in events]
+
+
+def test_a_runner_that_hears_no_cancel_is_stopped_within_three_seconds(nasty: HostProcess) -> None:
+    task = nasty.post("deaf", agent="slow").json()["taskId"]
+    wait_until(lambda: nasty.run(task)["status"] == "running", 5, "the run's start")
+    begin = time.monotonic()
+    with nasty.client() as client:
+        client.post(f"/api/v1/agent/runs/{task}/cancel")
+    assert nasty.finished(task, 5)["status"] == "cancelled"
+    assert time.monotonic() - begin < 3.5
+    assert text_of(nasty.events(nasty.post("next", agent="slow").json()["taskId"])) == "next"
+
+
+def test_a_run_past_its_deadline_fails_with_that_code(nasty: HostProcess) -> None:
+    task = nasty.post("hang", agent="brief").json()["taskId"]
+    assert nasty.finished(task, 5)["code"] == "deadline_exceeded"
+    assert [event.type for event in nasty.events(task)] == ["RUN_STARTED", "RUN_ERROR"]
+
+
+def test_a_disconnected_reader_does_not_stop_the_run(nasty: HostProcess) -> None:
+    task = nasty.post("count 10 0.05", agent="slow").json()["taskId"]
+    first = nasty.events(task, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
+    assert nasty.finished(task)["status"] == "completed"
+    rest = nasty.events(task, after=first[-1].id)
+    assert text_of(first + rest) == "".join(f"{number} " for number in range(10))
+
+
+def test_the_standard_door_answers_a_stock_client_in_one_request(host: HostProcess) -> None:
+    body = {"threadId": "main", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "hi there"}]}
+    with host.client() as client, client.stream("POST", "/api/v1/agent/ag-ui/echo", json=body) as answer:
+        assert answer.status_code == 200
+        events = list(events_in(answer.iter_lines()))
+    assert text_of(events) == "hi there"
+    assert [event.type for event in events if event.type.startswith("RUN_")] == ["RUN_STARTED", "RUN_FINISHED"]
+
+
+def test_no_grandchild_survives_its_host(nasty: HostProcess, tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    nasty.post(f"children {file}", agent="slow")
+    wait_until(lambda: file.exists() and file.read_text(), 10, "the grandchild's birth")
+    pid = int(file.read_text())
+    assert alive(pid)
+    nasty.kill()
+    wait_until(lambda: not alive(pid), 5, "the grandchild's end")

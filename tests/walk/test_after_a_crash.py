@@ -1,0 +1,132 @@
+"""kill -9 at any moment: what was accepted is there, what was running has failed visibly, and streams go on."""
+
+import os
+import random
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from walk.hosts import NASTY, Event, HostProcess, text_of, wait_until
+
+AGENTS = 'default_agent: slow\nagents:\n  slow: {runner: "plugin:test/slow/default"}\n'
+
+
+@pytest.fixture
+def host(new_host: Callable[..., HostProcess]) -> HostProcess:
+    return new_host(agents=AGENTS, plugins=(NASTY,)).start()
+
+
+def test_an_interrupted_run_fails_visibly_and_its_stream_goes_on_where_it_was(host: HostProcess) -> None:
+    task = host.post("count 1000 0.02").json()["taskId"]
+    seen: list[Event] = []
+
+    def enough(event: Event) -> bool:
+        return sum(one.type == "TEXT_MESSAGE_CONTENT" for one in seen) + (event.type == "TEXT_MESSAGE_CONTENT") >= 5
+
+    with host.client() as client, client.stream("GET", f"/api/v1/agent/runs/{task}/events") as answer:
+        from walk.hosts import events_in
+
+        for event in events_in(answer.iter_lines()):
+            seen.append(event)
+            if enough(event):
+                break
+        host.kill()
+    host.start()
+    run = host.finished(task, 5)
+    assert (run["status"], run["code"]) == ("failed", "host_restarted")
+    rest = host.events(task, after=seen[-1].id)
+    whole = host.events(task)
+    assert [(one.id, one.data) for one in seen + rest] == [(one.id, one.data) for one in whole]
+    assert [event.type for event in whole].count("RUN_ERROR") == 1
+    assert text_of(whole).startswith("0 1 2 3 4")
+
+
+def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
+    """Submit all the time, kill at random moments; afterwards every accepted run is there and has ended once."""
+    seed = int(os.environ.get("PADDOCK_TEST_SEED") or random.randrange(1 << 30))
+    chance = random.Random(seed)
+    accepted: list[str] = []
+    done = threading.Event()
+
+    def submit() -> None:
+        while not done.is_set():
+            try:
+                answer = host.post(chance.choice(["hello", "count 5 0.01"]), run=uuid.uuid4().hex)
+            except httpx.HTTPError:
+                continue
+            if answer.status_code == 202:
+                accepted.append(answer.json()["taskId"])
+
+    submitters = [threading.Thread(target=submit) for _ in range(4)]
+    for thread in submitters:
+        thread.start()
+    try:
+        for _ in range(int(os.environ.get("PADDOCK_TEST_KILLS", "4"))):
+            before = len(accepted)
+            wait_until(lambda before=before: len(accepted) > before + chance.randrange(1, 30), 20, "some runs being accepted")
+            host.kill()
+            host.start()
+    finally:
+        done.set()
+        for thread in submitters:
+            thread.join()
+    assert accepted, f"seed {seed}"
+    for task in accepted:
+        run = host.finished(task, 10)
+        assert run["status"] in {"completed", "failed"}, f"seed {seed}: {run}"
+        assert run["status"] == "completed" or run["code"] == "host_restarted", f"seed {seed}: {run}"
+    for task in accepted[-20:]:
+        kinds = [event.type for event in host.events(task)]
+        assert sum(kind in {"RUN_FINISHED", "RUN_ERROR"} for kind in kinds) == 1, f"seed {seed}: {kinds}"
+
+
+def test_a_second_host_on_the_same_directory_is_refused_with_a_sentence(host: HostProcess) -> None:
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "paddock.cli.main", "serve", "--data", str(host.data), "--port", "0"]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert second.returncode == 2
+    assert str(host.process.pid) in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a volume of its own size needs root")
+def test_a_full_disk_refuses_with_503_and_accepts_again_when_there_is_room(
+    new_host: Callable[..., HostProcess], tmp_path: Path
+) -> None:
+    import subprocess
+
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(small)], check=True)
+    try:
+        host = new_host("small/data", agents=None)
+        host.start()
+        assert host.events(host.post("before").json()["taskId"])[-1].type == "RUN_FINISHED"
+        filler = small / "filler"
+        with filler.open("wb") as file:
+            try:
+                while True:
+                    file.write(b"x" * 65536)
+                    file.flush()
+            except OSError:
+                pass
+        refused = [host.post("x" * 9000).status_code for _ in range(40)]
+        assert 503 in refused
+        answer = host.post("x" * 9000)
+        assert answer.status_code == 503
+        assert "Retry-After" in answer.headers
+        assert answer.headers["content-type"].startswith("application/problem+json")
+        assert httpx.get(f"{host.url}/readyz").status_code == 503
+        filler.unlink()
+        wait_until(lambda: host.post("after").status_code == 202, 5, "accepting again")
+        assert host.stop() == 0
+    finally:
+        if host.process is not None and host.process.poll() is None:
+            host.process.kill()
+            host.process.wait(10)
+        subprocess.run(["umount", str(small)], check=True)
