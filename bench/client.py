@@ -103,6 +103,7 @@ class Load:
         self._job = job
         self._door = DOORS[job.door]
         self._old, self._young = str(uuid4()), str(uuid4())
+        self._connections: list[Connection] = []
         self._problems: list[str] = []
         self._in_flight = 0
         self._first_event: list[float] = []
@@ -120,7 +121,10 @@ class Load:
             self._problems += ["no end within the time limit"] * max(1, self._in_flight)
         except OSError as error:
             self._problems.append(f"cannot connect: {error}")
-        return self._outcome(perf_counter() - started)
+        seconds = perf_counter() - started
+        for connection in self._connections:
+            connection.close()
+        return self._outcome(seconds)
 
     async def _load(self, connections: Sequence[Connection]) -> None:
         schedule = Schedule(self._job)
@@ -139,10 +143,10 @@ class Load:
                 self._problems.append(f"{type(error).__name__}: {error}")
                 connection.close()
             self._in_flight -= 1
-        connection.close()
 
     async def _connect(self) -> Connection:
         _, connection = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", self._job.port)
+        self._connections.append(connection)
         return connection
 
     async def _run(self, connection: Connection) -> Response:

@@ -133,7 +133,8 @@ def _compared(
     host = [read(seen[door]) for seen in rounds if door in seen]
     if not host and (door == PAIR or not floor):
         return
-    ratios = [of_host / of_floor for of_host, of_floor in zip(host, floor, strict=False) if of_floor]
+    both = [(read(seen[door]), read(seen[FLOOR])) for seen in rounds if door in seen and FLOOR in seen]
+    ratios = [of_host / of_floor for of_host, of_floor in both if of_floor]
     yield Figure(name, unit, _middle(floor), _middle(host), _middle(ratios), target)
 
 

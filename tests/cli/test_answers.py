@@ -14,10 +14,11 @@ class Terminal(io.StringIO):
 
 
 def shown(*events: dict[str, Any], out: io.StringIO | None = None) -> tuple[str, str]:
-    printer = AnswerPrinter(out=out or io.StringIO(), side=io.StringIO())
+    out, side = out or io.StringIO(), io.StringIO()
+    printer = AnswerPrinter(out=out, side=side)
     for event in events:
         printer.show(event)
-    return printer.out.getvalue(), printer.side.getvalue()  # pyright: ignore
+    return out.getvalue(), side.getvalue()
 
 
 def test_an_answer_is_printed_as_it_streams_and_ends_its_line_once() -> None:

@@ -109,7 +109,7 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, text: str, sentence: str) 
 
 
 def test_a_named_file_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="Cannot read the settings file .*: No such file"):
+    with pytest.raises(SettingsError, match=r"Cannot read the settings file .*: No such file"):
         load({}, environ={"PADDOCK_CONFIG": str(tmp_path / "none.toml")})
 
 
@@ -127,8 +127,18 @@ def test_a_variable_that_sets_nothing_is_pointed_out() -> None:
 
 @pytest.mark.parametrize(
     ("host", "expected"),
-    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("[::1]", True), ("LocalHost", True)]
-    + [("0.0.0.0", False), ("::", False), ("10.1.1.1", False), ("example.org", False), ("127.0.0.1.evil.org", False)],
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("LocalHost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.1.1.1", False),
+        ("example.org", False),
+        ("127.0.0.1.evil.org", False),
+    ],
 )
 def test_only_addresses_of_this_machine_alone_count_as_loopback(host: str, expected: bool) -> None:
     assert Settings(host=host).on_loopback is expected

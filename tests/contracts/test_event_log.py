@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from contracts.builders import SESSION, Owner, a_run, a_session, an_inbox_row, delta, finished, said
 
+from contracts.builders import SESSION, Owner, a_run, a_session, an_inbox_row, delta, finished, said
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 

@@ -1,8 +1,8 @@
 """What every store promises about the rows beside the log: runs, transcript, state, audit, inbox, keys."""
 
 import pytest
-from contracts.builders import SESSION, Owner, a_decision, a_run, a_value, an_inbox_row, an_item, said
 
+from contracts.builders import SESSION, Owner, a_decision, a_run, a_value, an_inbox_row, an_item, said
 from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import ErrorCode, HostError
 

@@ -2,28 +2,31 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
+from typing import Any
 
-from explorer.search import Report, explore
+from explorer.search import Report, Step, explore
 from explorer.world import Bounds
+from paddock.rules.session.decide import step
 
 
-def main() -> int:
-    options = _options()
+def main(arguments: Sequence[str] | None = None, step: Step = step) -> int:
+    options = _options(arguments)
     limit = options.pop("max_transitions")
-    report = explore(Bounds(**options), max_transitions=limit or None)
+    report = explore(Bounds(**options), step, max_transitions=limit or None)
     sys.stdout.write(report.line() + "\n")
     if report.broken:
         sys.stdout.write(_story(report))
     return 1 if report.broken else 0
 
 
-def _options() -> dict[str, object]:
+def _options(arguments: Sequence[str] | None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(prog="explorer", description=__doc__)
     for name in ("agents", "inputs", "cancels", "crashes", "repeats", "lies", "chunks"):
         parser.add_argument(f"--{name}", type=int, default=getattr(Bounds(), name))
     parser.add_argument("--while-busy", type=lambda text: tuple(text.split(",")), default=Bounds().while_busy)
     parser.add_argument("--max-transitions", type=int, default=5_000_000, help="0: no limit")
-    return vars(parser.parse_args())
+    return vars(parser.parse_args(arguments))
 
 
 def _story(report: Report) -> str:

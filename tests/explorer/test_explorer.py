@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from explorer.__main__ import main
 from explorer.search import Explorer, Step, explore
 from explorer.world import Bounds, World, beginning
 from paddock.rules.session.commands import AwaitAck, AwaitCancelAck, CancelRun, EndRun, ForceStop
@@ -82,7 +83,8 @@ def turns_run_side_by_side(state: SessionState, message: Message) -> tuple[Sessi
 
 def cancel_beats_final(state: SessionState, message: Message) -> tuple[SessionState, Decision]:
     stopping = state.turn is not None and state.turn.is_being_cancelled
-    return (state, Decision()) if stopping and isinstance(message, OutputReceived) else step(state, message)
+    final = isinstance(message, OutputReceived) and message.kind == "FINAL"
+    return (state, Decision()) if stopping and final else step(state, message)
 
 
 def the_line_is_forgotten(state: SessionState, message: Message) -> tuple[SessionState, Decision]:
@@ -97,7 +99,7 @@ def anybody_may_speak(state: SessionState, message: Message) -> tuple[SessionSta
 
 
 SABOTAGES: dict[str, tuple[Step, str, int]] = {
-    "1 an ended turn ends again": (late_acks_count, "turn/ends-once", 5),
+    "1 an ended turn ends again": (late_acks_count, "turn/ends-once", 3),
     "2 a cancel before the first word is dropped": (cancel_means_the_speaker, "cancel/means-the-turn", 2),
     "4 two turns at once": (turns_run_side_by_side, "turn/one-at-a-time", 2),
     "5 no timer for the ack": (never_asking(AwaitAck), "wait/has-a-timer", 1),
@@ -134,7 +136,8 @@ def test_a_turn_that_never_ends_is_found_even_when_every_single_step_looks_right
     report = Explorer(SMALL, ignoring(RunFailed), check=blind).explore(max_transitions=200_000)
 
     assert any("never ends" in broken for broken in report.broken)
-    assert "falls silent" in " ".join(report.trace)
+    assert "timer deadline t1" in report.trace
+    assert len(report.trace) == 5, report.trace
 
 
 def test_the_world_runs_down_so_that_every_path_comes_to_an_end() -> None:
@@ -154,3 +157,21 @@ def test_the_world_runs_down_so_that_every_path_comes_to_an_end() -> None:
         if after not in done:
             path[after] = explorer.successors(after)
     assert len(done) > 100
+
+
+def test_the_command_prints_one_line_and_succeeds_when_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--agents", "1", "--inputs", "1", "--lies", "0"]) == 0
+
+    [line] = capsys.readouterr().out.splitlines()
+    assert line.startswith("states=")
+    assert "violations=0" in line
+
+
+def test_the_command_tells_the_shortest_trace_and_fails_when_a_promise_is_broken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([], step=cancel_means_the_speaker) == 1
+
+    _, first, second, broken = capsys.readouterr().out.splitlines()
+    assert (first.split(maxsplit=1)[1], second.split(maxsplit=1)[1]) == ("user speaks t1", "user cancels")
+    assert "cancel/means-the-turn" in broken

@@ -176,9 +176,9 @@ def _lies(world: World, agent: int, bounds: Bounds) -> Iterator[Move]:
 
 
 def certainties(world: World, bounds: Bounds) -> Iterator[Move]:
-    for timer in world.timers:
+    for timer in sorted(world.timers):
         yield Move(("timer", *timer), world._replace(timers=world.timers - {timer}), ("timer", *timer))
-    for echo in world.echoes:
+    for echo in sorted(world.echoes):
         yield Move(("again", *echo[1:]), world._replace(echoes=world.echoes - {echo}), echo)
     for agent in range(bounds.agents):
         for move in (*_is_told_to_stop(world, agent), *_works(world, agent)):

@@ -255,3 +255,32 @@ async def test_credit_comes_back_as_results_are_recorded() -> None:
         run.say("run.completed")
         await house.story(accepted)
         assert run.credit >= 64 or run.released
+
+
+async def test_a_run_that_ends_without_its_runner_is_stopped_at_the_runner_too() -> None:
+    now = [1000.0]
+    agents = 'agents:\n  one: {runner: "plugin:test/one/default", deadline_seconds: 0.05}\n'
+    async with small_house(agents=agents, clock=lambda: now[0]) as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        await house.story(accepted)
+        assert (await house.run(accepted)).code == "deadline_exceeded"
+        await asyncio.wait_for(run.asked_to_stop.wait(), 1)
+        assert not run.released
+        run.may_stop.set()
+        await asyncio.wait_for(_until(lambda: run.released), 1)
+
+
+async def test_a_run_that_is_over_and_does_not_stop_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paddock.host.runs.CANCEL_ACK_SECONDS", 0.05)
+    agents = 'agents:\n  one: {runner: "plugin:test/one/default", deadline_seconds: 0.05}\n'
+    async with small_house(agents=agents) as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        await house.story(accepted)
+        await asyncio.wait_for(_until(lambda: run.forced), 1)
+
+
+async def _until(true) -> None:
+    while not true():
+        await asyncio.sleep(0)

@@ -101,6 +101,11 @@ class House:
         handle = await self.gateway.start_run(f"plugin:test/{name}/default", run_id, context, news)
         return news, handle
 
+    async def until_stopped(self) -> None:
+        with anyio.fail_after(5):
+            while (await self.gateway.list_runners())[0].state != "stopped":
+                await anyio.sleep(0.01)
+
 
 @asynccontextmanager
 async def house(data: Path, plugins: Sequence[Plugin] = (), **options: Any) -> AsyncIterator[House]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 
+PADDOCK = Path(sys.executable).with_name("paddock")
 NASTY = Path(__file__).parent / "nasty"
 READY = re.compile(r"ready at (http://\S+)")
 TERMINAL = {"RUN_FINISHED", "RUN_ERROR"}
@@ -67,7 +68,15 @@ class HostProcess:
     output: list[str] = field(default_factory=list)
 
     def start(self, *, seconds: float = 20.0) -> "HostProcess":
-        command = [sys.executable, "-m", "paddock.cli.main", "serve", "--data", str(self.data), "--port", "0", *self.extra]
+        command = [
+            str(PADDOCK),
+            "serve",
+            "--data",
+            str(self.data),
+            "--port",
+            "0",
+            *self.extra,
+        ]
         if self.agents is not None:
             file = self.data.parent / f"{self.data.name}-agents.yaml"
             file.write_text(self.agents)
@@ -104,7 +113,9 @@ class HostProcess:
     def client(self, **more: Any) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=20, **more)
 
-    def post(self, text: str = "hello", *, thread: str | None = None, run: str | None = None, agent: str | None = None) -> httpx.Response:
+    def post(
+        self, text: str = "hello", *, thread: str | None = None, run: str | None = None, agent: str | None = None
+    ) -> httpx.Response:
         body = {
             "threadId": thread or str(uuid.uuid4()),
             "runId": run or uuid.uuid4().hex,
@@ -119,11 +130,16 @@ class HostProcess:
         with self.client() as client:
             return client.get(f"/api/v1/agent/runs/{task_id}").json()
 
-    def events(self, task_id: str, *, after: str | None = None, stop_when: Callable[[Event], bool] | None = None) -> list[Event]:
+    def events(
+        self, task_id: str, *, after: str | None = None, stop_when: Callable[[Event], bool] | None = None
+    ) -> list[Event]:
         """The run's events after a place, until its end or until the test has seen enough."""
         headers = {"Last-Event-ID": after} if after else {}
         seen: list[Event] = []
-        with self.client() as client, client.stream("GET", f"/api/v1/agent/runs/{task_id}/events", headers=headers) as answer:
+        with (
+            self.client() as client,
+            client.stream("GET", f"/api/v1/agent/runs/{task_id}/events", headers=headers) as answer,
+        ):
             assert answer.status_code == 200, answer.read()
             for event in events_in(answer.iter_lines()):
                 seen.append(event)
@@ -132,7 +148,9 @@ class HostProcess:
         return seen
 
     def finished(self, task_id: str, seconds: float = 10.0) -> dict[str, Any]:
-        wait_until(lambda: self.run(task_id)["status"] in {"completed", "failed", "cancelled"}, seconds, "the run's end")
+        wait_until(
+            lambda: self.run(task_id)["status"] in {"completed", "failed", "cancelled"}, seconds, "the run's end"
+        )
         return self.run(task_id)
 
 

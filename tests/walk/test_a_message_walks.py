@@ -45,7 +45,9 @@ def test_ready_within_three_seconds_and_gone_without_a_child(new_host: Callable[
     assert httpx.get(f"{host.url}/readyz").status_code == 200
     assert time.monotonic() - begin < 3 * float(os.environ.get("PADDOCK_TEST_SLOWNESS", "2"))
     host.events(host.post().json()["taskId"])
-    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(host.process.pid)], capture_output=True, text=True, check=False)
+    children = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(host.process.pid)], capture_output=True, text=True, check=False
+    )
     pids = [int(pid) for pid in children.stdout.split()]
     assert pids
     assert host.stop() == 0
@@ -72,7 +74,9 @@ def test_the_same_run_posted_twenty_times_at_once_is_one_run(host: HostProcess) 
 
 def test_state_and_history_reach_the_runner_through_the_gate(nasty: HostProcess) -> None:
     thread = str(uuid.uuid4())
-    said = [text_of(nasty.events(nasty.post("remember", thread=thread, agent="slow").json()["taskId"])) for _ in range(3)]
+    said = [
+        text_of(nasty.events(nasty.post("remember", thread=thread, agent="slow").json()["taskId"])) for _ in range(3)
+    ]
     assert said == ["1 0", "2 2", "3 4"]
 
 

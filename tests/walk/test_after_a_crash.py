@@ -2,6 +2,7 @@
 
 import os
 import random
+import subprocess
 import threading
 import uuid
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from walk.hosts import NASTY, Event, HostProcess, text_of, wait_until
+from walk.hosts import NASTY, PADDOCK, Event, HostProcess, events_in, text_of, wait_until
 
 AGENTS = 'default_agent: slow\nagents:\n  slow: {runner: "plugin:test/slow/default"}\n'
 
@@ -27,8 +28,6 @@ def test_an_interrupted_run_fails_visibly_and_its_stream_goes_on_where_it_was(ho
         return sum(one.type == "TEXT_MESSAGE_CONTENT" for one in seen) + (event.type == "TEXT_MESSAGE_CONTENT") >= 5
 
     with host.client() as client, client.stream("GET", f"/api/v1/agent/runs/{task}/events") as answer:
-        from walk.hosts import events_in
-
         for event in events_in(answer.iter_lines()):
             seen.append(event)
             if enough(event):
@@ -66,7 +65,9 @@ def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
     try:
         for _ in range(int(os.environ.get("PADDOCK_TEST_KILLS", "4"))):
             before = len(accepted)
-            wait_until(lambda before=before: len(accepted) > before + chance.randrange(1, 30), 20, "some runs being accepted")
+            wait_until(
+                lambda before=before: len(accepted) > before + chance.randrange(1, 30), 20, "some runs being accepted"
+            )
             host.kill()
             host.start()
     finally:
@@ -84,10 +85,7 @@ def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
 
 
 def test_a_second_host_on_the_same_directory_is_refused_with_a_sentence(host: HostProcess) -> None:
-    import subprocess
-    import sys
-
-    command = [sys.executable, "-m", "paddock.cli.main", "serve", "--data", str(host.data), "--port", "0"]
+    command = [str(PADDOCK), "serve", "--data", str(host.data), "--port", "0"]
     second = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     assert second.returncode == 2
     assert str(host.process.pid) in second.stderr
@@ -98,8 +96,6 @@ def test_a_second_host_on_the_same_directory_is_refused_with_a_sentence(host: Ho
 def test_a_full_disk_refuses_with_503_and_accepts_again_when_there_is_room(
     new_host: Callable[..., HostProcess], tmp_path: Path
 ) -> None:
-    import subprocess
-
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(small)], check=True)

@@ -1,10 +1,11 @@
 """Frames as bytes, one per line. The only place that knows how a frame is spelled."""
 
-import json
+from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, cast
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
 
 
 def as_json(value: object) -> bytes:
@@ -12,8 +13,22 @@ def as_json(value: object) -> bytes:
     try:
         return to_json(value, exclude_none=True, inf_nan_mode="null")
     except PydanticSerializationError:
-        plain = to_jsonable_python(value, exclude_none=True, inf_nan_mode="null")
-        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(errors="replace")
+        return to_json(_repaired(value), exclude_none=True, inf_nan_mode="null")
+
+
+def _repaired(value: Any) -> Any:
+    """The same with every half of a surrogate pair replaced: UTF-8 has no bytes for it, and no run should die of it."""
+    match value:
+        case str():
+            return value.encode(errors="replace").decode()
+        case BaseModel():
+            return _repaired(value.model_dump(exclude_none=True))
+        case Mapping():
+            return {_repaired(key): _repaired(inner) for key, inner in cast("Mapping[Any, Any]", value).items()}
+        case list() | tuple():
+            return [_repaired(inner) for inner in cast("Sequence[Any]", value)]
+        case _:
+            return value
 
 
 def request(frame_id: int, method: str, params: object) -> bytes:

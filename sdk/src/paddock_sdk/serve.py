@@ -120,7 +120,8 @@ class Outbox:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._loop = asyncio.get_running_loop()
-        self._lines: list[bytes] = []
+        self._lines: list[bytes] = [b"\n"]
+        """An empty line first: half a line that was printed before us must not swallow our first frame."""
         self._rest = memoryview(b"")
         self._busy = False
         self._waits_for_pipe = False

@@ -93,7 +93,9 @@ class AnswerPrinter:
         self._open_line = not shown.endswith("\n") if shown else self._open_line
 
     def note(self, text: str) -> None:
-        self._end_line()
+        """Something beside the answer. On a terminal it gets a line of its own; the answer in a pipe stays whole."""
+        if self.out.isatty():
+            self._end_line()
         self.side.write(painted(f"[{harmless(text)}]", DIM, on=self.colours) + "\n")
         self.side.flush()
 
@@ -102,6 +104,7 @@ class AnswerPrinter:
         if name == "paddock.turn.queued":
             self.note("waiting for the turn before this one")
         elif name == "paddock.message.revised":
+            self._end_line()
             self.note("the agent corrected its answer")
             self._say(str(details.get("content", "")))
             self._end_line()

@@ -12,9 +12,18 @@ from paddock.host.session_loop import Said, SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.permissions import Grant, RunScope, allowance, state_key
-from paddock.rules.results import Result, problem_with
+from paddock.rules.results import TERMINAL_TYPES, Result, problem_with
 from paddock.rules.run_context import AgentPart, agent_part, run_context
-from paddock.rules.session.commands import AwaitAck, AwaitCancelAck, CancelRun, Command, EndRun, ForceStop, StartRun
+from paddock.rules.session.commands import (
+    CANCEL_ACK_SECONDS,
+    AwaitAck,
+    AwaitCancelAck,
+    CancelRun,
+    Command,
+    EndRun,
+    ForceStop,
+    StartRun,
+)
 from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, InputAcknowledged, RunFailed
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -34,14 +43,16 @@ class LiveRun:
 
     __slots__ = (
         "_clock",
-        "_deadline",
         "_taken",
         "_timers",
+        "forced",
         "grant",
         "handle",
         "over",
         "session",
+        "settled",
         "starting",
+        "stopping",
         "turn_id",
     )
 
@@ -52,6 +63,11 @@ class LiveRun:
         self.handle: RunHandle | None = None
         self.starting: asyncio.Task[None] | None = None
         self.over = False
+        """The session has recorded its end."""
+        self.settled = False
+        """The runner is done with it: said its last word, acknowledged a cancel, or is gone."""
+        self.stopping = False
+        self.forced = False
         self._clock = clock
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
@@ -68,14 +84,19 @@ class LiveRun:
 
     def result(self, result: Result, size: int) -> None:
         wrong = problem_with(result, size)
+        self.settled = self.settled or result.type in TERMINAL_TYPES
         if wrong is not None:
-            self.lost(wrong.code, wrong.message)
+            self.fail(wrong.code, wrong.message)
         elif result.type == "state.updated":
             self._state_updated(result, size)
         else:
             self.session.post(Said(self.turn_id, result, size))
 
     def lost(self, code: str, message: str) -> None:
+        self.settled = True
+        self.fail(code, message)
+
+    def fail(self, code: str, message: str) -> None:
         if not self.over:
             self.session.post(RunFailed(self.turn_id, code, message, at=self._clock()))
 
@@ -107,8 +128,6 @@ class LiveRun:
             timer.cancel()
         if self.starting is not None:
             self.starting.cancel()
-        if self.handle is not None:
-            self.handle.release()
 
 
 class Runs:
@@ -200,10 +219,12 @@ class Runs:
             case AwaitCancelAck() if run is not None:
                 run.after(command.seconds, lambda: session.post(CancelTimedOut(command.turn_id, self._clock())))
             case ForceStop() if run is not None and run.handle is not None:
+                run.forced = True
                 self._spawn(run.handle.force_stop())
             case EndRun() if run is not None:
                 del self._live[command.turn_id]
                 run.end()
+                self._let_go(run)
             case _:
                 pass
 
@@ -215,10 +236,18 @@ class Runs:
     def abandon(self, turn_id: str) -> None:
         run = self._live.pop(turn_id, None)
         if run is not None:
-            handle = run.handle
             run.end()
-            if handle is not None:
-                self._spawn(handle.force_stop())
+            if run.handle is not None:
+                self._spawn(run.handle.force_stop())
+
+    def _let_go(self, run: LiveRun) -> None:
+        """Forget a run that ended; one that its runner still works on is stopped first."""
+        if run.handle is None or run.forced:
+            return
+        if run.settled:
+            run.handle.release()
+        elif not run.stopping:
+            self._spawn(self._cancel(run, "the run has ended"))
 
     def _start(self, session: SessionLoop, run: LiveRun | None, command: StartRun) -> None:
         if self.draining:
@@ -249,7 +278,7 @@ class Runs:
         finally:
             run.starting = None
         if run.over:
-            run.handle.release()
+            self._let_go(run)
             return
         self._arm(run)
 
@@ -259,25 +288,24 @@ class Runs:
         run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
 
     def _deadline(self, run: LiveRun) -> None:
-        run.lost("deadline_exceeded", "the run took longer than its deadline allows")
-        if run.handle is not None:
-            self._spawn(self._stop_late(run.handle))
-
-    async def _stop_late(self, handle: RunHandle) -> None:
-        """A run past its deadline is asked to stop; one that does not is stopped."""
-        try:
-            async with asyncio.timeout(AwaitCancelAck("").seconds):
-                await handle.cancel("deadline_exceeded")
-        except TimeoutError:
-            await handle.force_stop()
+        run.fail("deadline_exceeded", "the run took longer than its deadline allows")
 
     async def _cancel(self, run: LiveRun, reason: str) -> None:
+        """Ask the runner to stop and tell the session; a run that is over and still does not stop is made to."""
+        run.stopping = True
         if run.handle is None:
             if run.starting is not None:
                 run.starting.cancel()
+            run.settled = True
+        else:
+            run.settled = await _asked(run.handle, reason) or run.settled
+        if run.settled and not run.over:
             run.session.post(CancelAcknowledged(run.turn_id, self._clock()))
-        elif await run.handle.cancel(reason):
-            run.session.post(CancelAcknowledged(run.turn_id, self._clock()))
+        elif run.over and run.handle is not None and not run.forced:
+            if run.settled:
+                run.handle.release()
+            else:
+                await run.handle.force_stop()
 
     async def _state(self, grant: Grant) -> dict[str, dict[str, Any]]:
         """The values this run may see, by scope; what does not fit is left for it to ask."""
@@ -288,3 +316,11 @@ class Runs:
                 values = await self._records.state_snapshot(key, max_bytes=SNAPSHOT_BYTES)
                 snapshot[scope] = {name: _decode(value) for name, value in values.items()}
         return snapshot
+
+
+async def _asked(handle: RunHandle, reason: str) -> bool:
+    try:
+        async with asyncio.timeout(CANCEL_ACK_SECONDS):
+            return await handle.cancel(reason)
+    except TimeoutError:
+        return False

@@ -173,6 +173,8 @@ _COUNTS = {
 
 def _usage(given: object) -> list[Json]:
     """Token counts by model; a count that is no count is left out, for absent is not zero."""
+    if given is None:
+        return []
     entries = cast("list[object]", given) if isinstance(given, list) else [given]
     return [entry for entry in map(_usage_entry, entries) if entry]
 

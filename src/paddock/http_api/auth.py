@@ -5,8 +5,10 @@ come straight from this machine, and only until the first key exists. Keys are c
 """
 
 import hmac
+import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
 
@@ -20,6 +22,8 @@ REMEMBER_SECONDS = 5.0
 REMEMBER_KEYS = 1024
 PROXY_HEADERS = frozenset({b"forwarded", b"via", b"x-real-ip"})
 HOW = "send `Authorization: Bearer <key>`; `paddock keys create` on the host's machine makes one"
+
+_AUTHORITY = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^:\[\]@/]+))(?::[0-9]+)?", re.ASCII)
 
 Headers = Iterable[tuple[bytes, bytes]]
 
@@ -39,9 +43,9 @@ class Auth:
 
     async def principal(self, scope: Scope) -> Principal:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
-        given = _only(headers, b"authorization")
-        if given is not None:
-            return await self._by_key(given)
+        given = [value for name, value in headers if name == b"authorization"]
+        if given:
+            return await self._by_key(given[0] if len(given) == 1 else b"")
         if await self._keyless():
             _require_this_machine(scope, headers)
             return DEV
@@ -99,34 +103,36 @@ def _require_this_machine(scope: Scope, headers: Headers) -> None:
 
 def _why_not_local(scope: Scope, headers: Headers) -> str | None:
     client: tuple[str, int] | None = scope.get("client")
-    host = _only(headers, b"host")
+    given = _by_name(headers)
+    host, origin = given.get(b"host", b""), given.get(b"origin")
     if client is None or not _is_loopback(client[0]):
         return "the call came from another one"
-    if host is None or not _is_loopback(_host_name(host)):
+    if not _names_loopback(host):
         return "the Host header does not name a loopback address"
-    if any(name in PROXY_HEADERS or name.startswith(b"x-forwarded") for name, _ in headers):
+    if not PROXY_HEADERS.isdisjoint(given) or any(name.startswith(b"x-forwarded") for name in given):
         return "the call came through a proxy"
-    origin = _only(headers, b"origin")
     if origin is not None and origin.lower() != b"%b://%b" % (str(scope["scheme"]).encode(), host.lower()):
         return "the call came from a web page of another origin"
-    if _has_body(headers) and not _is_safe_type(_only(headers, b"content-type")):
+    if _has_body(given) and not _is_safe_type(given.get(b"content-type", b"")):
         return "the body is neither application/json nor multipart/form-data"
     return None
 
 
-def _only(headers: Headers, wanted: bytes) -> bytes | None:
-    """The value of a header; empty, so matching nothing, when it is there more than once."""
-    found = [value for name, value in headers if name == wanted]
-    return None if not found else found[0] if len(found) == 1 else b""
+def _by_name(headers: Headers) -> dict[bytes, bytes]:
+    """One value per name; what is there more than once counts as empty, so it matches nothing."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        found[name] = b"" if name in found else value
+    return found
 
 
-def _host_name(host: bytes) -> str:
-    text = host.decode("latin-1")
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0]
+@lru_cache(maxsize=256)
+def _names_loopback(host: bytes) -> bool:
+    found = _AUTHORITY.fullmatch(host.decode("latin-1"))
+    return found is not None and _is_loopback(found[1] or found[2])
 
 
+@lru_cache(maxsize=256)
 def _is_loopback(name: str) -> bool:
     if name.lower() == "localhost":
         return True
@@ -136,12 +142,9 @@ def _is_loopback(name: str) -> bool:
         return False
 
 
-def _has_body(headers: Headers) -> bool:
-    return any(
-        (name == b"content-length" and value.strip() != b"0") or name == b"transfer-encoding" for name, value in headers
-    )
+def _has_body(given: Mapping[bytes, bytes]) -> bool:
+    return given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given
 
 
-def _is_safe_type(content_type: bytes | None) -> bool:
-    media = (content_type or b"").partition(b";")[0].strip().lower()
-    return media in {b"application/json", b"multipart/form-data"}
+def _is_safe_type(content_type: bytes) -> bool:
+    return content_type.partition(b";")[0].strip().lower() in {b"application/json", b"multipart/form-data"}

@@ -57,8 +57,6 @@ def _headers(status: int, error: HostError) -> dict[str, str]:
     match status:
         case 401:
             return {"WWW-Authenticate": 'Bearer realm="paddock"'}
-        case 413:
-            return {"Connection": "close"}  # the rest of the body stays unread
         case 429 | 503:
             return {"Retry-After": str(max(1, round(error.details.get("retry_after") or RETRY_SECONDS)))}
         case _:

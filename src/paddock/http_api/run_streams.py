@@ -1,13 +1,14 @@
 """Opening the stream of a run: from which frame on, in which dialect, under which names."""
 
 from starlette.requests import Request
+from starlette.types import ASGIApp
 
 from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
 from paddock.host.tails import Tails
 from paddock.http_api.ag_ui import Peer
 from paddock.http_api.cursors import DIALECTS, Cursor, parse_cursor
-from paddock.http_api.stream import RunStream
+from paddock.http_api.stream import RunStream, nothing_more
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 
@@ -26,7 +27,7 @@ class RunStreams:
         """All of a run that was just accepted, or accepted before and asked for again."""
         return await self._open(principal, thread_id, task_id, peer, Cursor(peer.dialect, first_seq, -1))
 
-    async def from_a_cursor(self, request: Request, principal: Principal, run: RunRow) -> RunStream:
+    async def from_a_cursor(self, request: Request, principal: Principal, run: RunRow) -> ASGIApp:
         """A run from where the reader stands: the `Last-Event-ID` header, or `?after=`, or the start."""
         given = request.headers.get("last-event-id") or request.query_params.get("after")
         start = parse_cursor(given) if given else None
@@ -34,6 +35,8 @@ class RunStreams:
         start = start or Cursor(dialect, run.first_seq, -1)
         if start.seq < run.first_seq:
             start = Cursor(dialect, run.first_seq, -1)
+        if start.seq > run.last_seq and run.status in TERMINAL_STATUSES:
+            return nothing_more
         peer = peer_of(dialect, run.session_id, run.client_run_id or run.run_id, request.query_params.get("threadId"))
         return await self._open(principal, run.session_id, run.run_id, peer, start)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from paddock.host.inbox import Inbox, NewRun
 from paddock.host.principals import Principal
@@ -13,7 +14,6 @@ from paddock.host.runs_view import RunsView
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
 from paddock.http_api.run_streams import RunStreams
-from paddock.http_api.stream import RunStream
 from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.rules.errors import HostError
@@ -52,7 +52,7 @@ class RunsDoor:
         _, run = await self._find(request)
         return json_response(as_json(run))
 
-    async def events(self, request: Request) -> RunStream:
+    async def events(self, request: Request) -> ASGIApp:
         principal, run = await self._find(request)
         return await self._streams.from_a_cursor(request, principal, run)
 

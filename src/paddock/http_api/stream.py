@@ -108,6 +108,12 @@ class RunStream:
         return said[self._start.k + 1 :] if self._last == self._start.seq else said
 
 
+async def nothing_more(_: Scope, _receive: Receive, send: Send) -> None:
+    """The stream of a reader that has seen all of a run that is over."""
+    await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

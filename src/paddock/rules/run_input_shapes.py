@@ -7,6 +7,7 @@ here but in `run_input.py`.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 Json = dict[str, Any]
@@ -27,6 +28,7 @@ _MISSING: Any = object()
 _HUMP = re.compile(r"(?<!^)([A-Z])")
 
 
+@cache
 def snake(name: str) -> str:
     return _HUMP.sub(r"_\1", name).lower()
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import structlog
@@ -12,7 +12,9 @@ import structlog
 from paddock.ports import Caller, HostCallHandler, RunHandle, RunListener, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners import launch
+from paddock.runners.attach import AttachedRunner, AttachTokens
 from paddock.runners.catalog import Catalog, Level
+from paddock.runners.connection import LineTransport
 from paddock.runners.errors import StartError
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.supervisor import START_SECONDS, Supervisor, Surroundings
@@ -56,18 +58,22 @@ class Gateway:
         on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None,
         start_seconds: float = START_SECONDS,
     ) -> None:
-        """`home` holds the private directories of the plugins; `mark` names this data directory in their environment."""
+        """`home` holds the plugins' private directories; `mark` names this data directory in their environment."""
+        self.attach_tokens = AttachTokens()
+        self._isolation: Level = isolation
         self._leftovers = Leftovers(mark)
         allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
         self._around = Surroundings(
             handler=on_call,
             leftovers=self._leftovers,
-            plan=lambda plugin: launch.plan(plugin, homes=home, mark=mark, allowed=allowed),
+            plan=lambda plugin: launch.plan(plugin, homes=home, mark=mark, allowed=allowed, isolation=isolation),
             host_version=host_version,
             on_foreign=on_foreign,
             start_seconds=start_seconds,
         )
         self._supervisors = {plugin.id: Supervisor(plugin, self._around) for plugin in catalog.plugins.values()}
+        self._attached: dict[str, list[AttachedRunner]] = {}
+        self._visitors: set[AttachedRunner] = set()
 
     async def start(self) -> None:
         """Before the first process: kill what an earlier host of this data directory may have left behind."""
@@ -75,21 +81,27 @@ class Gateway:
         if killed:
             log.warning("runner.swept", processes=len(killed))
 
-    async def manifest(self, runner_id: str) -> AgentRunnerManifest:
-        """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started."""
+    async def manifest(self, runner_id: str, workspace: str | None = None) -> AgentRunnerManifest:
+        """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started.
+
+        Without a workspace, a runner attached for any of them answers: starting a run still checks whose it is.
+        """
         try:
-            return await self._manifest(runner_id)
+            return (await self._find(runner_id, workspace))[0]
         except StartError as problem:
             code = ErrorCode.NOT_FOUND if problem.code == "runner.not_found" else ErrorCode.RUNTIME_ERROR
-            raise HostError(code, problem.message, retryable=code is ErrorCode.RUNTIME_ERROR) from None
+            details = {"run_code": problem.code}
+            raise HostError(code, problem.message, retryable=code is not ErrorCode.NOT_FOUND, details=details) from None
 
     async def start_run(
         self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
     ) -> RunHandle:
         """Write the `run_agent` frame (starting the process first if need be) and return; news goes to `listener`."""
         try:
-            manifest = await self._manifest(runner_id)
-            return await self._supervisor(runner_id).start_run(manifest, run_id, context, listener)
+            manifest, place = await self._find(runner_id, workspace_of(context))
+            if isinstance(place, Supervisor):
+                return await place.start_run(manifest, run_id, context, listener)
+            return await place.connection.start_run(manifest.id, manifest.name, run_id, context, listener)
         except StartError as problem:
             listener.lost(problem.code, problem.message)
             return NoRun()
@@ -98,26 +110,74 @@ class Gateway:
         """Every runner; plugins not known yet are started to ask them."""
         supervisors = list(self._supervisors.values())
         await asyncio.gather(*(_introduce(each) for each in supervisors))
-        return [status for each in supervisors for status in _statuses(each)]
+        attached = [each for guests in self._attached.values() for each in guests]
+        return [
+            *(status for each in supervisors for status in _statuses(each, self._isolation)),
+            *(status for each in attached for status in _attached_statuses(each)),
+        ]
 
     async def stop(self) -> None:
-        """End every run and every process."""
-        with anyio.CancelScope(shield=True):
-            async with anyio.create_task_group() as group:
-                for supervisor in self._supervisors.values():
-                    group.start_soon(supervisor.stop)
+        """End every run and every process, and go on to the end even when the caller is cancelled."""
+        for visitor in list(self._visitors):
+            visitor.end("host_shutdown", "the host is shutting down")
+        stops = [asyncio.ensure_future(each.stop()) for each in self._supervisors.values()]
+        if stops:
+            await asyncio.shield(asyncio.gather(*stops))
 
-    async def _manifest(self, runner_id: str) -> AgentRunnerManifest:
-        manifests = await self._supervisor(runner_id).manifests()
-        if runner_id not in manifests:
-            raise StartError("runner.not_found", f"there is no runner {runner_id!r}")
-        return manifests[runner_id]
+    # --- runners from elsewhere -----------------------------------------------------------------------------------
 
-    def _supervisor(self, runner_id: str) -> Supervisor:
-        try:
-            return self._supervisors[str(RunnerId.parse(runner_id).plugin)]
-        except (KeyError, ValueError):
-            raise StartError("runner.not_found", f"there is no runner {runner_id[:200]!r}") from None
+    async def attach(self, token: str, transport: LineTransport) -> AttachedRunner:
+        """Take a runner in; it serves new runs of its plugin in its workspace once it has shaken hands.
+
+        The caller feeds it the lines that come, and tells it `end` when the other side is gone. Raises HostError.
+        """
+        ticket = self.attach_tokens.redeem(token)
+        installed = self._supervisors.get(str(ticket.plugin))
+        ceiling = installed.plugin.ceiling if installed else None
+        visitor = AttachedRunner(
+            ticket, transport, self._around, ceiling=ceiling, on_ready=self._arrived, on_gone=self._left
+        )
+        self._visitors.add(visitor)
+        return visitor
+
+    def _arrived(self, visitor: AttachedRunner) -> None:
+        if visitor in self._visitors:
+            self._attached.setdefault(str(visitor.ticket.plugin), []).append(visitor)
+
+    def _left(self, visitor: AttachedRunner) -> None:
+        self._visitors.discard(visitor)
+        guests = self._attached.get(str(visitor.ticket.plugin), [])
+        if visitor in guests:
+            guests.remove(visitor)
+
+    async def _find(
+        self, runner_id: str, workspace: str | None
+    ) -> tuple[AgentRunnerManifest, Supervisor | AttachedRunner]:
+        """Where a new run of this runner goes: to who attached last for the workspace, else to what is installed."""
+        plugin = _plugin_of(runner_id)
+        for guest in reversed(self._attached.get(plugin, [])):
+            if runner_id in guest.manifests and workspace in (None, guest.ticket.workspace):
+                return guest.manifests[runner_id], guest
+        supervisor = self._supervisors.get(plugin)
+        manifest = (await supervisor.manifests()).get(runner_id) if supervisor else None
+        if supervisor is None or manifest is None:
+            raise StartError("runner.not_found", f"there is no runner {runner_id[:200]!r}")
+        return manifest, supervisor
+
+
+def _plugin_of(runner_id: str) -> str:
+    try:
+        return str(RunnerId.parse(runner_id).plugin)
+    except ValueError as problem:
+        raise StartError("runner.not_found", str(problem)) from None
+
+
+def workspace_of(context: Mapping[str, Any]) -> str:
+    """Whose run this is. The host made the context, so it can be believed; a run of nobody is no workspace's."""
+    conversation: object = context.get("conversation")
+    if not isinstance(conversation, Mapping):
+        return ""
+    return str(cast("Mapping[str, Any]", conversation).get("workspace_id") or "")
 
 
 async def _introduce(supervisor: Supervisor) -> None:
@@ -127,7 +187,7 @@ async def _introduce(supervisor: Supervisor) -> None:
         log.warning("runner.not_listed", plugin=supervisor.plugin.id, reason=problem.message)
 
 
-def _statuses(supervisor: Supervisor) -> list[RunnerStatus]:
+def _statuses(supervisor: Supervisor, isolation: Level) -> list[RunnerStatus]:
     """One line per runner, or one for the plugin while its runners are not known."""
     plugin = supervisor.plugin
     manifests = supervisor.known_manifests() or {f"plugin:{plugin.id}/*": None}
@@ -136,10 +196,18 @@ def _statuses(supervisor: Supervisor) -> list[RunnerStatus]:
             runner_id=runner_id,
             plugin=plugin.id,
             state=supervisor.state(),
-            isolation=plugin.isolation,
+            isolation=max(plugin.isolation, isolation),
             detail=supervisor.detail,
             manifest=manifest,
             pid=supervisor.pid(),
         )
         for runner_id, manifest in manifests.items()
+    ]
+
+
+def _attached_statuses(guest: AttachedRunner) -> list[RunnerStatus]:
+    plugin, detail = str(guest.ticket.plugin), f"for workspace {guest.ticket.workspace}"
+    return [
+        RunnerStatus(runner_id, plugin, "attached", isolation="elsewhere", detail=detail, manifest=manifest)
+        for runner_id, manifest in guest.manifests.items()
     ]

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from paddock.runners.catalog import Plugin
+from paddock.runners.catalog import Level, Plugin
+from paddock.runners.isolation import confine, level_for
 from paddock.runners.leftovers import MARK_VARIABLE
 from paddock.runners.process import Launch
 
@@ -35,11 +36,14 @@ def private_home(homes: Path, plugin: Plugin) -> Path:
     return home
 
 
-def plan(plugin: Plugin, *, homes: Path, mark: str, allowed: Mapping[str, str]) -> Launch:
-    """How to start one process of this plugin at isolation L0."""
-    home = private_home(homes, plugin)
+def plan(plugin: Plugin, *, homes: Path, mark: str, allowed: Mapping[str, str], isolation: Level) -> Launch:
+    """How to start one process of this plugin. Raises StartError when the isolation asked for cannot be had."""
+    level = level_for(plugin, isolation)
+    home = private_home(homes.resolve(), plugin)
     program, *arguments = plugin.command
     if program == "python":  # the one of its own environment, if it has one, else ours
         program = str(plugin.python or sys.executable)
+    argv = (program, *arguments)
     env = environment(plugin, home=home, mark=mark, allowed=allowed)
-    return Launch(plugin=plugin.id, argv=(program, *arguments), cwd=plugin.directory, env=env)
+    confined = confine(plugin, argv, home) if level == "L1" else argv
+    return Launch(plugin=plugin.id, argv=confined, cwd=plugin.directory, env=env)

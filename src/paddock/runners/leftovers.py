@@ -6,11 +6,13 @@ Only exact matches of the mark and only our own user (root: any user, because is
 import os
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 MARK_VARIABLE = "PADDOCK_MARK"
 PROC = Path("/proc")
+QUIET_LOOKS, MOST_LOOKS, PAUSE_SECONDS = 3, 100, 0.01
 
 
 class Leftovers:
@@ -29,9 +31,22 @@ class Leftovers:
         self._ours.discard(pid)
 
     def sweep(self) -> list[int]:
-        """Kill every marked process that is neither ours nor below one of ours; returns whom."""
-        if sys.platform != "linux":
-            return []
+        """Kill every marked process that is neither ours nor below one of ours; returns whom. Takes some milliseconds.
+
+        Who forks and exits just while we look can be missed by one look, hardly by three in a row.
+        """
+        killed: list[int] = []
+        quiet = 0
+        for _ in range(MOST_LOOKS if sys.platform == "linux" else 0):
+            found = self._look()
+            killed += found
+            quiet = 0 if found else quiet + 1
+            if quiet == QUIET_LOOKS:
+                break
+            time.sleep(PAUSE_SECONDS)
+        return killed
+
+    def _look(self) -> list[int]:
         parents = {int(entry.name): _parent(entry) for entry in PROC.iterdir() if entry.name.isdigit()}
         candidates = [pid for pid in parents if not self._is_ours(pid, parents)]
         return [pid for pid in candidates if self._kill_if_marked(pid)]

@@ -52,6 +52,7 @@ class Worker:
     process: RunnerProcess
     connection: Connection
     served: int = 0
+    ready: bool = False
     dismissed: bool = False
     """No more runs go to it, and its end is no crash."""
     watch: "asyncio.Task[None] | None" = None
@@ -89,7 +90,7 @@ class Supervisor:
         return self._manifests
 
     def state(self) -> State:
-        if any(not worker.dismissed for worker in self._workers):
+        if any(worker.ready and not worker.dismissed for worker in self._workers):
             return "ready"
         if self._starting:
             return "starting"
@@ -120,7 +121,7 @@ class Supervisor:
 
     async def _ready_worker(self) -> Worker:
         """A process with room for a run. Those who ask at once share one start, unless each run has its own."""
-        if self._free is not None:
+        if self._free is not None and not self._free.connection.closed:
             return self._free
         if self.plugin.runs_per_process == 1 and self._manifests is not None:
             return await self._start_worker()
@@ -151,6 +152,9 @@ class Supervisor:
                 worker = await self._launch()
         except TimeoutError:
             raise self._failed_start(f"it was not ready within {self._around.start_seconds:.0f} seconds") from None
+        except StartError as problem:
+            self.detail = problem.message
+            raise
         finally:
             self._starting -= 1
         self._free = worker
@@ -175,16 +179,17 @@ class Supervisor:
         except OSError as problem:
             raise self._failed_start(f"its process could not be started: {problem}") from None
         worker = Worker(process, self._connect(process))
+        worker.watch = asyncio.create_task(self._watch(worker))
+        self._workers.add(worker)
         try:
             await self._introduce(worker.connection)
         except BaseException as problem:
-            worker.connection.end("runner.start_failed", "it did not start")
-            await process.stop(AT_ONCE)
+            exited = worker.connection.closed
+            await self._kill(process)
             if isinstance(problem, HandshakeError | PeerRefusedError):
-                raise self._failed_start(_why(problem, process)) from None
+                raise self._failed_start(process.ending() if exited else str(problem)) from None
             raise
-        self._workers.add(worker)
-        worker.watch = asyncio.create_task(self._watch(worker))
+        worker.ready = True
         return worker
 
     def _connect(self, process: RunnerProcess) -> Connection:
@@ -243,6 +248,7 @@ class Supervisor:
     async def _kill(self, process: RunnerProcess) -> None:
         if (worker := self._worker_of(process)) is not None:
             self._retire(worker)
+            worker.connection.end("runner.crashed", "the runner process was stopped")
         await process.stop(AT_ONCE)
 
     def _retire(self, worker: Worker) -> None:
@@ -266,7 +272,3 @@ class Supervisor:
         worker.connection.request("shutdown", {}, lambda _frame: None)
         worker.connection.end(code, message)
         await worker.process.stop()
-
-
-def _why(problem: Exception, process: RunnerProcess) -> str:
-    return f"{problem} ({process.ending()})"

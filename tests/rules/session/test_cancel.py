@@ -65,6 +65,7 @@ def test_an_agent_that_does_not_answer_is_cut_off_and_the_turn_ends_as_canceled(
     session = play(CancelTimedOut(T1), after=play(says(T1), CANCEL))
 
     assert session.said == ["ERROR:CANCEL_TIMEOUT>FRONTEND", "EVENT:CANCELED>FRONTEND"]
+    assert session.last.payload == {"forced": True}
     assert session.commands == (ForceStop(T1, A), EndRun(T1, "cancelled"))
     assert play(CancelAcknowledged(T1), after=session).facts == ()
 

@@ -42,6 +42,17 @@ def test_the_next_turn_starts_with_the_facts_that_end_the_one_before(end: str) -
     assert session.state.turn.turn_id == T2
 
 
+@spec("queue/next-in-the-same-breath")
+def test_a_turn_keeps_its_trace_its_user_and_its_time_of_admission_while_it_waits() -> None:
+    session = play(says(T1, at=1.0), says(T2, at=2.0), output("FINAL", at=9.0))
+
+    assert session.state.turn is not None
+    turn = session.state.turn
+    assert (turn.trace_id, turn.requested_by, turn.created_at) == ("trace-t2", "user:uma", 2.0)
+    assert all(fact.trace_id == f"trace-{fact.turn_id}" for fact in session.facts)
+    assert session.last.time == 9.0
+
+
 @spec("queue/admission-order")
 def test_turns_run_one_after_the_other_in_the_order_of_admission() -> None:
     session = play(says(T1), says(T2), says(T3), output("FINAL"), output("FINAL", T2), output("FINAL", T3))
@@ -65,6 +76,7 @@ def test_a_queued_mention_switches_when_its_turn_comes_and_not_before() -> None:
 def test_queued_input_without_a_mention_goes_to_whoever_is_active_then() -> None:
     queued = play(says(T1), says(T2, to=B), says(T3))
     assert queued.last.payload == {"agent_id": B, "position": 2}
+    assert play(says(T4, to=A), says("t5"), after=queued).last.payload == {"agent_id": A, "position": 4}
 
     session = play(output("FINAL"), output("FINAL", T2, B), after=queued)
     assert StartRun(T3, B) in session.commands
@@ -107,7 +119,7 @@ def test_a_busy_agent_that_rejects_fails_the_new_turn_only() -> None:
     session = play(says(T2, among=agents(ada="reject")), after=play(says(T1)))
 
     assert session.said == ["USER_INPUT>SYSTEM", "ERROR:RUN_FAILED>FRONTEND"]
-    assert session.last.payload["code"] == "session_busy"
+    assert (session.last.payload["code"], session.last.payload["retryable"]) == ("session_busy", True)
     assert session.ends == [EndRun(T2, "failed")]
     assert session.state.live_turn_ids == (T1,)
 

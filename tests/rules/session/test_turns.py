@@ -71,7 +71,7 @@ def test_asking_for_an_agent_that_does_not_exist_fails_the_turn_and_no_other() -
     session = play(says(T1, to="nobody"))
 
     assert session.said[1:] == ["USER_INPUT>SYSTEM", "ERROR:AGENT_NOT_IN_SESSION>FRONTEND"]
-    assert session.last.payload["code"] == "agent_not_in_session"
+    assert (session.last.payload["code"], session.last.payload["retryable"]) == ("agent_not_in_session", False)
     assert session.commands == (EndRun(T1, "failed"),)
     assert play(says(T2), after=session).said == ACCEPTED
 
@@ -137,7 +137,7 @@ def test_no_ack_in_time_fails_the_turn_and_tells_the_agent_to_stop() -> None:
     session = play(AckTimedOut(T1), after=play(says(T1)))
 
     assert session.said == ["ERROR:ROUTE_TIMEOUT>FRONTEND", "CONTROL:CANCEL>AGENT"]
-    assert session.facts[0].payload["code"] == "route_timeout"
+    assert (session.facts[0].payload["code"], session.facts[0].payload["retryable"]) == ("route_timeout", True)
     assert session.commands == (CancelRun(T1, A, "route_timeout"), EndRun(T1, "failed"))
     assert session.state.turn is None
 
@@ -158,11 +158,12 @@ def test_who_speaks_is_known_from_the_first_word_to_the_end() -> None:
     session = play(says(T1), InputAcknowledged(T1))
     assert session.state.speaking_agent_id is None
 
-    session = play(output("CHUNK", at=4.0), after=session)
-    assert session.state.speaking_agent_id == A
-    assert session.state.turn is not None
-    assert session.state.turn.last_output_at == 4.0
-    assert play(output("FINAL"), after=session).state.speaking_agent_id is None
+    for kind in ("CHUNK", "MESSAGE"):
+        speaking = play(output(kind, at=4.0), after=session)
+        assert speaking.state.speaking_agent_id == A
+        assert speaking.state.turn is not None
+        assert speaking.state.turn.last_output_at == 4.0
+        assert play(output("FINAL"), after=speaking).state.speaking_agent_id is None
 
 
 @spec("output/final-ends-the-turn")

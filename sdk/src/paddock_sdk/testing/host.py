@@ -50,6 +50,16 @@ class PretendHost:
         run = await self.start(text, **context)
         return await run.results()
 
+    async def until_called(self, method: str) -> RecordedCall:
+        """Wait for a host call; at once when it was made before."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                for call in self.calls:
+                    if call.method == method:
+                        return call
+                self._memory.called.clear()
+                await self._memory.called.wait()
+
     async def start(self, text: str = "", *, runner: str | None = None, **context: Any) -> PretendRun:
         """Begin a run and come back as soon as it is accepted."""
         manifest = next(m for m in self.manifests if runner in {None, m.name})
@@ -74,6 +84,8 @@ class PretendHost:
             yield
         finally:
             await self._ask("shutdown", {})
+            for task in self._answering:
+                task.cancel()
 
     async def _ask(self, method: str, params: object) -> dict[str, Any]:
         frame_id = next(self._ids)

@@ -53,6 +53,8 @@ class Memory:
         self._handlers: dict[str, Handler] = {**self._own_handlers(), **handlers}
         self._credit: dict[int, asyncio.Semaphore] = {}
         self.calls: list[RecordedCall] = []
+        self.called = asyncio.Event()
+        """Set with every call; whoever waits clears it."""
 
     @property
     def history_count(self) -> int:
@@ -71,6 +73,7 @@ class Memory:
     ) -> object:
         """The answer, or the AgentAPIError to refuse with."""
         self.calls.append(RecordedCall(method, {key: value for key, value in params.items() if key != "run_id"}))
+        self.called.set()
         try:
             asked = HOST_CALLS[method].params.from_wire(params)
             if not is_granted(manifest, method, params):

@@ -17,14 +17,17 @@ LINE_BYTES = 8 * 1_048_576
 @asynccontextmanager
 async def in_memory(runners: Sequence[AgentRunner], read: Read) -> AsyncGenerator[Send, None]:
     """Both sides in one event loop; lines are handed over one turn later, never re-entrantly."""
-    soon = asyncio.get_running_loop().call_soon
-    connection = Connection(runners, lambda line: void(soon(read, line)))
-    yield lambda line: void(soon(connection.receive, line))
+    loop = asyncio.get_running_loop()
+
+    def to_host(line: bytes) -> None:
+        loop.call_soon(read, line)
+
+    def to_plugin(line: bytes) -> None:
+        loop.call_soon(connection.receive, line)
+
+    connection = Connection(runners, to_host)
+    yield to_plugin
     await asyncio.wait_for(connection.closed.wait(), PATIENCE_SECONDS)
-
-
-def void(_handle: object) -> None:
-    """Nobody needs the handle."""
 
 
 @asynccontextmanager

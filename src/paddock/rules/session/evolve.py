@@ -83,12 +83,12 @@ def _queued(state: SessionState, fact: Fact) -> SessionState:
     payload, marks = _payload(fact), fact.metadata
     turn = replace(
         turn,
-        agent_id=payload.get("agent_id"),
+        agent_id=payload["agent_id"],
         asked=bool(marks.get("asked")),
         interrupts=bool(marks.get("interrupts")),
     )
     others = _without(state, fact.turn_id)
-    place = int(payload.get("position", len(others) + 1)) - 1
+    place = payload["position"] - 1
     return replace(state, queue=(*others[:place], turn, *others[place:]))
 
 
@@ -161,7 +161,6 @@ _CHANGES: Mapping[tuple[Event, str], Callable[[SessionState, Fact], SessionState
     (Event.EVENT, "AGENT_ADDED"): _agent_added,
     (Event.EVENT, "TURN_QUEUED"): _queued,
     (Event.USER_INPUT, ""): _input,
-    (Event.USER_INPUT, "MENTION"): _input,
     (Event.AGENT_OUTPUT, "CHUNK"): _spoke,
     (Event.AGENT_OUTPUT, "MESSAGE"): _spoke,
     **dict.fromkeys(ENDINGS, _ended),

@@ -80,5 +80,4 @@ def end_turn(
 
 def _next_agent(state: SessionState, turn: QueuedTurn) -> str:
     """Who was asked for; else whoever is active now, because the conversation may have moved on since."""
-    expected = turn.agent_id or ""
-    return expected if turn.asked else state.active_agent_id or expected
+    return turn.agent_id if turn.asked else state.active_agent_id or turn.agent_id

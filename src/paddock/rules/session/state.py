@@ -42,13 +42,14 @@ class Turn:
 class QueuedTurn:
     """An input on record that is not at an agent yet.
 
-    `agent_id` is who will probably answer; it binds only when it was `asked` for. `interrupts` means it goes first.
+    `agent_id` is who will probably answer, empty while nobody is known; it binds only when it was `asked` for.
+    `interrupts` means it goes before all that does not.
     """
 
     turn_id: str
     trace_id: str
     requested_by: str
-    agent_id: str | None = None
+    agent_id: str = ""
     asked: bool = False
     interrupts: bool = False
     created_at: float = 0.0

@@ -22,18 +22,17 @@ def take_input(state: SessionState, message: UserInput) -> Decision:
     facts: list[Fact] = [] if state.opened else [opening(message)]
     state = evolve(state, facts[0]) if facts else state
     facts.append(wording.input_received(message))
-    agent_id = route(state, message)
-    turn = _admitted(message, agent_id)
+    turn = _admitted(message, route(state, message) or "")
     if refusal := _refusal(state, turn, message):
         return Decision((*facts, refusal), (EndRun(turn.turn_id, "failed"),))
     if state.turn is None:
-        more, commands = dispatch(state, turn, agent_id or "", message.at)
+        more, commands = dispatch(state, turn, turn.agent_id, message.at)
     else:
         more, commands = _wait_in_line(state, state.turn, turn, message)
     return Decision((*facts, *more), commands)
 
 
-def _admitted(message: UserInput, agent_id: str | None) -> QueuedTurn:
+def _admitted(message: UserInput, agent_id: str) -> QueuedTurn:
     return QueuedTurn(
         message.turn_id,
         message.trace_id,
@@ -48,7 +47,7 @@ def _refusal(state: SessionState, turn: QueuedTurn, message: UserInput) -> Fact 
     if state.closed:
         error = wording.error("session_closed", "The session is closed.")
         return wording.failure(turn, error, message.at)
-    if turn.agent_id is None:
+    if not turn.agent_id:
         return _nobody_answers(turn, message)
     if state.turn is not None and _turned_away(state.turn, state, message):
         error = wording.error("session_busy", "The session is busy with another turn.", retryable=True)
@@ -85,8 +84,8 @@ def _wait_in_line(
 
 
 def _queued(state: SessionState, turn: QueuedTurn, position: int, at: float, *, interrupts: bool = False) -> Fact:
-    before = state.queue[position - 2].agent_id if position > 1 else None
-    agent_id = turn.agent_id if turn.asked else before or turn.agent_id
+    follows = position > 1 and not turn.asked
+    agent_id = state.queue[position - 2].agent_id if follows else turn.agent_id
     marks: dict[str, Any] = {"asked": True} if turn.asked else {}
     if interrupts:
         marks["interrupts"] = True

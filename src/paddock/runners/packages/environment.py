@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import paddock_sdk
@@ -21,23 +22,25 @@ def python_of(environment: Path) -> Path:
 def build(environment: Path, requirements: Sequence[str]) -> None:
     """Make the environment or leave nothing behind. Runs the installer, so only after a person said yes."""
     try:
-        _run([sys.executable, "-m", "venv", str(environment)], "make a virtual environment")
+        pip = _make(environment)
         _add_sdk(environment)
         wanted = [*_sdk_requirements(), *requirements]
-        pip = [
-            str(python_of(environment)),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--",
-            *wanted,
-        ]
-        _run(pip, f"install {', '.join(requirements)}")
+        _run(
+            [*pip, "install", "--quiet", "--disable-pip-version-check", "--", *wanted],
+            f"install {', '.join(requirements)}",
+        )
     except BaseException:
         shutil.rmtree(environment, ignore_errors=True)
         raise
+
+
+def _make(environment: Path) -> list[str]:
+    """An empty environment and the installer to fill it with: ours if we have one, which saves seconds."""
+    ours = find_spec("pip") is not None
+    options = ["--without-pip"] if ours else []
+    _run([sys.executable, "-m", "venv", *options, str(environment)], "make a virtual environment")
+    python = str(python_of(environment))
+    return [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-m", "pip"]
 
 
 def _add_sdk(environment: Path) -> None:

@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ class Installed:
     sha256: str
     permissions: Mapping[str, Any]
     installed_at: float
-    requirements: Sequence[str] = ()
+    requirements: tuple[str, ...] = ()
     """Python packages it needs; they are in an environment of its own."""
 
     @property
@@ -154,10 +154,10 @@ class InstalledPlugins:
         path = self._plugins / RECORD_FILE
         try:
             raw = cast("dict[str, dict[str, Any]]", json.loads(path.read_text(encoding="utf-8")))
-            return {name: Installed(plugin=name, **entry) for name, entry in raw.items()}
+            return {name: _entry(name, entry) for name, entry in raw.items()}
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
             raise PackageError(f"The list of installed plugins, {path}, cannot be read: {error}.") from error
 
     def _save(self, record: Mapping[str, Installed]) -> None:
@@ -167,6 +167,17 @@ class InstalledPlugins:
         fresh = self._plugins / f".{RECORD_FILE}.{os.getpid()}"
         _write(fresh, json.dumps(entries, indent=2).encode() + b"\n", 0o600)
         fresh.replace(self._plugins / RECORD_FILE)
+
+
+def _entry(plugin: str, raw: Mapping[str, Any]) -> Installed:
+    return Installed(
+        plugin=plugin,
+        version=raw["version"],
+        sha256=raw["sha256"],
+        permissions=raw["permissions"],
+        installed_at=raw["installed_at"],
+        requirements=tuple(raw["requirements"]),
+    )
 
 
 def _check_free(plugin: str, record: Mapping[str, Installed], *, replace: bool) -> None:

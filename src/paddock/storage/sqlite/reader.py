@@ -17,10 +17,14 @@ _SESSION_NO = "(select session_no from sessions where session_id = ?)"
 _CLAIM = """
 select session_id, workspace_id, user_id, created_at, head_seq, head_digest, snapshot, snapshot_seq
   from sessions where session_id = ?"""
-_AFTER = f"select {FACT} from facts where session_no = {_SESSION_NO} and position > ? order by position, seq limit ?"
-_AROUND = f"""
+# Facts that stand after a place, and finished messages around it: written after it, standing before it. One statement,
+# because a message that replaces its deltas between two would be seen by neither.
+_AFTER = f"""
+select {FACT} from facts where session_no = {_SESSION_NO} and position > ?
+union all
 select {FACT} from facts indexed by facts_moved
- where session_no = {_SESSION_NO} and seq > ? and position < seq and position <= ? order by position, seq limit ?"""
+ where session_no = {_SESSION_NO} and seq > ? and position < seq and position <= ?
+ order by position, seq limit ?"""
 _OF_TURN = f"""
 select {FACT} from facts indexed by facts_by_turn
  where turn_id = ? and session_no = {_SESSION_NO} and seq > ? order by position, seq limit ?"""
@@ -65,8 +69,7 @@ class Reader:
     def facts(self, session_id: str, after: int, turn_id: str | None, limit: int) -> Sequence[StoredFact]:
         if turn_id is not None:
             return self._facts(_OF_TURN, (turn_id, session_id, after, limit))
-        around = self._facts(_AROUND, (session_id, after, after, limit)) if after > 0 else []
-        return [*around, *self._facts(_AFTER, (session_id, after, limit - len(around)))]
+        return self._facts(_AFTER, (session_id, after, session_id, after, after, limit))
 
     def _facts(self, sql: str, values: Values) -> list[StoredFact]:
         return [StoredFact(*found) for found in self._all(sql, values)]
@@ -87,7 +90,7 @@ class Reader:
 
     def inbox(self, session_id: str, key: str) -> InboxRow | None:
         found = self._one(f"select {INBOX} from inbox where session_id = ? and key = ?", (session_id, key))
-        return InboxRow(*found) if found else None
+        return InboxRow(*found[:5], opened_session=bool(found[5])) if found else None
 
     def run(self, run_id: str) -> RunRow | None:
         found = self._one(f"{_RUN} where run_id = ?", (run_id,))

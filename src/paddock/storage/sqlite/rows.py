@@ -1,6 +1,6 @@
 """How each row is written: one statement and one way to read its values, per type. No decisions live here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
@@ -10,6 +10,7 @@ from paddock.ports import ApiKeyRow
 from paddock.rules.rows import AuditRow, InboxRow, RunRow, TranscriptRow
 
 Values = tuple[Any, ...]
+MAX_ROWS = 64
 
 RUN = (
     "run_id, session_id, workspace_id, user_id, client_run_id, agent_id, runner_id, status, code, message, "
@@ -17,12 +18,21 @@ RUN = (
 )
 ITEM = "item_id, run_id, role, item_type, agent_id, content, content_json, created_at, metadata"
 AUDIT = "time, workspace_id, actor, action, resource, scope, result, reason, run_id, runner_id, session_id"
-INBOX = "session_id, key, body_hash, run_id, created_at"
+INBOX = "session_id, key, body_hash, run_id, created_at, opened_session"
 KEY = "key_id, key_hash, workspace_id, user_id, role, created_at"
 FACT = (
     "seq, position, kind, target, sender, target_id, turn_id, trace_id, tx_id, time, "
     "payload, metadata, digest, payload_digest"
 )
+
+
+def chunks(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
+    """All rows in few parts. Sizes are powers of two, so few different statements are ever prepared."""
+    start = 0
+    while left := len(rows) - start:
+        count = min(MAX_ROWS, 1 << (left.bit_length() - 1))
+        yield rows[start : start + count]
+        start += count
 
 
 def _names(columns: str) -> list[str]:
@@ -65,23 +75,6 @@ ITEMS = Table("transcript", f"session_no, seq, {ITEM}", _getter(f"seq, {ITEM}"))
 
 assert RunRow.__slots__ == tuple(_names(RUN))
 assert TranscriptRow.__slots__ == ("session_id", "seq", *_names(ITEM))
-
-OPEN_SESSION = """
-insert into sessions (session_id, workspace_id, user_id, created_at, updated_at,
-                      epoch, head_seq, head_digest, item_count, snapshot_seq, snapshot)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-on conflict (session_id) do nothing returning session_no"""
-
-FENCE = """
-update sessions
-   set epoch = ?, head_seq = ?, head_digest = ?, item_count = item_count + ?, updated_at = coalesce(?, updated_at)
- where session_id = ? and epoch <= ? and head_seq = ? returning session_no"""
-
-FENCE_AND_SNAPSHOT = """
-update sessions
-   set epoch = ?, head_seq = ?, head_digest = ?, item_count = item_count + ?, updated_at = coalesce(?, updated_at),
-       snapshot_seq = ?, snapshot = ?
- where session_id = ? and epoch <= ? and head_seq = ? returning session_no"""
 
 COMPACT = """
 delete from facts

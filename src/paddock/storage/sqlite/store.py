@@ -5,6 +5,7 @@ nothing and an owner from before a restart is stale for ever.
 """
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.writer import Writer
 
+SWITCH_SECONDS = 0.0005
+"""How long a busy event loop may keep the writer waiting for the interpreter; the default of 5 ms starves commits."""
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
@@ -37,15 +40,16 @@ class SqliteStore:
     async def open(self) -> None:
         connection, boot_number, reader = await anyio.to_thread.run_sync(self._open_files)
         self._epoch = boot_number << 32
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
         self._parts = Writer(connection, asyncio.get_running_loop()), reader
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
         if parts is not None:
             writer, reader = parts
+            reader.close()  # first: the last connection to close folds the write-ahead log into the file
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(writer.stop)
-            reader.close()
 
     def healthy(self) -> bool:
         return self._parts is not None and self._parts[0].healthy
@@ -54,8 +58,8 @@ class SqliteStore:
 
     async def claim(self, session_id: str) -> Claim:
         writer = self._writer
-        self._epoch += 1
-        epoch = writer.owners[session_id] = self._epoch
+        self._epoch = epoch = self._epoch + 1
+        writer.own(session_id, epoch)
         if writer.is_waiting(session_id):  # what the last owner has in a commit becomes part of what we read
             await writer.submit(None)
         return self._reader.claim(session_id, epoch)

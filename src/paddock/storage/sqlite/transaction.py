@@ -13,27 +13,24 @@ import apsw
 
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
-from paddock.rules.rows import Row, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import Row, StateRow, TranscriptRow
 from paddock.storage.compaction import without_replaced
 from paddock.storage.sqlite.connection import Connection, Cursor
+from paddock.storage.sqlite.fences import pass_fences
 from paddock.storage.sqlite.rows import (
     COMPACT,
     DROP_STATE,
     FACTS,
-    FENCE,
-    FENCE_AND_SNAPSHOT,
     ITEMS,
-    OPEN_SESSION,
     SET_STATE,
     TABLES,
     Table,
     Values,
+    chunks,
 )
 
 GUILTY = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, ValueError, TypeError, OverflowError)
 """Errors that one work brings on itself; anything else is the disk's and fails the whole group."""
-
-MAX_ROWS = 64
 
 
 @dataclass(slots=True, eq=False)
@@ -60,8 +57,9 @@ class _Pile:
 def write_group(cursor: Cursor, works: Sequence[Work], owners: Mapping[str, int]) -> None:
     """Write all works whose fence holds; mark the others stale. Raises one of GUILTY when a work cannot be written."""
     pile = _Pile()
+    numbers = iter(pass_fences(cursor, [work.batch for work in works if work.batch], owners))
     for work in works:
-        session_no = _pass_fence(cursor, work.batch, owners) if work.batch else 0
+        session_no = next(numbers) if work.batch else 0
         if session_no is None:
             work.error = StaleOwnerError(f"session {work.batch and work.batch.session_id} has another owner")
         else:
@@ -80,35 +78,6 @@ def write_apart(connection: Connection, works: Sequence[Work], owners: Mapping[s
             work.error = HostError(ErrorCode.CONFLICT, f"this exists already: {error}")
         except GUILTY as error:
             work.error = HostError(ErrorCode.INVALID_ARGUMENT, f"this cannot be stored: {error}")
-
-
-def _pass_fence(cursor: Cursor, batch: Batch, owners: Mapping[str, int]) -> int | None:
-    """The session's number when this batch may be written: its epoch is not outdated and it goes on from the head."""
-    opened = next((row for row in batch.rows if type(row) is SessionRow), None)
-    if owners.get(batch.session_id, 0) > batch.epoch or (opened is not None and batch.before.seq):
-        return None
-    sql, values = _advance(batch) if opened is None else _open_session(batch, opened)
-    found = cursor.execute(sql, values).fetchone()
-    return None if found is None else found[0]
-
-
-def _advance(batch: Batch) -> tuple[str, Values]:
-    after, time = batch.after, batch.facts[-1].time if batch.facts else None
-    place = (batch.epoch, after.seq, after.digest, _count_items(batch), time)
-    fence = (batch.session_id, batch.epoch, batch.before.seq)
-    if batch.snapshot:
-        return FENCE_AND_SNAPSHOT, (*place, after.seq, batch.snapshot, *fence)
-    return FENCE, (*place, *fence)
-
-
-def _open_session(batch: Batch, row: SessionRow) -> tuple[str, Values]:
-    who = (row.session_id, row.workspace_id, row.user_id, row.created_at, row.created_at)
-    place = (batch.epoch, batch.after.seq, batch.after.digest, _count_items(batch))
-    return OPEN_SESSION, (*who, *place, batch.after.seq if batch.snapshot else 0, batch.snapshot)
-
-
-def _count_items(batch: Batch) -> int:
-    return sum(type(row) is TranscriptRow for row in batch.rows)
 
 
 def _collect(pile: _Pile, work: Work, session_no: int) -> None:
@@ -141,9 +110,5 @@ def _write(cursor: Cursor, pile: _Pile) -> None:
 
 
 def _insert(cursor: Cursor, table: Table, rows: Sequence[Values]) -> None:
-    """Write all rows in few statements: sizes are powers of two, so the prepared ones are used again."""
-    start = 0
-    while left := len(rows) - start:
-        count = min(MAX_ROWS, 1 << (left.bit_length() - 1))
-        cursor.execute(table.insert(count), tuple(chain.from_iterable(rows[start : start + count])))
-        start += count
+    for chunk in chunks(rows):
+        cursor.execute(table.insert(len(chunk)), tuple(chain.from_iterable(chunk)))

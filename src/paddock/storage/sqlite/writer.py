@@ -20,6 +20,7 @@ from paddock.storage.sqlite.connection import Connection, unavailable
 from paddock.storage.sqlite.transaction import GUILTY, Work, write_apart, write_group
 
 MAX_GROUP = 512
+MAX_IDLE_OWNERS = 65_536
 PROBE_SECONDS = 1.0
 _PROBE = "update meta set value = value + 1 where name = 'probes'"
 _log = logging.getLogger(__name__)
@@ -51,6 +52,13 @@ class Writer:
             self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
         self._queue.put(Work(batch, rows, done))
         return done
+
+    def own(self, session_id: str, epoch: int) -> None:
+        """From now on only this epoch, or a later one, may write the session."""
+        self.owners.pop(session_id, None)
+        self.owners[session_id] = epoch
+        if len(self.owners) > MAX_IDLE_OWNERS:  # the head still protects a session whose newest owner never wrote
+            del self.owners[next(iter(self.owners))]
 
     def is_waiting(self, session_id: str) -> bool:
         """Is something of this session queued or being committed?"""
@@ -85,11 +93,14 @@ class Writer:
     def _run(self) -> None:
         try:
             while works := self._next_group():
-                self._commit(works)
-                self._tell(works)
+                try:
+                    self._commit(works)
+                finally:
+                    self._tell(works)
         finally:
             self._closed = True
-            self._connection.close()
+            with suppress(apsw.Error):  # a broken disk: what was acknowledged is in the write-ahead log
+                self._connection.close()
             self._refuse_the_rest()
 
     def _next_group(self) -> list[Work]:
@@ -120,8 +131,11 @@ class Writer:
             self._write(works)
         except apsw.Error as error:
             self._failed(error)
-            for work in works:
-                work.error = unavailable(error)
+            _refuse(works, unavailable(error))
+        except BaseException:  # a fault of our own ends this thread, and nobody may take it for success
+            self.healthy = False
+            _refuse(works, StorageUnavailableError("the writer stopped"))
+            raise
         else:
             self.healthy = True
 
@@ -164,6 +178,11 @@ class Writer:
         with suppress(Empty):
             while True:
                 if work := self._queue.get_nowait():
-                    work.error = StorageUnavailableError("the store is closed")
                     left.append(work)
+        _refuse(left, StorageUnavailableError("the store is closed"))
         self._tell(left)
+
+
+def _refuse(works: Sequence[Work], error: StorageUnavailableError) -> None:
+    for work in works:
+        work.error = error

@@ -57,7 +57,7 @@ class Slow(AgentRunner):
                 yield message("printed")
             case "remember":
                 seen = await api.state.get("conversation", "count")
-                count = (seen.value or 0) + 1
+                count = (seen or 0) + 1
                 await api.state.set("conversation", "count", count)
                 page = await api.history.page(before_cursor=ctx.context.latest_cursor)
                 yield message(f"{count} {len(page.items)}")

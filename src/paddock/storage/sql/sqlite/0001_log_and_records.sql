@@ -36,7 +36,7 @@ create table facts (
 create unique index facts_by_position on facts (session_no, position, seq);
 create index facts_by_turn on facts (turn_id, position, seq) where turn_id is not null;
 -- Finished messages stand where their first delta stood: a reader inside that range finds them here.
-create index facts_moved on facts (session_no, seq) where position < seq;
+create index facts_moved on facts (session_no, seq, position) where position < seq;
 
 create table runs (
     run_id         text    not null primary key,
@@ -82,6 +82,7 @@ create table inbox (
     body_hash   blob not null,
     run_id      text not null,
     created_at  real not null,
+    opened_session integer not null,
     primary key (session_id, key)
 ) without rowid;
 

@@ -1,0 +1,197 @@
+"""`paddock chat`: one message, a conversation, and what happens when something is in the way."""
+
+import json
+import stat
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli.conftest import AGENTS, Command
+from cli.cutting_proxy import cutting_proxy
+from cli.terminals import CTRL_C, CTRL_D, UP, Person
+from walk.hosts import NASTY, HostProcess, wait_until
+
+People = Callable[..., Person]
+
+
+def test_a_message_gets_its_answer(served: HostProcess, paddock: Command) -> None:
+    said = paddock("chat", "--data", served.data, "hello, is anybody there?  北京")
+    assert (said.returncode, said.stdout, said.stderr) == (0, "hello, is anybody there?  北京\n", "")
+
+
+def test_the_host_is_found_by_its_address_too(served: HostProcess, paddock: Command) -> None:
+    assert paddock("chat", "--url", served.url, "one").stdout == "one\n"
+    assert paddock("chat", "two", env={"PADDOCK_URL": served.url + "/"}).stdout == "two\n"
+    assert paddock("chat", "three", env={"PADDOCK_DATA": str(served.data)}).stdout == "three\n"
+
+
+def test_json_prints_the_events_and_nothing_else(served: HostProcess, paddock: Command) -> None:
+    said = paddock("chat", "--data", served.data, "--json", "hi there")
+    events = [json.loads(line) for line in said.stdout.splitlines()]
+    types = [event["type"] for event in events]
+    assert types[0] == "RUN_STARTED"
+    assert types[-1] == "RUN_FINISHED"
+    assert "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT") == "hi there"
+    assert said.stderr == ""
+
+
+def test_a_message_can_come_through_a_pipe(served: HostProcess, paddock: Command) -> None:
+    assert paddock("chat", "--data", served.data, input="from a pipe\n").stdout == "from a pipe\n"
+    empty = paddock("chat", "--data", served.data, input="\n")
+    assert (empty.returncode, empty.stdout) == (1, "")
+    assert "nothing to say" in empty.stderr
+
+
+def test_a_conversation_goes_on_under_its_id(served: HostProcess, paddock: Command) -> None:
+    thread = str(uuid.uuid4())
+    for expected in ("1 0\n", "2 2\n"):
+        said = paddock("chat", "--data", served.data, "--agent", "slow", "--thread", thread, "remember")
+        assert said.stdout == expected
+
+
+def test_a_run_that_fails_is_said_on_the_side_with_exit_code_1(served: HostProcess, paddock: Command) -> None:
+    said = paddock("chat", "--data", served.data, "--agent", "slow", "crash")
+    assert (said.returncode, said.stdout) == (1, "half a \n")
+    assert said.stderr.startswith("The run failed: ")
+    assert "(runner.crashed)" in said.stderr
+
+
+def test_what_the_host_refuses_is_its_own_sentence(served: HostProcess, paddock: Command) -> None:
+    unknown = paddock("chat", "--data", served.data, "--agent", "nobody", "hi")
+    assert unknown.returncode == 1
+    assert "nobody" in unknown.stderr
+    assert unknown.stderr.count("\n") == 1
+    thread = paddock("chat", "--data", served.data, "--thread", "x", "hi")
+    assert "threadId must be a valid UUID" in thread.stderr
+    key = paddock("chat", "--url", served.url, "hi", env={"PADDOCK_API_KEY": "pdk_wrong"})
+    assert key.returncode == 1
+    assert "this key is not known here" in key.stderr
+
+
+def test_without_a_host_it_says_how_to_start_one(paddock: Command, tmp_path: Path) -> None:
+    said = paddock("chat", "--url", "http://127.0.0.1:9", "hi")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr == "paddock: No host answers at http://127.0.0.1:9. Start one with: paddock serve\n"
+    here = paddock("chat", "--data", tmp_path / "d", "--url", "http://127.0.0.1:9", "hi")
+    assert f"paddock serve --data {tmp_path / 'd'}" in here.stderr
+    wrong = paddock("chat", "--url", "nonsense", "hi")
+    assert wrong.returncode == 2
+    assert "must look like http://127.0.0.1:8484" in wrong.stderr
+
+
+@pytest.mark.parametrize("cut_after", [900, 2500])
+def test_a_connection_that_breaks_again_and_again_loses_nothing(
+    served: HostProcess, paddock: Command, cut_after: int
+) -> None:
+    with cutting_proxy(served.url, cut_after) as proxy:
+        said = paddock("chat", "--url", proxy.address, "--agent", "slow", "count 60 0.005")
+    assert proxy.cuts > 1
+    assert said.returncode == 0
+    assert said.stdout == "".join(f"{number} " for number in range(60)) + "\n"
+
+
+def test_a_host_that_comes_back_is_found_again(tmp_path: Path, person: People) -> None:
+    first = HostProcess(tmp_path / "data", agents=AGENTS, plugins=(NASTY,)).start()
+    talking = person("chat", "--data", first.data, "--agent", "slow", "count 100000 0.01")
+    talking.sees("5 6 7 ")
+    first.kill()
+    second = HostProcess(tmp_path / "data", agents=AGENTS, plugins=(NASTY,)).start()
+    try:
+        talking.sees("connection lost, trying again")
+        talking.sees("host_restarted")
+        assert talking.leaves() == 1
+    finally:
+        second.stop()
+
+
+def test_ctrl_c_cancels_the_turn_at_the_host(served: HostProcess, person: People) -> None:
+    talking = person("chat", "--data", served.data, "--agent", "slow", "count 100000 0.01")
+    talking.sees("5 6 7 ")
+    talking.press(CTRL_C)
+    talking.sees("[stopping; Ctrl-C again leaves]")
+    talking.sees("[cancelled]")
+    assert talking.leaves() == 130
+
+
+def test_a_second_ctrl_c_leaves_at_once(served: HostProcess, person: People) -> None:
+    talking = person("chat", "--data", served.data, "--agent", "slow", "--json", "deaf")
+    talking.sees("RUN_STARTED")
+    started = time.monotonic()
+    talking.press(CTRL_C)
+    talking.sees("[stopping; Ctrl-C again leaves]")
+    talking.press(CTRL_C)
+    assert talking.leaves() == 130
+    assert time.monotonic() - started < 2.4  # sooner than the host gives the runner up
+
+
+def test_a_conversation_at_a_terminal(served: HostProcess, person: People, tmp_path: Path) -> None:
+    talking = person("chat", "--data", served.data)
+    talking.sees("> ")
+    talking.press("good morning\n")
+    talking.sees("good morning\r\n")  # the echo of the keys
+    talking.sees("good morning\r\n")  # the answer
+    talking.press(UP)
+    talking.sees("good morning")
+    talking.press("!\n")
+    talking.sees("!\r\ngood morning!\r\n")
+    talking.sees("> ")
+    talking.press("/new\n")
+    talking.sees("/new\r\n")
+    talking.sees("> ")
+    talking.press(CTRL_D)
+    talking.sees("To go on later: paddock chat --thread ")
+    assert talking.leaves() == 0
+    kept = tmp_path / "state" / "paddock" / "chat_history"
+    assert kept.read_text().splitlines()[-3:] == ["good morning", "good morning!", "/new"]
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_ctrl_c_twice_at_the_prompt_leaves(served: HostProcess, person: People) -> None:
+    talking = person("chat", "--data", served.data)
+    talking.sees("> ")
+    talking.press(CTRL_C)
+    talking.sees("(Ctrl-C again or Ctrl-D leaves)")
+    talking.sees("> ")
+    talking.press(CTRL_C)
+    talking.sees("To go on later: paddock chat --thread ")
+    assert talking.leaves() == 0
+
+
+def test_ctrl_c_in_a_conversation_stops_the_answer_and_not_the_conversation(
+    served: HostProcess, person: People
+) -> None:
+    talking = person("chat", "--data", served.data, "--agent", "slow")
+    talking.sees("> ")
+    talking.press("count 100000 0.01\n")
+    talking.sees("3 4 5 ")
+    talking.press(CTRL_C)
+    talking.sees("[cancelled]")
+    talking.sees("> ")
+    talking.press("still here\n")
+    talking.sees("still here\r\nstill here\r\n")
+    talking.press("/quit\n")
+    assert talking.leaves() == 0
+
+
+def test_a_terminal_gets_colours_unless_it_asked_not_to(served: HostProcess, person: People) -> None:
+    plain = person("chat", "--data", served.data, "--agent", "slow", "crash")
+    plain.sees("The run failed")
+    plain.leaves()
+    assert "\x1b[" not in plain.screen
+    coloured = person("chat", "--data", served.data, "--agent", "slow", "crash", NO_COLOR="")
+    coloured.sees("\x1b[31mThe run failed")
+
+
+def test_cancelling_reaches_the_record(served: HostProcess, person: People) -> None:
+    thread = str(uuid.uuid4())
+    talking = person("chat", "--data", served.data, "--agent", "slow", "--thread", thread, "--json", "hang")
+    talking.sees("RUN_STARTED")
+    label = json.loads(talking.screen.splitlines()[0])["runId"]
+    talking.press(CTRL_C)
+    talking.leaves()
+    run = f"{served.url}/api/v1/agent/runs/{label}"
+    wait_until(lambda: httpx.get(run).json()["status"] == "cancelled", 5, "the run being cancelled")

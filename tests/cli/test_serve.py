@@ -1,0 +1,201 @@
+"""`paddock serve` as a process: what it prints, what it refuses, how it stops."""
+
+import json
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli.conftest import AGENTS, Command
+from walk.hosts import NASTY, HostProcess, wait_until
+
+
+@pytest.fixture
+def new_host(tmp_path: Path):
+    made: list[HostProcess] = []
+
+    def make(name: str = "data", **more: object) -> HostProcess:
+        made.append(HostProcess(tmp_path / name, **more))  # pyright: ignore[reportArgumentType]
+        return made[-1]
+
+    yield make
+    for host in made:
+        if host.process is not None and host.process.poll() is None:
+            host.kill()
+
+
+def test_a_host_says_where_it_is_and_leaves_nothing_behind_when_stopped(new_host: Callable[..., HostProcess]) -> None:
+    started = time.monotonic()
+    host = new_host().start()
+    assert httpx.get(f"{host.url}/readyz").status_code == 200
+    assert time.monotonic() - started < 10  # three seconds on a machine with nothing else to do
+    assert f"  data  {host.data}\n" in host.output
+    assert f'  chat  paddock chat --data {host.data} "hello"\n' in host.output
+    said = json.loads((host.data / "serve.json").read_text())
+    assert said == {"url": host.url, "pid": host.process.pid}
+    assert stat.S_IMODE((host.data / "local-token").stat().st_mode) == 0o600
+    assert stat.S_IMODE(host.data.stat().st_mode) == 0o700
+
+    host.process.send_signal(signal.SIGTERM)
+
+    assert host.process.wait(15) == 0
+    assert not (host.data / "serve.json").exists()
+    assert not (host.data / "local-token").exists()
+
+
+def test_the_local_token_is_what_lets_the_command_line_in(new_host: Callable[..., HostProcess]) -> None:
+    host = new_host().start()
+    token = (host.data / "local-token").read_text().strip()
+    body = {"workspace": "w", "user": "u"}
+    made = httpx.post(f"{host.url}/api/v1/api-keys", json=body, headers={"Authorization": f"Bearer {token}"})
+    assert made.status_code == 201
+    assert httpx.get(f"{host.url}/api/v1/agents").status_code == 401
+    headers = {"Authorization": f"Bearer {token[:-1]}x"}
+    assert httpx.get(f"{host.url}/api/v1/agents", headers=headers).status_code == 401
+
+
+def test_a_second_host_on_the_same_data_is_refused_with_a_sentence(served: HostProcess, paddock: Command) -> None:
+    second = paddock("serve", "--data", served.data, "--port", "0")
+    assert second.returncode == 2
+    assert f"is in use by process {served.process.pid}" in second.stderr
+    assert "another --data" in second.stderr
+    assert httpx.get(f"{served.url}/readyz").status_code == 200
+    assert (served.data / "serve.json").exists()
+
+
+def test_a_port_in_use_is_one_sentence(served: HostProcess, paddock: Command, tmp_path: Path) -> None:
+    port = served.url.rsplit(":", 1)[1]
+    other = paddock("serve", "--data", tmp_path / "d", "--port", port)
+    assert other.returncode == 2
+    assert other.stderr.startswith(f"paddock: Port {port} on 127.0.0.1 is in use. Stop what uses it, or choose another")
+    assert other.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no.such.name.invalid"])
+def test_an_address_that_is_not_ours_is_one_sentence(paddock: Command, tmp_path: Path, host: str) -> None:
+    assert paddock("keys", "create", "--workspace", "w", "--user", "u", "--data", tmp_path / "d").returncode == 0
+    refused = paddock("serve", "--data", tmp_path / "d", "--host", host, "--port", "0")
+    assert refused.returncode == 2
+    assert host in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_other_machines_are_let_in_only_once_a_key_exists(
+    new_host: Callable[..., HostProcess], paddock: Command, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    refused = paddock("serve", "--data", data, "--host", "0.0.0.0", "--port", "0")
+    assert refused.returncode == 2
+    assert f"paddock keys create --data {data} --workspace default --user NAME --role admin" in refused.stderr
+
+    command = refused.stderr[refused.stderr.index("paddock keys create") :].split()[1:]
+    assert paddock(*command).returncode == 0
+
+    host = new_host(extra=("--host", "0.0.0.0")).start()
+    said = json.loads((data / "serve.json").read_text())
+    assert said["url"] == host.url.replace("0.0.0.0", "127.0.0.1")
+    assert httpx.get(f"{said['url']}/api/v1/agents").status_code == 401
+    assert paddock("chat", "--data", data, "hello").stdout == "hello\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--port", "x"], "paddock: port = x (from --port) is not allowed: it must be a whole number from 0 to 65535"),
+        (["--config", "none.toml"], "paddock: Cannot read the settings file"),
+        (["--agents", "bad.yaml"], "bad.yaml"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence_and_exit_code_2(
+    paddock: Command, tmp_path: Path, arguments: list[str], sentence: str
+) -> None:
+    (tmp_path / "bad.yaml").write_text("agents:\n  a: {runner: nonsense}\n")
+    refused = paddock("serve", *arguments)
+    assert refused.returncode == 2
+    assert sentence in refused.stderr
+    assert refused.stderr.count("\n") == 1
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_mistyped_variable_is_pointed_out(new_host: Callable[..., HostProcess]) -> None:
+    host = new_host(env={"PADDOCK_PROT": "1"}).start()
+    assert (
+        "paddock: PADDOCK_PROT is set in the environment but is no setting (did you mean PADDOCK_PORT?)\n"
+        in host.output
+    )
+
+
+def test_a_data_directory_that_cannot_be_made_is_one_sentence(paddock: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = paddock("serve", "--data", tmp_path / "file" / "d", "--port", "0")
+    assert refused.returncode == 1
+    assert refused.stderr == f"paddock: the data directory {tmp_path}/file/d cannot be made: Not a directory\n"
+
+
+def test_what_a_killed_host_left_behind_does_not_stop_the_next_one(new_host: Callable[..., HostProcess]) -> None:
+    first = new_host().start()
+    first.kill()
+    assert (first.data / "serve.json").exists()
+    second = new_host().start()
+    assert json.loads((second.data / "serve.json").read_text())["pid"] == second.process.pid
+    assert second.stop() == 0
+
+
+def test_stopping_ends_open_streams_with_their_last_event(new_host: Callable[..., HostProcess]) -> None:
+    host = new_host(agents=AGENTS, plugins=(NASTY,)).start()
+    task = host.post("count 10000 0.01", agent="slow").json()["taskId"]
+    stop = []
+
+    def ask_to_stop(event: object) -> bool:
+        if not stop:
+            stop.append(host.process.send_signal(signal.SIGTERM))
+        return False
+
+    events = host.events(task, stop_when=ask_to_stop)
+
+    assert (events[-1].type, events[-1].data["code"]) == ("RUN_ERROR", "host_shutdown")
+    assert host.process.wait(15) == 0
+
+
+def test_a_second_signal_does_not_wait() -> None:
+    code = (
+        "import asyncio, os, signal\n"
+        "from paddock.cli.serve import _signals\n"
+        "async def stuck():\n"
+        "    with _signals(asyncio.Event()):\n"
+        "        for number in (signal.SIGTERM, signal.SIGINT):\n"
+        "            os.kill(os.getpid(), number)\n"
+        "            await asyncio.sleep(0.1)\n"
+        "        await asyncio.sleep(60)\n"
+        "asyncio.run(stuck())\n"
+    )
+    stuck = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    assert stuck.returncode == 130
+    assert stuck.stdout == "Stopping. Press Ctrl-C again to stop at once.\nStopping at once.\n"
+
+
+def test_callers_that_come_while_it_starts_are_answered(tmp_path: Path, clean_env: dict[str, str]) -> None:
+    """The port is taken before the house stands, so an early caller waits instead of being turned away."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [Path(sys.executable).with_name("paddock"), "serve", "--data", tmp_path / "d", "--port", str(port)]
+    with subprocess.Popen(command, env=clean_env, stdout=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: _connects(port), 20, "the port being taken")
+            assert httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=20).status_code == 200
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(15) == 0
+
+
+def _connects(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,28 @@
+"""Writes to eight sessions at once for as long as it lives and prints a line for each acknowledged batch."""
+
+import sys
+from pathlib import Path
+
+import anyio
+
+from contracts.builders import Owner, said
+from paddock.storage.sqlite import SqliteStore
+
+
+async def keep_writing(store: SqliteStore, session_id: str) -> None:
+    owner = await Owner.of(store, session_id)
+    while True:
+        await owner.write(said("a"), said("b"), snapshot=str(owner.head.seq).encode())
+        print(session_id, owner.head.seq, flush=True)
+
+
+async def main() -> None:
+    store = SqliteStore(Path(sys.argv[1]))
+    await store.open()
+    async with anyio.create_task_group() as tasks:
+        for n in range(8):
+            tasks.start_soon(keep_writing, store, f"session-{n}")
+
+
+if __name__ == "__main__":
+    anyio.run(main)

@@ -1,0 +1,62 @@
+"""A schema moves forward one whole step at a time, and a database that is not ours is left alone."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from contracts.builders import Owner, said
+from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.migrations import Migration, Refusal, pending
+from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.connection import FILE_NAME, open_writer
+from paddock.storage.sqlite.migrate import migrate, migrations
+
+ONE, TWO = Migration(1, "one", "create table one (a)"), Migration(2, "two", "create table two (b)")
+
+
+def test_only_the_missing_steps_are_pending_in_order() -> None:
+    assert pending([TWO, ONE], {}) == [ONE, TWO]
+    assert pending([ONE, TWO], {1: ONE.checksum}) == [TWO]
+    assert pending([ONE, TWO], {1: ONE.checksum, 2: TWO.checksum}) == []
+
+
+def test_a_database_from_the_future_is_refused() -> None:
+    refusal = pending([ONE], {1: ONE.checksum, 2: TWO.checksum})
+    assert isinstance(refusal, Refusal)
+    assert "schema 2" in refusal.sentence
+    assert "newer Paddock" in refusal.sentence
+
+
+def test_a_step_that_is_not_the_one_we_know_is_refused() -> None:
+    assert isinstance(pending([ONE, TWO], {1: "other"}), Refusal)
+
+
+def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    connection = open_writer(tmp_path)
+    broken = Migration(2, "broken", "create table two (b); create table one (a)")
+    with pytest.raises(apsw.SQLError):
+        migrate(connection, [ONE, broken])
+    assert [name for (name,) in connection.execute("select name from schema_version")] == ["one"]
+    migrate(connection, [ONE, TWO])
+    assert connection.execute("select max(number) from schema_version").fetchone() == (2,)
+
+
+def test_the_shipped_steps_are_numbered_without_a_gap() -> None:
+    assert [step.number for step in migrations()] == list(range(1, len(migrations()) + 1))
+
+
+@pytest.mark.anyio
+async def test_a_store_from_the_future_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await store.open()
+    await (await Owner.of(store)).write(said("hi"))
+    await store.close()
+    with apsw.Connection(str(tmp_path / FILE_NAME)) as future:
+        future.execute("insert into schema_version values (99, 'later', 'x', 'then')")
+    with pytest.raises(StorageUnavailableError, match="schema 99"):
+        await store.open()
+    with apsw.Connection(str(tmp_path / FILE_NAME)) as future:
+        future.execute("delete from schema_version where number = 99")
+    await store.open()
+    await store.close()

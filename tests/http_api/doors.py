@@ -1,0 +1,140 @@
+"""The doors of a small house, really open: uvicorn on a free loopback port, clients that talk HTTP to it."""
+
+import asyncio
+import json
+import socket
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+
+from host.scripted import AGENTS, AtRunner, ScriptedGateway, SmallHouse, small_house
+from paddock.host.agents import parse_agents
+from paddock.http_api.app import create_app
+from paddock.ports import ApiKeyRow, RunnerStatus, Store
+
+LOCAL_TOKEN = "local-token-of-the-test"
+
+
+def a_body(thread: str | None = None, run: str = "run-001", text: str = "hi", **changes: Any) -> dict[str, Any]:
+    body = {
+        "threadId": thread or str(uuid.uuid4()),
+        "runId": run,
+        "messages": [{"id": "m1", "role": "user", "content": text}],
+        "forwardedProps": {"runtime_mode": "chat"},
+    }
+    return body | changes
+
+
+class Tokens:
+    def __init__(self) -> None:
+        self.minted: list[tuple[str, str, str]] = []
+
+    def mint(self, workspace: str, author: str, name: str) -> str:
+        self.minted.append((workspace, author, name))
+        return "one-time-token"
+
+
+class AttachableGateway(ScriptedGateway):
+    """The scripted gateway with a list to show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attach_tokens = Tokens()
+        self.statuses: list[RunnerStatus] = []
+
+    async def list_runners(self) -> list[RunnerStatus]:
+        return self.statuses
+
+
+@dataclass
+class Doors:
+    house: SmallHouse
+    gateway: AttachableGateway
+    url: str
+    client: httpx.AsyncClient
+    """Without a key, from this very machine."""
+    ready: list[tuple[bool, str]]
+    app: Starlette
+
+    async def key_for(
+        self, user: str, workspace: str = "default", role: Literal["user", "admin"] = "user"
+    ) -> dict[str, str]:
+        """The headers of somebody with a key."""
+        key = f"pdk_{user}_{workspace}_{role}"
+        row = ApiKeyRow(key, sha256(key.encode()).digest(), workspace, user, role, 0.0)
+        await self.house.store.add_key(row)
+        return {"Authorization": f"Bearer {key}"}
+
+    async def post(self, body: Any, **options: Any) -> httpx.Response:
+        return await self.client.post("/api/v1/agent/runs", json=body, **options)
+
+    async def answered(self, run: AtRunner, *pieces: str) -> None:
+        """The runner streams the pieces, each in a commit of its own, and is done."""
+        for piece in pieces:
+            run.delta(piece)
+            await self.recorded(run.run_id, piece)
+        run.message("".join(pieces))
+        run.say("run.completed")
+        await self.ended(run.run_id)
+
+    async def recorded(self, run_id: str, piece: str) -> None:
+        session = (await self.row(run_id)).session_id
+        follower = self.house.tails.follow(session, run_id, 0)
+        wanted = json.dumps(piece, ensure_ascii=False).encode()
+        async with asyncio.timeout(5):
+            while not any(wanted in entry.fact.payload for entry in await follower.next(1) if entry.fact.is_delta):
+                pass
+        follower.close()
+
+    async def row(self, run_id: str) -> Any:
+        row = await self.house.store.run(run_id)
+        assert row is not None
+        return row
+
+    async def ended(self, run_id: str) -> None:
+        async with asyncio.timeout(5):
+            while (await self.row(run_id)).status not in {"completed", "failed", "cancelled"}:
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0) -> AsyncIterator[Doors]:
+    gateway = AttachableGateway()
+    async with small_house(store, gateway=gateway) as house:
+        ready = [(True, "ready")]
+        app = create_app(
+            inbox=house.inbox,
+            runs=house.view,
+            tails=house.tails,
+            agents=parse_agents(AGENTS, "test agents"),
+            gateway=gateway,  # pyright: ignore[reportArgumentType]
+            keys=house.store,
+            ready=lambda: ready[0],
+            local_token=LOCAL_TOKEN,
+            keep_alive_seconds=keep_alive,
+        )
+        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+            yield Doors(house, gateway, url, client, ready, app)
+
+
+@asynccontextmanager
+async def serving(app: Any) -> AsyncIterator[str]:
+    config = uvicorn.Config(
+        app, loop="none", http="httptools", ws="websockets-sansio", lifespan="off", log_config=None, access_log=False
+    )
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        task = asyncio.create_task(server._serve([listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            server.force_exit = True
+            await asyncio.wait_for(task, 5)

@@ -1,0 +1,180 @@
+"""Who may come in: by key, by the host's own token, or keyless from this very machine and from nowhere else."""
+
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from starlette.routing import Route
+
+from http_api.doors import LOCAL_TOKEN, a_body, open_doors
+from http_api.test_runs import assert_problem
+from paddock.host.principals import DEV, Principal
+from paddock.http_api.auth import REMEMBER_SECONDS, Auth
+from paddock.ports import ApiKeyRow
+from paddock.rules.errors import ErrorCode, HostError
+
+pytestmark = pytest.mark.anyio
+
+
+class CountedKeys:
+    """API keys in memory that count how often they are asked."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, ApiKeyRow] = {}
+        self.asked = 0
+
+    async def add_key(self, row: ApiKeyRow) -> None:
+        self.rows[row.key_hash] = row
+
+    async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
+        self.asked += 1
+        return self.rows.get(key_hash)
+
+    async def any_key(self) -> bool:
+        self.asked += 1
+        return bool(self.rows)
+
+
+def a_scope(
+    *, client: tuple[str, int] | None = ("127.0.0.1", 5), scheme: str = "http", headers: Any = (), **named: str
+) -> dict[str, Any]:
+    given = {"host": "127.0.0.1:8484"} | {name.replace("_", "-"): value for name, value in named.items()}
+    pairs = [(name.encode(), value.encode()) for name, value in given.items() if value]
+    return {"type": "http", "client": client, "scheme": scheme, "headers": [*pairs, *headers]}
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        a_scope(),
+        a_scope(client=("127.8.8.8", 5), host="127.8.8.8"),
+        a_scope(client=("::1", 5), host="[::1]:8484"),
+        a_scope(host="localhost:8484"),
+        a_scope(host="LocalHost"),
+        a_scope(origin="http://127.0.0.1:8484"),
+        a_scope(host="localhost:8484", origin="http://LOCALHOST:8484"),
+        a_scope(content_length="5", content_type="application/json; charset=utf-8"),
+        a_scope(transfer_encoding="chunked", content_type="multipart/form-data; boundary=x"),
+        a_scope(content_length="0"),
+    ],
+)
+async def test_before_any_key_exists_this_machine_itself_is_dev(scope: dict[str, Any]) -> None:
+    assert await Auth(CountedKeys()).principal(scope) == DEV
+
+
+@pytest.mark.parametrize(
+    ("scope", "reason"),
+    [
+        (a_scope(client=("10.0.0.7", 5)), "the call came from another one"),
+        (a_scope(client=None), "the call came from another one"),
+        (a_scope(client=("testclient", 5)), "the call came from another one"),
+        (a_scope(host="paddock.example"), "the Host header does not name a loopback address"),
+        (a_scope(host="localhost.evil.example"), "the Host header does not name a loopback address"),
+        (a_scope(host="127.0.0.1.evil.example"), "the Host header does not name a loopback address"),
+        (a_scope(host="evil@127.0.0.1"), "the Host header does not name a loopback address"),
+        (a_scope(host="[::1]evil.example"), "the Host header does not name a loopback address"),
+        (a_scope(host="127.0.0.1:evil.example"), "the Host header does not name a loopback address"),
+        (a_scope(host=""), "the Host header does not name a loopback address"),
+        (a_scope(headers=[(b"host", b"127.0.0.1")]), "the Host header does not name a loopback address"),
+        (a_scope(forwarded="for=1.2.3.4"), "the call came through a proxy"),
+        (a_scope(x_forwarded_for="1.2.3.4"), "the call came through a proxy"),
+        (a_scope(x_forwarded_proto="https"), "the call came through a proxy"),
+        (a_scope(x_real_ip="1.2.3.4"), "the call came through a proxy"),
+        (a_scope(via="1.1 proxy"), "the call came through a proxy"),
+        (a_scope(origin="https://evil.example"), "the call came from a web page of another origin"),
+        (a_scope(origin="http://127.0.0.1:3000"), "the call came from a web page of another origin"),
+        (a_scope(origin="https://127.0.0.1:8484"), "the call came from a web page of another origin"),
+        (a_scope(origin="null"), "the call came from a web page of another origin"),
+        (a_scope(content_length="5"), "the body is neither application/json nor multipart/form-data"),
+        (a_scope(content_length="5", content_type="text/plain"), "the body is neither application/json nor"),
+        (a_scope(content_length="5", content_type="application/jsonp"), "the body is neither application/json nor"),
+        (a_scope(transfer_encoding="chunked", content_type="application/x-www-form-urlencoded"), "the body is neither"),
+    ],
+)
+async def test_whoever_is_not_provably_on_this_machine_needs_a_key(scope: dict[str, Any], reason: str) -> None:
+    with pytest.raises(HostError) as refused:
+        await Auth(CountedKeys()).principal(scope)
+    assert refused.value.code is ErrorCode.UNAUTHENTICATED
+    assert reason in refused.value.message
+    assert "paddock keys create" in refused.value.message
+
+
+async def test_what_was_looked_up_is_believed_for_seconds_and_no_longer() -> None:
+    now, keys = 100.0, CountedKeys()
+    auth = Auth(keys, now=lambda: now)
+    for _ in range(5):
+        await auth.principal(a_scope())
+    assert keys.asked == 1
+    row = ApiKeyRow("k", sha256(b"pdk_1").digest(), "w", "ann", "user", 0.0)
+    await keys.add_key(row)
+    bearer = a_scope(authorization="Bearer pdk_1", client=("10.0.0.7", 1))
+    for _ in range(5):
+        assert await auth.principal(bearer) == Principal("w", "ann", "user")
+    assert keys.asked == 2
+    now += REMEMBER_SECONDS
+    keys.rows.clear()
+    with pytest.raises(HostError, match="this key is not known here"):
+        await auth.principal(bearer)
+
+
+@pytest.mark.parametrize("given", ["Basic YTpi", "Bearer", "Bearer ", "pdk_1", "Bearer pdk_unknown", ""])
+async def test_a_wrong_key_is_refused_also_where_none_would_be_needed(given: str) -> None:
+    scope = a_scope(headers=[(b"authorization", given.encode())])
+    with pytest.raises(HostError) as refused:
+        await Auth(CountedKeys()).principal(scope)
+    assert refused.value.code is ErrorCode.UNAUTHENTICATED
+
+
+async def test_the_first_key_ends_keyless_access_at_once_and_the_local_token_stays() -> None:
+    async with open_doors() as doors:
+        local = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
+        assert (await doors.client.get("/api/v1/agents")).status_code == 200
+        made = await doors.client.post("/api/v1/api-keys", json={"user": "ann"}, headers=local)
+        assert (made.status_code, made.json()["role"]) == (201, "user")
+        key = {"Authorization": f"Bearer {made.json()['key']}"}
+        refused = await doors.client.get("/api/v1/agents")
+        assert_problem(
+            refused, 401, "unauthenticated", "this host knows its callers by key: send `Authorization: Bearer"
+        )
+        assert refused.headers["www-authenticate"].startswith("Bearer")
+        assert (await doors.client.get("/api/v1/agents", headers=key)).status_code == 200
+        assert (await doors.client.get("/api/v1/agents", headers=local)).status_code == 200
+        assert (await doors.post(a_body(), headers=key)).status_code == 202
+
+
+async def test_only_administrators_make_keys_and_tokens() -> None:
+    async with open_doors() as doors:
+        ann, root = await doors.key_for("ann"), await doors.key_for("root", role="admin")
+        for path, body in (("api-keys", {"user": "x"}), ("runners/attach-tokens", {"author": "a", "name": "b"})):
+            refused = await doors.client.post(f"/api/v1/{path}", json=body, headers=ann)
+            assert_problem(refused, 403, "unauthorized", "this needs a key with the role admin")
+            assert (await doors.client.post(f"/api/v1/{path}", json=body, headers=root)).status_code == 201
+
+
+CALLS = [
+    ("POST", "/api/v1/agent/runs"),
+    ("GET", "/api/v1/agent/runs/{run}"),
+    ("GET", "/api/v1/agent/runs/{run}/events"),
+    ("POST", "/api/v1/agent/runs/{run}/cancel"),
+    ("POST", "/api/v1/agent/ag-ui"),
+    ("POST", "/api/v1/agent/ag-ui/{agent}"),
+    ("GET", "/api/v1/agent/ag-ui/capabilities"),
+    ("GET", "/api/v1/agent/ag-ui/{agent}/capabilities"),
+    ("GET", "/api/v1/agents"),
+    ("GET", "/api/v1/runners"),
+    ("POST", "/api/v1/runners/attach-tokens"),
+    ("POST", "/api/v1/api-keys"),
+]
+
+
+async def test_no_call_of_the_api_answers_a_stranger() -> None:
+    async with open_doors() as doors:
+        for method, path in CALLS:
+            answer = await doors.client.request(method, path, headers={"X-Forwarded-For": "1.2.3.4"})
+            assert_problem(answer, 401, "unauthenticated", "without a key only this machine itself may call")
+
+
+async def test_every_call_of_the_api_is_in_the_list_above() -> None:
+    async with open_doors() as doors:
+        routes = [route for route in doors.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]
+        assert sorted((method, route.path) for route in routes for method in route.methods or ()) == sorted(CALLS)

@@ -1,0 +1,52 @@
+"""Every error is a problem with a status; what went wrong inside stays inside."""
+
+import json
+
+import pytest
+from starlette.requests import Request
+from starlette.types import ASGIApp
+
+from http_api.test_stream import Wire
+from paddock.http_api.errors import STATUS, Endpoint, refusal
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+
+pytestmark = pytest.mark.anyio
+
+
+def test_every_error_code_has_a_status() -> None:
+    assert set(STATUS) == set(ErrorCode)
+    assert all(400 <= status < 600 for status in STATUS.values())
+
+
+@pytest.mark.parametrize("code", list(ErrorCode))
+def test_a_problem_says_what_it_is_in_five_fields(code: ErrorCode) -> None:
+    answer = refusal(HostError(code, "do this instead"))
+    problem = json.loads(bytes(answer.body))
+    assert answer.status_code == problem["status"] == STATUS[code]
+    assert (problem["detail"], problem["code"]) == ("do this instead", code)
+    assert problem["type"] == f"urn:paddock:problem:{code}"
+    assert problem["title"]
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_who_may_try_again_hears_when() -> None:
+    told = refusal(HostError(ErrorCode.RATE_LIMITED, "slow down", details={"retry_after": 7.2}))
+    assert told.headers["retry-after"] == "7"
+    assert refusal(HostError(ErrorCode.UNAVAILABLE, "later")).headers["retry-after"] == "1"
+    assert "retry-after" not in refusal(HostError(ErrorCode.NOT_FOUND, "no")).headers
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(ValueError("password=hunter2 in /etc/secret"), 500), (StorageUnavailableError("/var/x"), 503)],
+)
+async def test_internals_never_leave_the_house(error: Exception, status: int) -> None:
+    async def handler(_: Request) -> ASGIApp:
+        raise error
+
+    wire = Wire()
+    scope = {"type": "http", "method": "GET", "path": "/x", "headers": [], "query_string": b"", "server": ("h", 1)}
+    await Endpoint(handler)(scope, wire.receive, wire.send)
+    assert wire.sent[0]["status"] == status
+    assert str(error).encode() not in wire.bodies[0]
+    assert json.loads(wire.bodies[0])["detail"]

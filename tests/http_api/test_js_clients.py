@@ -1,0 +1,168 @@
+"""The official JavaScript clients, 1.0 and the last 0.x, against our door: what they accept is what counts."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from host.scripted import AtRunner
+from http_api.doors import Doors, open_doors
+from walk.hosts import HostProcess
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+HERE = Path(__file__).parent / "js"
+TOOLS = Path(__file__).parents[2] / ".tools"
+CLIENTS = pytest.mark.parametrize("client", ["1", "0"], ids=["client-1.0.0", "client-0.0.59"])
+
+
+def not_possible(why: str) -> None:
+    """Left out where it cannot run, but never in CI and never silently."""
+    if os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(f"NOT RUN: the official AG-UI clients were not tried: {why}")
+
+
+@pytest.fixture(scope="session")
+def driver() -> Path:
+    """The driver with the clients installed beside it, once per version of the lock file."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        not_possible("node and npm are not installed")
+    files = [HERE / name for name in ("package.json", "package-lock.json", "drive.mjs")]
+    place = TOOLS / f"ag-ui-clients-{sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]}"
+    if not place.exists():
+        TOOLS.mkdir(exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=TOOLS))
+        for file in files:
+            shutil.copy(file, fresh)
+        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--omit-lockfile-registry-resolved"]
+        installed = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=240, check=False)
+        if installed.returncode != 0:
+            shutil.rmtree(fresh)
+            not_possible(f"npm ci failed: {installed.stderr[-500:]}")
+        try:
+            fresh.rename(place)
+        except OSError:  # another worker was faster
+            shutil.rmtree(fresh)
+    return place / "drive.mjs"
+
+
+class Seen:
+    """What the client made of it."""
+
+    def __init__(self, output: bytes) -> None:
+        lines: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
+        self.events = [line["event"] for line in lines if "event" in line]
+        self.ended = [line for line in lines if "ended" in line]
+        self.messages: list[dict[str, Any]] = lines[-1]["messages"]
+
+    @property
+    def types(self) -> list[str]:
+        return [event["type"] for event in self.events]
+
+
+async def drive(driver: Path, url: str, client: str, *texts: str) -> Seen:
+    process = await asyncio.create_subprocess_exec(
+        "node", str(driver), url, client, "main", *texts, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        output, errors = await asyncio.wait_for(process.communicate(), 60)
+    finally:
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+    assert process.returncode == 0, errors.decode()
+    return Seen(output)
+
+
+@CLIENTS
+async def test_a_stock_client_chats_with_the_real_host_turn_after_turn(
+    driver: Path, client: str, tmp_path: Path
+) -> None:
+    host = await asyncio.to_thread(HostProcess(data=tmp_path / "data").start)
+    try:
+        seen = await drive(driver, f"{host.url}/api/v1/agent/ag-ui/echo", client, "hello 世界", "and again")
+    finally:
+        await asyncio.to_thread(host.stop)
+    assert [line["ended"] for line in seen.ended] == ["resolved", "resolved"]
+    assert [message["role"] for message in seen.messages] == ["user", "assistant", "user", "assistant"]
+    assert [message["content"] for message in seen.messages[1::2]] == ["hello 世界", "and again"]
+    assert [(event["threadId"], event["runId"]) for event in seen.events if event["type"] == "RUN_FINISHED"] == [
+        ("main", "run-0"),
+        ("main", "run-1"),
+    ]
+
+
+async def everything(doors: Doors, run: AtRunner) -> None:
+    run.delta("let me ")
+    await doors.recorded(run.run_id, "let me ")
+    run.say("tool.call.started", tool_call_id="t1", tool_name="weather", parameters={"city": "Oslo"})
+    run.say("tool.call.completed", tool_call_id="t1", tool_name="weather", result={"sky": "grey"})
+    run.message("let me see: grey")
+    run.say("state.updated", scope="conversation", key="k", value=1)
+    run.message("")
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    run.say("run.completed", usage=usage, pending_tool_call_ids=["t9"])
+
+
+async def a_cancel(doors: Doors, run: AtRunner) -> None:
+    run.delta("half")
+    await doors.recorded(run.run_id, "half")
+    run.may_stop.set()
+    await doors.client.post(f"/api/v1/agent/runs/{run.run_id}/cancel")
+
+
+async def a_crash(doors: Doors, run: AtRunner) -> None:
+    run.delta("half")
+    await doors.recorded(run.run_id, "half")
+    run.listener.lost("runner.crashed", "it fell over")
+
+
+Play = Callable[[Doors, AtRunner], Awaitable[None]]
+
+
+async def play(driver: Path, client: str, script: Play) -> Seen:
+    async with open_doors() as doors:
+        driving = asyncio.create_task(drive(driver, f"{doors.url}/api/v1/agent/ag-ui", client, "go"))
+        run = await asyncio.wait_for(doors.gateway.started.get(), 60)
+        run.listener.acknowledged()
+        await script(doors, run)
+        return await driving
+
+
+@CLIENTS
+async def test_text_tools_custom_events_and_open_calls_are_accepted(driver: Path, client: str) -> None:
+    seen = await play(driver, client, everything)
+    assert [line["ended"] for line in seen.ended] == ["resolved"]
+    assert [message["role"] for message in seen.messages] == ["user", "assistant", "assistant", "tool", "assistant"]
+    said = {message["role"]: message.get("content") for message in seen.messages[:4]}
+    assert (seen.messages[1]["content"], said["tool"]) == ("let me see: grey", '{"sky":"grey"}')
+    assert "CUSTOM" in seen.types
+    finished = seen.events[-1]
+    assert finished["type"] == "RUN_FINISHED"
+    assert finished.get("outcome") == ({"type": "success", "pendingToolCallIds": ["t9"]} if client == "1" else None)
+
+
+@CLIENTS
+async def test_a_cancelled_run_ends_well_for_either_client(driver: Path, client: str) -> None:
+    seen = await play(driver, client, a_cancel)
+    assert [line["ended"] for line in seen.ended] == ["resolved"]
+    assert seen.messages[1]["content"] == "half"
+    last = seen.events[-1]
+    assert last.get("outcome", {}).get("type") == "cancelled" if client == "1" else last["code"] == "cancelled"
+
+
+@CLIENTS
+async def test_a_failed_run_is_seen_as_failed(driver: Path, client: str) -> None:
+    seen = await play(driver, client, a_crash)
+    last = seen.events[-1]
+    assert (last["type"], last["code"], last["message"]) == ("RUN_ERROR", "runner.crashed", "it fell over")
+    assert seen.messages[1]["content"] == "half"

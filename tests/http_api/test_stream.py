@@ -1,0 +1,166 @@
+"""How a stream is carried: what waits goes in one write, silence is filled, and a lost reader harms nobody."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from host.scripted import small_house
+from http_api.doors import a_body, open_doors
+from http_api.facts import THREAD
+from paddock.host.tails import Follower
+from paddock.http_api import stream
+from paddock.http_api.cursors import Cursor
+from paddock.http_api.run_streams import peer_of
+from paddock.http_api.stream import RunStream
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+
+pytestmark = pytest.mark.anyio
+RUNS = "/api/v1/agent/runs"
+
+
+class Wire:
+    """Records what an ASGI application sends; its client never says anything."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.receives = 0
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def receive(self) -> Any:
+        self.receives += 1
+        await asyncio.Event().wait()
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [message["body"] for message in self.sent if message["type"] == "http.response.body"]
+
+
+async def never_over(_: int) -> bool:
+    return False
+
+
+def a_stream(follower: Follower, first_seq: int, keep_alive: float = 15.0, is_over: Any = never_over) -> RunStream:
+    peer = peer_of("1", THREAD, "run")
+    return RunStream(follower, peer, Cursor("1", first_seq, -1), keep_alive=keep_alive, is_over=is_over)
+
+
+async def test_a_short_run_is_one_write_and_nobody_looks_at_its_client() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=THREAD)
+        run = await house.gateway.next()
+        run.message("hello")
+        run.say("run.completed")
+        await house.story(accepted)
+        wire = Wire()
+        follower = house.tails.follow(THREAD, accepted.task_id, accepted.first_seq - 1)
+        answer = await a_stream(follower, accepted.first_seq).begin()
+        await answer({}, wire.receive, wire.send)
+        assert [message["type"] for message in wire.sent] == ["http.response.start", "http.response.body"]
+        assert wire.sent[0]["headers"] == [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-store"),
+            (b"x-accel-buffering", b"no"),
+        ]
+        assert wire.sent[1]["more_body"] is False
+        assert wire.bodies[0].count(b"\n\n") == 5
+        assert b"\r" not in wire.bodies[0]
+        assert wire.receives == 0
+
+
+async def test_two_readers_of_one_dialect_share_the_same_bytes() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=THREAD)
+        (await house.gateway.next()).listener.lost("x", "y")
+        await house.story(accepted)
+        for _ in range(2):
+            follower = house.tails.follow(THREAD, accepted.task_id, accepted.first_seq - 1)
+            await (await a_stream(follower, accepted.first_seq).begin())({}, Wire().receive, Wire().send)
+        first = house.tails.follow(THREAD, accepted.task_id, 0)
+        assert all(list(entry.frames) == ["1"] for entry in await first.next(1) if entry.fact.seq >= accepted.first_seq)
+        first.close()
+
+
+async def test_silence_is_filled_with_comments_until_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "UNWATCHED", 0.02)
+    async with open_doors(keep_alive=0.02) as doors:
+        task_id = (await doors.post(a_body())).json()["taskId"]
+        run = await doors.gateway.next()
+        seen: list[str] = []
+        async with doors.client.stream("GET", f"{RUNS}/{task_id}/events") as answer:
+            async for line in answer.aiter_lines():
+                seen.append(line)
+                if seen.count(": keep-alive") == 2 and not run.released:
+                    run.say("run.completed")
+                    await doors.ended(task_id)
+        assert seen.count(": keep-alive") >= 2
+        assert "RUN_FINISHED" in seen[-2]
+
+
+async def test_a_reader_that_leaves_is_let_go_and_its_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "UNWATCHED", 0.02)
+    async with open_doors() as doors:
+        thread = a_body()["threadId"]
+        task_id = (await doors.post(a_body(thread))).json()["taskId"]
+        run = await doors.gateway.next()
+        tail = doors.house.tails._tail(thread)
+        async with (
+            httpx.AsyncClient(base_url=doors.url) as leaving,
+            leaving.stream("GET", f"{RUNS}/{task_id}/events") as answer,
+        ):
+            async for _ in answer.aiter_lines():
+                break
+            assert tail.followers == 1
+        async with asyncio.timeout(5):
+            while tail.followers:
+                await asyncio.sleep(0.005)
+        assert not run.asked_to_stop.is_set()
+        await doors.answered(run, "still here")
+        assert (await doors.row(task_id)).status == "completed"
+
+
+async def test_a_stream_whose_run_ended_behind_its_cursor_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "UNWATCHED", 0.02)
+    async with open_doors(keep_alive=0.02) as doors:
+        task_id = (await doors.post(a_body())).json()["taskId"]
+        run = await doors.gateway.next()
+        reading = asyncio.create_task(doors.client.get(f"{RUNS}/{task_id}/events", params={"after": "1.100000.0"}))
+        await doors.answered(run, "x")
+        content = (await asyncio.wait_for(reading, 5)).content
+        assert content.replace(b": keep-alive\n\n", b"") == b""
+
+
+class BrokenFollower:
+    """A follower whose log fails it at the n-th read."""
+
+    def __init__(self, error: Exception, good_reads: int = 0) -> None:
+        self.error = error
+        self.good_reads = good_reads
+        self.closed = False
+
+    async def next(self, seconds: float) -> list[Any]:
+        self.good_reads -= 1
+        if self.good_reads >= 0:
+            return []
+        raise self.error
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_cursor_that_was_trimmed_away_is_refused_before_the_stream_begins() -> None:
+    follower = BrokenFollower(HostError(ErrorCode.CURSOR_EXPIRED, "gone"))
+    with pytest.raises(HostError):
+        await a_stream(follower, 1).begin()  # pyright: ignore[reportArgumentType]
+    assert follower.closed
+
+
+async def test_when_the_log_fails_in_the_middle_the_body_is_cut_and_not_ended() -> None:
+    follower, wire = BrokenFollower(StorageUnavailableError("disk"), good_reads=1), Wire()
+    answer = await a_stream(follower, 1).begin()  # pyright: ignore[reportArgumentType]
+    await answer({}, wire.receive, wire.send)
+    assert [message["type"] for message in wire.sent] == ["http.response.start"]
+    assert follower.closed

@@ -1,0 +1,24 @@
+"""Every public wire shape, found by walking the protocol package; a new one cannot be forgotten."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+
+import paddock_sdk.protocol
+from paddock_sdk.protocol.host_calls import HostCallParams
+from paddock_sdk.protocol.model import WireModel
+
+_BASES = {WireModel, HostCallParams}
+
+
+def _all() -> Iterator[tuple[str, type[WireModel]]]:
+    for module in pkgutil.iter_modules(paddock_sdk.protocol.__path__, "paddock_sdk.protocol."):
+        for name, shape in vars(importlib.import_module(module.name)).items():
+            if not (inspect.isclass(shape) and issubclass(shape, WireModel)) or shape in _BASES:
+                continue
+            if shape.__module__ == module.name and not name.startswith("_"):
+                yield name, shape
+
+
+SHAPES: dict[str, type[WireModel]] = dict(_all())
