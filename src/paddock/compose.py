@@ -152,6 +152,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         env_allow=settings.env_allow,
         on_foreign=_audited(audit, clock),
     )
+    agents.offer(lambda: gateway.attached_names if settings.agents else gateway.all_names)
     runs = Runs(
         gateway=gateway,
         agents=lambda: agents,

@@ -1,19 +1,18 @@
 """What the host needs from the world, as small Protocols in the host's own words. Nothing here says how it is done."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.results import Result
 from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 # --- the log and what is read beside it -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Value, frozen=True):
     """The right to write a session, and all that is needed to go on from where the last owner stopped."""
 
     session_id: str
@@ -27,8 +26,7 @@ class Claim:
     """Facts after the snapshot, deltas included, in order of number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Value, frozen=True):
     """One append: facts and the rows that follow from them, all or none, fenced by the owner's epoch."""
 
     session_id: str
@@ -99,8 +97,7 @@ class Records(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKeyRow:
+class ApiKeyRow(Value, frozen=True):
     """A key somebody may act with. Only the hash is stored."""
 
     key_id: str
@@ -168,8 +165,7 @@ class RunHandle(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Value, frozen=True):
     """Who makes a host call, as the connection knows it; never what a frame says."""
 
     plugin: str
@@ -183,8 +179,7 @@ class HostCallHandler(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class RunnerStatus:
+class RunnerStatus(Value, frozen=True):
     """One runner as an operator sees it."""
 
     runner_id: str

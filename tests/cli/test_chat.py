@@ -117,15 +117,19 @@ def test_ctrl_c_cancels_the_turn_at_the_host(served: HostProcess, person: People
     assert talking.leaves() == 130
 
 
-def test_a_second_ctrl_c_leaves_at_once(served: HostProcess, person: People) -> None:
-    talking = person("chat", "--data", served.data, "--agent", "slow", "--json", "deaf")
-    talking.sees("RUN_STARTED")
-    started = time.monotonic()
-    talking.press(CTRL_C)
-    talking.sees("[stopping; Ctrl-C again leaves]")
-    talking.press(CTRL_C)
-    assert talking.leaves() == 130
-    assert time.monotonic() - started < 2.4  # sooner than the host gives the runner up
+def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path, person: People) -> None:
+    host = HostProcess(tmp_path / "data", agents=AGENTS, plugins=(NASTY,)).start()  # its runner will be stuck
+    try:
+        talking = person("chat", "--data", host.data, "--agent", "slow", "block 60")
+        talking.sees("blocking")
+        started = time.monotonic()
+        talking.press(CTRL_C)
+        talking.sees("[stopping; Ctrl-C again leaves]")
+        talking.press(CTRL_C)
+        assert talking.leaves() == 130
+        assert time.monotonic() - started < 2.4  # sooner than the host gives the runner up
+    finally:
+        host.stop()
 
 
 def test_a_conversation_at_a_terminal(served: HostProcess, person: People, tmp_path: Path) -> None:

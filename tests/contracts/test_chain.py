@@ -1,13 +1,12 @@
 """The chain finds a changed byte, a dropped fact and a swapped pair, and survives compaction and erasure."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.builders import delta, finished, said
 from paddock.rules.chain import ERASED, Head, StoredFact, seal, verify
+from paddock.rules.values import replace
 
 
 def a_log() -> list[StoredFact]:

@@ -1,13 +1,13 @@
 """What every event log promises: one owner, all or none, in order, and readers that find what was compacted."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from contracts.builders import SESSION, Owner, a_run, a_session, an_inbox_row, delta, finished, said
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +64,14 @@ async def test_a_session_that_nobody_opened_takes_no_facts(store: Store) -> None
     with pytest.raises(StaleOwnerError):
         await store.append(replace(owner.batch(said("hi")), rows=()))
     assert await store.read(SESSION) == []
+
+
+async def test_a_session_is_opened_from_its_beginning_only(store: Store) -> None:
+    owner = await Owner.of(store)
+    batch = owner.batch(said("hi"))
+    with pytest.raises(StaleOwnerError):
+        await store.append(replace(batch, before=replace(batch.before, seq=7)))
+    assert await store.session(SESSION) is None
 
 
 async def test_a_batch_is_written_all_or_none(store: Store) -> None:

@@ -14,9 +14,13 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, a_value, delta, finished, said
 from contracts.faulty_disk import FaultyDisk, faulty_disk
+from paddock.ports import ApiKeyRow
+from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.rows import AuditRow, InboxRow, RunRow, TranscriptRow
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
+from paddock.storage.sqlite.rows import AUDIT, FACT, INBOX, ITEM, KEY, RUN
 
 pytestmark = pytest.mark.anyio
 TESTS = Path(__file__).parent.parent
@@ -109,6 +113,48 @@ async def test_a_disk_that_works_again_is_noticed_without_being_asked(tmp_path: 
         assert await healthy_within(store, 5)
         await owner.write(said("kept"))
         assert [fact.read_payload() for fact in await store.read(SESSION)] == [{"text": "kept"}]
+
+
+async def test_a_commit_that_works_again_makes_the_store_healthy_at_once(
+    tmp_path: Path, broken_disk: FaultyDisk
+) -> None:
+    async with opened(tmp_path) as store:
+        owner = await Owner.of(store)
+        broken_disk.failing = True
+        with pytest.raises(StorageUnavailableError):
+            await owner.write(said("lost"))
+        broken_disk.failing = False
+        await owner.write(said("kept"))
+        assert store.healthy()
+
+
+async def test_a_new_owner_waits_for_the_commit_in_flight_and_what_was_queued_behind_it_is_stale(
+    tmp_path: Path, broken_disk: FaultyDisk
+) -> None:
+    async with opened(tmp_path) as store:
+        old = await Owner.of(store)
+        await old.write(said("done"))
+        broken_disk.moving.clear()
+        in_flight = asyncio.create_task(old.write(said("in flight")))
+        await anyio.to_thread.run_sync(broken_disk.stalled.wait, 5)
+        behind = old.batch(said("in flight"))
+        old.head = behind.after
+        queued = asyncio.create_task(store.append(old.batch(said("queued"))))
+        claimed = asyncio.create_task(store.claim(SESSION))
+        await asyncio.sleep(0)
+        broken_disk.moving.set()
+        await in_flight
+        with pytest.raises(StaleOwnerError):
+            await queued
+        assert (await claimed).head == behind.after
+
+
+async def test_nothing_is_remembered_of_a_session_once_its_owner_wrote(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        for n in range(20):
+            await (await Owner.of(store, f"session-{n}")).write(said("hi"))
+        assert store._writer.owners == {}
+        assert not any(store._writer.is_waiting(f"session-{n}") for n in range(20))
 
 
 @pytest.fixture
@@ -222,6 +268,13 @@ async def test_a_file_that_is_no_database_is_refused_with_a_sentence(tmp_path: P
     (tmp_path / FILE_NAME).write_bytes(b"this is no database" * 500)
     with pytest.raises(StorageUnavailableError, match="damaged"):
         await SqliteStore(tmp_path).open()
+
+
+def test_columns_are_in_the_order_of_the_fields_they_fill() -> None:
+    columns = {RunRow: RUN, AuditRow: AUDIT, InboxRow: INBOX, ApiKeyRow: KEY, StoredFact: FACT}
+    columns[TranscriptRow] = f"session_id, seq, {ITEM}"
+    for row, names in columns.items():
+        assert row.__struct_fields__ == tuple(names.replace('"', "").split(", "))
 
 
 async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:

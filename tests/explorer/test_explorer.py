@@ -1,7 +1,6 @@
 """The search finds nothing in the shipped rules, and finds each rule that is taken away."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -22,6 +21,7 @@ from paddock.rules.session.messages import (
     UserInput,
 )
 from paddock.rules.session.state import SessionState
+from paddock.rules.values import replace
 
 spec = pytest.mark.spec
 SMALL = Bounds(repeats=0, lies=0, chunks=0)

@@ -40,3 +40,18 @@ def test_a_wrong_file_is_one_sentence_with_the_place(text: str, says: str) -> No
 def test_a_file_that_is_not_there_says_so() -> None:
     with pytest.raises(AgentsFileError, match="cannot be read"):
         load_agents(Path("nowhere/agents.yaml"))
+
+
+def test_a_runner_that_may_be_addressed_by_its_own_name_is_an_agent_while_it_is_there() -> None:
+    agents = parse_agents("agents:\n  a: {runner: 'plugin:x/a/default'}\n", "f")
+    offers: dict[str, str] = {}
+    agents.offer(lambda: offers)
+    assert not agents.known("greeter")
+    offers = {"greeter": "plugin:me/greeter/default", "a": "plugin:me/a/default"}
+    assert agents.known("greeter")
+    assert "greeter" in agents.for_session.while_busy
+    binding = agents.get("a")
+    assert binding is not None
+    assert binding.runner_id == "plugin:x/a/default", "the file wins"
+    offers = {}
+    assert not agents.known("greeter")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 
+from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.host_calls import HOST_CALLS

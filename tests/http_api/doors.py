@@ -32,6 +32,14 @@ def a_body(thread: str | None = None, run: str = "run-001", text: str = "hi", **
     return body | changes
 
 
+def assert_problem(answer: httpx.Response, status: int, code: str, detail: str) -> None:
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert (answer.status_code, problem["status"], problem["code"]) == (status, status, code)
+    assert problem["detail"].startswith(detail)
+    assert problem.keys() == {"type", "title", "status", "detail", "code"}
+
+
 class Tokens:
     def __init__(self) -> None:
         self.minted: list[tuple[str, str, str]] = []

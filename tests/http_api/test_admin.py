@@ -5,8 +5,7 @@ from hashlib import sha256
 import pytest
 
 from host.scripted import manifest_of
-from http_api.doors import LOCAL_TOKEN, open_doors
-from http_api.test_runs import assert_problem
+from http_api.doors import LOCAL_TOKEN, assert_problem, open_doors
 from paddock.ports import RunnerStatus
 
 pytestmark = pytest.mark.anyio

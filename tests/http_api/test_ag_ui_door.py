@@ -9,9 +9,9 @@ import httpx
 import pytest
 from ag_ui.core import AgentCapabilities
 
-from http_api.doors import Doors, open_doors
+from http_api.doors import Doors, assert_problem, open_doors
 from http_api.facts import assert_official, assert_ordered, events_of
-from http_api.test_runs import assert_problem, cursor_of, split
+from http_api.frames import cursor_of, split
 
 pytestmark = pytest.mark.anyio
 AG_UI = "/api/v1/agent/ag-ui"
@@ -71,6 +71,14 @@ async def test_a_dropped_stream_is_joined_again_under_the_names_the_client_uses(
         options = {"params": {"threadId": "main"}, "headers": {"Last-Event-ID": cursor_of(live[3])}}
         rest = await doors.client.get("/api/v1/agent/runs/r1/events", **options)
         assert split(rest.content) == live[4:]
+        plain = events_of(
+            split((await doors.client.get("/api/v1/agent/runs/r1/events", params={"dialect": 1})).content)
+        )
+        assert (
+            plain[0]["threadId"]
+            == plain[-1]["threadId"]
+            == (await doors.client.get("/api/v1/agent/runs/r1")).json()["threadId"]
+        )
 
 
 async def test_the_same_request_again_gets_the_same_run_and_another_one_is_refused() -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
-from http_api.doors import LOCAL_TOKEN, a_body, open_doors
-from http_api.test_runs import assert_problem
+from http_api.doors import LOCAL_TOKEN, a_body, assert_problem, open_doors
 from paddock.host.principals import DEV, Principal
 from paddock.http_api.auth import REMEMBER_SECONDS, Auth
 from paddock.ports import ApiKeyRow

@@ -1,7 +1,7 @@
 """A reader gets the same frames whether it was there or comes later, from any place."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
@@ -13,6 +13,7 @@ from paddock.http_api.ag_ui import Peer, frames
 from paddock.rules.chain import ERASED, Head, StoredFact, seal
 from paddock.rules.replay import expand
 from paddock.rules.session.facts import Fact
+from paddock.rules.values import replace
 
 TEXT = st.text(max_size=6)
 STEP = st.one_of(
@@ -112,6 +113,7 @@ def test_durable_facts_come_back_as_they_are_and_nothing_comes_from_before_the_c
 ) -> None:
     story = tell(steps)
     replayed = list(expand(story.compacted(), after))
+    assert all(told.seq > after for told in replayed)
     assert [told for told in replayed if told.seq not in story.gone] == [
         told for told in story.facts if told.seq > after and told.seq not in story.gone
     ]

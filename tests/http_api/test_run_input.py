@@ -176,6 +176,12 @@ def test_the_limits_themselves_are_allowed() -> None:
         assert isinstance(read(body), NativeInput)
 
 
+def test_a_thread_is_the_same_in_upper_case() -> None:
+    given = read(a_body(threadId=THREAD.upper()))
+    assert isinstance(given, NativeInput)
+    assert given.thread_id == THREAD
+
+
 def test_size_is_counted_in_bytes() -> None:
     filler = json.dumps(a_body(state="")).encode()
     exact = filler.replace(b'"state": ""', b'"state": "' + b"x" * (262_144 - len(filler)) + b'"')

@@ -4,23 +4,15 @@ import asyncio
 import uuid
 from typing import Any
 
-import httpx
 import pytest
 
-from http_api.doors import Doors, a_body, open_doors
+from http_api.doors import Doors, a_body, assert_problem, open_doors
 from http_api.facts import assert_official, assert_ordered, events_of
+from http_api.frames import cursor_of, split
 from paddock.storage.memory import open_memory_store
 
 pytestmark = pytest.mark.anyio
 RUNS = "/api/v1/agent/runs"
-
-
-def split(body: bytes) -> list[bytes]:
-    return [frame + b"\n\n" for frame in body.split(b"\n\n")[:-1] if not frame.startswith(b":")]
-
-
-def cursor_of(frame: bytes) -> str:
-    return frame.split(b"\n")[0][4:].decode()
 
 
 async def a_finished_run(doors: Doors, body: dict[str, Any] | None = None) -> tuple[str, bytes]:
@@ -32,14 +24,6 @@ async def a_finished_run(doors: Doors, body: dict[str, Any] | None = None) -> tu
     run.say("tool.call.completed", tool_call_id="t1", tool_name="weather", result="rain")
     await doors.answered(run, "你好", ", ", "world")
     return task_id, (await reading).content
-
-
-def assert_problem(answer: httpx.Response, status: int, code: str, detail: str) -> None:
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem = answer.json()
-    assert (answer.status_code, problem["status"], problem["code"]) == (status, status, code)
-    assert problem["detail"].startswith(detail)
-    assert problem.keys() == {"type", "title", "status", "detail", "code"}
 
 
 async def test_a_run_is_accepted_once_and_the_same_request_gets_the_same_answer() -> None:

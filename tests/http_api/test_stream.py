@@ -8,13 +8,15 @@ import pytest
 
 from host.scripted import small_house
 from http_api.doors import a_body, open_doors
-from http_api.facts import THREAD
-from paddock.host.tails import Follower
+from http_api.facts import THREAD, delta, events_of, fact, stored, user_input
+from http_api.frames import split
+from paddock.host.tails import Entry, Follower
 from paddock.http_api import stream
 from paddock.http_api.cursors import Cursor
 from paddock.http_api.run_streams import peer_of
 from paddock.http_api.stream import RunStream
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.session.facts import Fact
 
 pytestmark = pytest.mark.anyio
 RUNS = "/api/v1/agent/runs"
@@ -127,10 +129,36 @@ async def test_a_stream_whose_run_ended_behind_its_cursor_ends_too(monkeypatch: 
     async with open_doors(keep_alive=0.02) as doors:
         task_id = (await doors.post(a_body())).json()["taskId"]
         run = await doors.gateway.next()
+        tail = doors.house.tails._tail((await doors.row(task_id)).session_id)
         reading = asyncio.create_task(doors.client.get(f"{RUNS}/{task_id}/events", params={"after": "1.100000.0"}))
+        async with asyncio.timeout(5):
+            while not tail.followers:
+                await asyncio.sleep(0.005)
         await doors.answered(run, "x")
         content = (await asyncio.wait_for(reading, 5)).content
         assert content.replace(b": keep-alive\n\n", b"") == b""
+
+
+class CannedFollower:
+    """A follower that has everything at once."""
+
+    def __init__(self, *facts: Fact) -> None:
+        self.entries = [Entry(one) for one in stored(*facts)]
+
+    async def next(self, seconds: float) -> list[Entry]:
+        return self.entries
+
+    def close(self) -> None:
+        pass
+
+
+async def test_nothing_is_said_after_the_last_word() -> None:
+    failed = fact("ERROR:RUN_FAILED", {"code": "x", "message": "y"})
+    follower, wire = CannedFollower(user_input(), failed, failed, delta("m", "late", opens=True)), Wire()
+    answer = await a_stream(follower, 1).begin()  # pyright: ignore[reportArgumentType]
+    await answer({}, wire.receive, wire.send)
+    assert [event["type"] for event in events_of(split(wire.bodies[0]))] == ["RUN_STARTED", "RUN_ERROR"]
+    assert len(wire.bodies) == 1
 
 
 class BrokenFollower:

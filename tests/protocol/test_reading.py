@@ -2,12 +2,16 @@
 
 import inspect
 import json
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+import paddock_sdk
 from paddock_sdk.host_api import HostApi
 from paddock_sdk.protocol.errors import API_ERROR_CODES
 from paddock_sdk.protocol.frames import InitializeResult
@@ -144,3 +148,22 @@ def test_every_host_call_is_a_method_of_the_api_with_the_arguments_of_its_params
 
 def test_every_permission_the_pretend_host_looks_up_belongs_to_a_host_call() -> None:
     assert set(NEEDS) <= set(METHODS)
+
+
+def test_the_sdk_tells_hosts_the_version_it_was_released_as() -> None:
+    released = tomllib.loads((Path(__file__).parents[2] / "sdk" / "pyproject.toml").read_text())
+    assert paddock_sdk.__version__ == released["project"]["version"]
+
+
+def test_the_words_can_be_imported_without_the_authors_side() -> None:
+    program = "import sys, paddock_sdk.protocol.manifest; print(sorted(m for m in sys.modules if 'paddock_sdk' in m))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert "paddock_sdk.serve" not in loaded
+    assert "paddock_sdk.runner" not in loaded
+    assert "paddock_sdk.protocol.manifest" in loaded
+
+
+def test_every_name_the_sdk_offers_is_there() -> None:
+    assert all(hasattr(paddock_sdk, name) for name in paddock_sdk.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        paddock_sdk.nonsense  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,5 +1,6 @@
 """A gateway over fixture programs, and a listener that lets a test wait for news instead of sleeping."""
 
+import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -101,10 +102,11 @@ class House:
         handle = await self.gateway.start_run(f"plugin:test/{name}/default", run_id, context, news)
         return news, handle
 
-    async def until_stopped(self) -> None:
+    async def until_not_ready(self) -> None:
+        """Wait until the host noticed that the process is gone."""
         with anyio.fail_after(5):
-            while (await self.gateway.list_runners())[0].state != "stopped":
-                await anyio.sleep(0.01)
+            while (await self.gateway.list_runners())[0].state == "ready":
+                await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

@@ -55,7 +55,7 @@ async def test_a_process_that_ends_after_the_final_result_spoils_nothing(tmp_pat
             news, _ = await here.run(f"finish-then-exit {status}")
             await news.over()
             assert (news.text, news.losses, news.ended) == (["whole"], [], True)
-            await here.until_stopped()
+            await here.until_not_ready()
 
 
 async def test_a_crashing_plugin_never_disturbs_another(tmp_path: Path) -> None:

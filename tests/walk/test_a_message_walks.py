@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from walk.hosts import NASTY, HostProcess, alive, events_in, text_of, wait_until
 
 AGENTS = """

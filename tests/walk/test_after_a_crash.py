@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from walk.hosts import NASTY, PADDOCK, Event, HostProcess, events_in, text_of, wait_until
 
 AGENTS = 'default_agent: slow\nagents:\n  slow: {runner: "plugin:test/slow/default"}\n'

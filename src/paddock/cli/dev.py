@@ -12,6 +12,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import websockets
@@ -66,11 +67,34 @@ async def _attached(plugin: Plugin, client: HostClient, stamps: Stamps) -> bool:
     token = await asyncio.to_thread(_mint, plugin, client)
     async with connect(_address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
         process = await _start(plugin)
+        news = asyncio.create_task(_announce(plugin, client))
         try:
-            _say(f"attached {plugin.id} (process {process.pid}) to {client.url}")
             return await _carry(plugin, process, socket, stamps)
         finally:
+            news.cancel()
             await asyncio.shield(_stop(process))
+
+
+async def _announce(plugin: Plugin, client: HostClient) -> None:
+    """Say so when the host offers the plugin's runners, which is after it has asked the plugin about them."""
+    with suppress(CommandError):  # a host that went away is somebody else's news
+        while not (runners := await asyncio.to_thread(_attached_runners, plugin, client)):
+            await asyncio.sleep(0.1)
+        _say(f"attached {', '.join(runners)} to {client.url}")
+        agents = await asyncio.to_thread(client.call, "GET", "/api/v1/agents")
+        _say(_how_to_chat(agents["agents"], runners))
+
+
+def _attached_runners(plugin: Plugin, client: HostClient) -> list[str]:
+    listed: list[dict[str, Any]] = client.call("GET", "/api/v1/runners")["runners"]
+    return [one["runnerId"] for one in listed if one["plugin"] == plugin.id and one["state"] == "attached"]
+
+
+def _how_to_chat(agents: list[dict[str, Any]], runners: list[str]) -> str:
+    known = [agent["agentId"] for agent in agents if agent["runnerId"] in runners]
+    if known:
+        return f'try it: paddock chat --agent {known[0]} "hello"'
+    return f"no agent uses it yet; name one in the host's agents file, with  runner: {runners[0]}"
 
 
 def _mint(plugin: Plugin, client: HostClient) -> str:

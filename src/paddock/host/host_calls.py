@@ -6,7 +6,7 @@ The reason of a refusal is in the audit alone; the runner gets a code and a sent
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ from paddock.rules.limits import (
 )
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow
+from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 REFUSED = "this run may not do that"

@@ -7,7 +7,7 @@ so a short run costs two commits. When an append fails the loop forgets everythi
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from paddock.host.audit import Audit
@@ -36,6 +36,7 @@ from paddock.rules.session.messages import (
     UserInput,
 )
 from paddock.rules.session.state import SessionState, to_bytes
+from paddock.rules.values import replace
 
 TAKE_MESSAGES = 256
 TAKE_BYTES = 256 * 1024

@@ -6,13 +6,13 @@ not an attacker. Pure: no clock, no storage.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from paddock.rules.session.facts import Fact
+from paddock.rules.values import Value
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -20,16 +20,14 @@ NO_BYTES = b""
 ERASED = b"\x00erased"
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Value, frozen=True):
     """Where a session's log ends: the last number given, and the digest of the last durable fact."""
 
     seq: int = 0
     digest: bytes = NO_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFact:
+class StoredFact(Value, frozen=True):
     """A fact with its number, its bytes and its digest, as the log holds it and readers get it.
 
     `position` is where readers meet it: its own number, or the number of the first delta it replaced.
@@ -104,8 +102,7 @@ def _link(previous: bytes, header: tuple[object, ...], metadata: bytes, payload_
     return sha256(b"".join((previous, _encode(header), metadata, payload_digest))).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Value, frozen=True):
     """A place where the log is not what was written."""
 
     seq: int

@@ -5,12 +5,12 @@ cannot be granted, and a permission that opens nothing fails a test.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
 
+from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 StateScope = Literal["conversation", "actor", "subject", "runner", "binding"]
@@ -44,8 +44,7 @@ FILLS: Mapping[tuple[str, str], str] = {
 """Permissions that open no call of their own but put something into the run's resources."""
 
 
-@dataclass(frozen=True, slots=True)
-class BindingPolicy:
+class BindingPolicy(Value, frozen=True):
     """What an agent's owner allows its runner. `None` means: whatever the runner asks for of that kind."""
 
     history: bool = True
@@ -53,8 +52,7 @@ class BindingPolicy:
     storage_areas: frozenset[str] = frozenset({"plugin"})
 
 
-@dataclass(frozen=True, slots=True)
-class RunScope:
+class RunScope(Value, frozen=True):
     """Where a run happens and for whom."""
 
     run_id: str
@@ -65,8 +63,7 @@ class RunScope:
     thread_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Value, frozen=True):
     """The proof a host call needs. Computed once per run, stored with it, dead with it."""
 
     scope: RunScope
@@ -88,8 +85,7 @@ class Grant:
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Value, frozen=True):
     """The part of a grant that is the same for every run of an agent: manifest cut by the binding's policy."""
 
     runner_id: str

@@ -1,7 +1,7 @@
 """Which rows follow from a fact: runs, transcript, state. Pure, so that the tables can be rebuilt from the log."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -9,6 +9,7 @@ import msgspec
 from paddock.rules.outputs import text_of
 from paddock.rules.rows import Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.values import replace
 
 _encode = msgspec.json.Encoder().encode
 

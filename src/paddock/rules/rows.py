@@ -1,13 +1,12 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
-from dataclasses import dataclass
+from paddock.rules.values import Value
 
 RUN_STATUSES = ("queued", "running", "completed", "failed", "cancelled")
 TERMINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+class RunRow(Value, frozen=True):
     """One run, whole: written again when it changes. JSON columns hold bytes; empty means none."""
 
     run_id: str
@@ -30,8 +29,7 @@ class RunRow:
     usage: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptRow:
+class TranscriptRow(Value, frozen=True):
     """One item of the conversation. `seq` counts per session and is the fact's number, so order and cursors agree."""
 
     session_id: str
@@ -47,8 +45,7 @@ class TranscriptRow:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class StateRow:
+class StateRow(Value, frozen=True):
     """One value a runner keeps with the host; `value` None deletes it."""
 
     scope_key: str
@@ -57,8 +54,7 @@ class StateRow:
     updated_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRow:
+class AuditRow(Value, frozen=True):
     """One decision: who asked for what, and what came of it. The reason stays here and is told to nobody else."""
 
     time: float
@@ -74,8 +70,7 @@ class AuditRow:
     session_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InboxRow:
+class InboxRow(Value, frozen=True):
     """What a door accepted for a session: idempotent by `key`, holding the answer given."""
 
     session_id: str
@@ -87,8 +82,7 @@ class InboxRow:
     """Whether accepting it opened the session: part of the answer that a repeated request gets again."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(Value, frozen=True):
     """To whom a session belongs; written once, when it is opened."""
 
     session_id: str

@@ -4,13 +4,13 @@ The part that is the same for every run of an agent is computed once; history is
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
 
 from paddock.rules.permissions import Allowance, Grant
+from paddock.rules.values import Value
 
 HOST_NAME = "paddock"
 TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host_adapter"]
@@ -18,8 +18,7 @@ TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
-@dataclass(frozen=True, slots=True)
-class AgentPart:
+class AgentPart(Value, frozen=True):
     """What every run of one agent shares, until its configuration changes."""
 
     allowance: Allowance
@@ -29,8 +28,7 @@ class AgentPart:
     static_refs: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RunInput:
+class RunInput(Value, frozen=True):
     """The event a run answers."""
 
     text: str

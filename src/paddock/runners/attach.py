@@ -105,6 +105,10 @@ class AttachedRunner:
         self.connection.end(code, message)
         self._transport.close()
 
+    async def introduced(self) -> None:
+        """Wait until it has shaken hands and its runners are known, or it was let go."""
+        await asyncio.shield(self._introduction)
+
     async def _kill(self) -> None:
         self.end()
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any, cast
 
 import anyio
@@ -57,6 +58,7 @@ class Gateway:
         env_allow: Collection[str] = (),
         on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None,
         start_seconds: float = START_SECONDS,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """`home` holds the plugins' private directories; `mark` names this data directory in their environment."""
         self.attach_tokens = AttachTokens()
@@ -70,10 +72,16 @@ class Gateway:
             host_version=host_version,
             on_foreign=on_foreign,
             start_seconds=start_seconds,
+            clock=clock,
         )
         self._supervisors = {plugin.id: Supervisor(plugin, self._around) for plugin in catalog.plugins.values()}
         self._attached: dict[str, list[AttachedRunner]] = {}
         self._visitors: set[AttachedRunner] = set()
+        self.attached_names: Mapping[str, str] = {}
+        """Runners from elsewhere by a short name, for people who try one out. A new mapping whenever it changes."""
+        self.all_names: Mapping[str, str] = {}
+        """The same with the installed ones: each plugin's name means its `default` runner."""
+        self._name_all()
 
     async def start(self) -> None:
         """Before the first process: kill what an earlier host of this data directory may have left behind."""
@@ -143,12 +151,20 @@ class Gateway:
     def _arrived(self, visitor: AttachedRunner) -> None:
         if visitor in self._visitors:
             self._attached.setdefault(str(visitor.ticket.plugin), []).append(visitor)
+            self._name_all()
 
     def _left(self, visitor: AttachedRunner) -> None:
         self._visitors.discard(visitor)
         guests = self._attached.get(str(visitor.ticket.plugin), [])
         if visitor in guests:
             guests.remove(visitor)
+            self._name_all()
+
+    def _name_all(self) -> None:
+        guests = [runner_id for each in self._attached.values() for guest in each for runner_id in guest.manifests]
+        self.attached_names = {_short_name(runner_id): runner_id for runner_id in guests}
+        installed = {plugin.partition("/")[2]: f"plugin:{plugin}/default" for plugin in self._supervisors}
+        self.all_names = {**installed, **self.attached_names}
 
     async def _find(
         self, runner_id: str, workspace: str | None
@@ -163,6 +179,11 @@ class Gateway:
         if supervisor is None or manifest is None:
             raise StartError("runner.not_found", f"there is no runner {runner_id[:200]!r}")
         return manifest, supervisor
+
+
+def _short_name(runner_id: str) -> str:
+    known = RunnerId.parse(runner_id)
+    return known.name if known.runner == "default" else f"{known.name}-{known.runner}"
 
 
 def _plugin_of(runner_id: str) -> str:

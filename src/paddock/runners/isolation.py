@@ -110,9 +110,9 @@ class Sandbox:
         for name in (*ETC, *(ETC_FOR_NETWORK if self.network else ())):
             yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
         for path in self.read_only:
-            yield from ("--ro-bind", str(path), str(path))
+            yield from (*_open_way_to(path), "--ro-bind", str(path), str(path))
         if self.home is not None:
-            yield from ("--bind", str(self.home), str(self.home))
+            yield from (*_open_way_to(self.home), "--bind", str(self.home), str(self.home))
         yield from ("--remount-ro", "/", "--chdir", str(self.cwd or "/"))
 
     def _limits(self) -> Iterable[str]:
@@ -124,6 +124,12 @@ class Sandbox:
         if self.uid is not None:
             yield from ("setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups")
             yield from ("--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs", "--")
+
+
+def _open_way_to(path: Path) -> Iterable[str]:
+    """Directories above a bound one: bubblewrap would make them for root alone."""
+    for parent in reversed(path.parents[:-1]):
+        yield from ("--perms", "0755", "--dir", str(parent))
 
 
 def confine(plugin: Plugin, command: Sequence[str], home: Path) -> tuple[str, ...]:
@@ -172,7 +178,16 @@ def _visible(plugin: Plugin, command: Sequence[str]) -> tuple[Path, ...]:
         wanted.append(program.parent)
     if program in (plugin.python, Path(sys.executable)):
         wanted += _interpreter(program)
-    return tuple(dict.fromkeys(path for path in wanted if path.exists() and not path.is_relative_to("/usr")))
+    return _outermost(path.absolute() for path in wanted if path.exists())
+
+
+def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Without what lies in another of them, or in /usr."""
+    kept: list[Path] = []
+    for path in sorted(set(paths)):
+        if not any(path.is_relative_to(other) for other in (*kept, Path("/usr"))):
+            kept.append(path)
+    return tuple(kept)
 
 
 def _interpreter(program: Path) -> list[Path]:

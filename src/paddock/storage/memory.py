@@ -4,7 +4,7 @@ Appends are checked whole before anything changes, so all or none holds without 
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.values import replace
 from paddock.storage.compaction import without_replaced
 
 _Key = TypeVar("_Key", bound=Hashable)

@@ -1,7 +1,6 @@
 """A check that never fails is not trusted: each one is shown a step that breaks its promise."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -19,6 +18,7 @@ from paddock.rules.session.messages import (
     RunFailed,
 )
 from paddock.rules.session.state import QueuedTurn, SessionState
+from paddock.rules.values import replace
 from rules.session.playing import T1, T2, T3, A, B, output, play, says
 
 Broken = tuple[SessionState, Message, Decision, SessionState]

@@ -1,7 +1,6 @@
 """Whatever happens, in whatever order: what is true of every list of messages."""
 
 from collections import Counter
-from dataclasses import replace
 from itertools import count
 from time import process_time
 from typing import Any
@@ -28,6 +27,7 @@ from paddock.rules.session.messages import (
 )
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes, to_bytes
+from paddock.rules.values import replace
 from rules.session.playing import T1, A, B, output, play, says, spec
 
 TURNS = [f"t{number}" for number in range(1, 6)]

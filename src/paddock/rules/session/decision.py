@@ -1,13 +1,11 @@
 """What follows from one message: facts to record, commands to perform, notes to audit. A value; it does nothing."""
 
-from dataclasses import dataclass
-
 from paddock.rules.session.commands import Command
 from paddock.rules.session.facts import Fact
+from paddock.rules.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Value, frozen=True):
     """Something that was heard and changed nothing, such as output that came too late. Audited, never recorded."""
 
     action: str
@@ -15,8 +13,7 @@ class Note:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Value, frozen=True):
     """The facts come first: commands are performed only after all of them are on record."""
 
     facts: tuple[Fact, ...] = ()

@@ -5,12 +5,12 @@ table changes nothing; so does a fact about a turn that is not there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 from paddock.rules.session.facts import ENDINGS, Event, Fact, Target
 from paddock.rules.session.state import QueuedTurn, SessionState, Turn, TurnStatus, Wait
+from paddock.rules.values import replace
 
 WAITING_FOR_INPUT_ACK = (Wait.INPUT_ACK,)
 WAITING_FOR_CANCEL_ACK = (Wait.CANCEL_ACK,)

@@ -4,9 +4,10 @@ A fact is a bus message that happened. Facts are the only thing the log stores; 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from paddock.rules.values import Value, nothing
 
 
 class Event(StrEnum):
@@ -101,8 +102,7 @@ ENDINGS: Mapping[tuple[Event, str], str] = {
 """The facts that end the turn they name, and the run's status then. Without a turn they end nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Value, frozen=True):
     """One message of the session as it will be recorded. `time` is a value given by the host."""
 
     event: Event
@@ -114,7 +114,7 @@ class Fact:
     trace_id: str | None = None
     tx_id: str | None = None
     payload: Any = None
-    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    metadata: Mapping[str, Any] = nothing
     time: float = 0.0
 
     @property

@@ -5,14 +5,14 @@ gives the same session.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from paddock.rules.values import Value
 
 OutputKind = Literal["CHUNK", "MESSAGE", "FINAL"]
 
 
-@dataclass(frozen=True, slots=True)
-class Agents:
+class Agents(Value, frozen=True):
     """The agents as configured when the input was accepted. The keys of `while_busy` are all that exist.
 
     `while_busy` says what an agent does with input that arrives while it runs: queue, steer, interrupt or reject.
@@ -23,8 +23,7 @@ class Agents:
     max_queue: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class UserInput:
+class UserInput(Value, frozen=True):
     """Somebody said something. `turn_id` is minted once by the host; `agent_id` is the agent explicitly asked for."""
 
     turn_id: str
@@ -37,8 +36,7 @@ class UserInput:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CancelRequested:
+class CancelRequested(Value, frozen=True):
     """Somebody wants a turn to stop; without `turn_id`, whichever is live."""
 
     turn_id: str | None
@@ -47,24 +45,21 @@ class CancelRequested:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class InputAcknowledged:
+class InputAcknowledged(Value, frozen=True):
     """The agent has the input and will work on it."""
 
     turn_id: str
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CancelAcknowledged:
+class CancelAcknowledged(Value, frozen=True):
     """The agent has stopped working on the turn."""
 
     turn_id: str
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class OutputReceived:
+class OutputReceived(Value, frozen=True):
     """An agent said something in a turn. `agent_id` is who the connection says it is, not what a frame claims."""
 
     turn_id: str
@@ -75,8 +70,7 @@ class OutputReceived:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class RunFailed:
+class RunFailed(Value, frozen=True):
     """The run can say nothing more: it failed, lost its process, passed its deadline, or expired in the queue."""
 
     turn_id: str
@@ -86,16 +80,14 @@ class RunFailed:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class AckTimedOut:
+class AckTimedOut(Value, frozen=True):
     """The time asked for by `AwaitAck` is over."""
 
     turn_id: str
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimedOut:
+class CancelTimedOut(Value, frozen=True):
     """The time asked for by `AwaitCancelAck` is over."""
 
     turn_id: str

@@ -1,9 +1,10 @@
 """What a session is between two messages, and its bytes. Values only: facts change it, and only in `evolve.py`."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
+
+from paddock.rules.values import Value
 
 
 class TurnStatus(StrEnum):
@@ -20,8 +21,7 @@ class Wait(StrEnum):
     CANCEL_ACK = "CANCEL_ACK"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Value, frozen=True):
     """The one live turn: an input at its agent. `requested_by` is a sender, such as `user:<id>`."""
 
     turn_id: str
@@ -38,8 +38,7 @@ class Turn:
         return Wait.CANCEL_ACK in self.waiting
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedTurn:
+class QueuedTurn(Value, frozen=True):
     """An input on record that is not at an agent yet.
 
     `agent_id` is who will probably answer, empty while nobody is known; it binds only when it was `asked` for.
@@ -55,8 +54,7 @@ class QueuedTurn:
     created_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(Value, frozen=True):
     """A chain of steps over several messages (remove, invite, handover, open, close) that is not finished."""
 
     tx_id: str
@@ -66,8 +64,7 @@ class Transaction:
     waiting: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionState:
+class SessionState(Value, frozen=True):
     """Everything that later decisions need. `members` are in the order in which they joined."""
 
     members: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from paddock.ports import ApiKeyRow
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, TranscriptRow
+from paddock.rules.rows import AuditRow, InboxRow, RunRow
 
 Values = tuple[Any, ...]
 MAX_ROWS = 64
@@ -72,9 +72,6 @@ TABLES: Mapping[type, Table] = {
 }
 FACTS = Table("facts", f"session_no, {FACT}", _getter(FACT))
 ITEMS = Table("transcript", f"session_no, seq, {ITEM}", _getter(f"seq, {ITEM}"))
-
-assert RunRow.__slots__ == tuple(_names(RUN))
-assert TranscriptRow.__slots__ == ("session_id", "seq", *_names(ITEM))
 
 COMPACT = """
 delete from facts

@@ -48,7 +48,7 @@ class Slow(AgentRunner):
                     f"open({rest!r}, 'w').write(str(os.getpid()))\n"
                     "time.sleep(3600)\n"
                 )
-                subprocess.run([sys.executable, "-c", code], check=True)  # noqa: ASYNC221
+                subprocess.run([sys.executable, "-c", code], check=True)
                 yield delta("born")
                 await asyncio.sleep(3600)
             case "print":

@@ -1,0 +1,45 @@
+"""`paddock doctor`: what works, what does not, and what to do about it."""
+
+from pathlib import Path
+
+from cli.conftest import Command
+from cli.package_makers import a_directory
+from paddock.runners.packages import InstalledPlugins, read_package
+from walk.hosts import HostProcess
+
+
+def test_a_healthy_machine_passes_and_nothing_is_left_behind(paddock: Command, tmp_path: Path) -> None:
+    seen = paddock("doctor", "--data", tmp_path / "d")
+    assert seen.returncode == 0, seen.stdout
+    assert "FAIL" not in seen.stdout
+    assert "the echo runner starts and answers" in seen.stdout
+    assert "will be made by the first start" in seen.stdout
+    assert "the host is set to L0" in seen.stdout
+    assert seen.stdout.endswith("Everything the host needs works here.\n")
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_running_host_is_recognised(served: HostProcess, paddock: Command) -> None:
+    port = served.url.rsplit(":", 1)[1]
+    seen = paddock("doctor", "--data", served.data, env={"PADDOCK_PORT": port})
+    assert seen.returncode == 0, seen.stdout
+    assert f"is in use by a host at {served.url}" in seen.stdout
+    assert f"{port} is held by the host of this data directory" in seen.stdout
+
+
+def test_what_is_broken_is_named_with_a_remedy(paddock: Command, tmp_path: Path) -> None:
+    data = tmp_path / "d"
+    InstalledPlugins(data).install(read_package(a_directory(tmp_path / "s")))
+    (data / "plugins" / "me" / "demo" / "runner.py").write_text("changed")
+    seen = paddock("doctor", "--data", data)
+    assert seen.returncode == 1
+    assert "FAIL  plugins        The plugin me/demo was changed after it was installed." in seen.stdout
+    assert "-> paddock runner verify" in seen.stdout
+    assert "1 problem(s) to solve." in seen.stdout
+
+
+def test_a_data_directory_that_cannot_be_made_is_named(paddock: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    seen = paddock("doctor", "--data", tmp_path / "file" / "d")
+    assert seen.returncode == 1
+    assert "FAIL  data directory" in seen.stdout

@@ -1,0 +1,53 @@
+"""`paddock keys create`: with a host and without, and that only a hash is kept."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli.conftest import Command
+from walk.hosts import HostProcess
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def test_a_key_made_beside_or_before_a_host_opens_it_and_closes_it_to_everybody_else(
+    paddock: Command, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    before = paddock("keys", "create", "--data", data, "--workspace", "w1", "--user", "ann", "--role", "admin")
+    assert before.returncode == 0
+    assert "shown only now" in before.stderr
+    host = HostProcess(data).start()
+    try:
+        beside = paddock("keys", "create", "--data", data, "--workspace", "w2", "--user", "bob")
+        keys = [before.stdout.strip(), beside.stdout.strip()]
+        assert all(key.startswith("pdk_") and len(key) == 47 for key in keys)
+        assert httpx.get(f"{host.url}/api/v1/agents").status_code == 401
+        assert [httpx.get(f"{host.url}/api/v1/agents", headers=bearer(key)).status_code for key in keys] == [200, 200]
+        roles = [
+            httpx.post(f"{host.url}/api/v1/api-keys", headers=bearer(key), json={"user": "x"}).status_code
+            for key in keys
+        ]
+        assert roles == [201, 403]
+        assert paddock("chat", "--url", host.url, "hi", env={"PADDOCK_API_KEY": keys[1]}).stdout == "hi\n"
+    finally:
+        host.stop()
+    stored = b"".join(path.read_bytes() for path in data.rglob("*") if path.is_file())
+    assert not [key for key in keys if key.encode() in stored]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--workspace", "", "--user", "u"], "workspace = '' (from --workspace) is not allowed"),
+        (["--workspace", "w", "--user", "a\nb"], "user = 'a\\nb' (from --user) is not allowed"),
+        (["--workspace", "w", "--user", "u", "--role", "king"], "it must be user or admin"),
+    ],
+)
+def test_a_wrong_name_is_one_sentence(paddock: Command, arguments: list[str], sentence: str) -> None:
+    refused = paddock("keys", "create", *arguments)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert sentence in refused.stderr

@@ -1,0 +1,152 @@
+"""Plugin files and manifests: what may be listed, what may not, and that one never hides another."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from paddock.runners.catalog import Catalog, PluginError, check_manifests, intersect, load_plugin, load_plugins
+from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+
+GOOD = """
+[plugin]
+author = "test"
+name = "good"
+version = "1.2"
+command = ["python", "main.py"]
+runs_per_process = 1
+[permissions]
+history = ["page"]
+storage = ["plugin"]
+[python]
+path = ["src"]
+[isolation]
+level = "L1"
+network = true
+"""
+
+
+def write(directory: Path, text: str = GOOD) -> Path:
+    directory.mkdir(parents=True)
+    (directory / "paddock-plugin.toml").write_text(text)
+    return directory
+
+
+def test_a_plugin_file_is_read_whole(tmp_path: Path) -> None:
+    plugin = load_plugin(write(tmp_path / "good"))
+    assert (plugin.id, plugin.version, plugin.command) == ("test/good", "1.2", ("python", "main.py"))
+    assert (plugin.runs_per_process, plugin.isolation, plugin.network) == (1, "L1", True)
+    assert plugin.ceiling == AgentRunnerPermissions(history=["page"], storage=["plugin"])
+    assert plugin.python_path == (tmp_path / "good" / "src",)
+
+
+def test_what_is_left_out_means_the_least(tmp_path: Path) -> None:
+    text = '[plugin]\nauthor = "a"\nname = "n"\ncommand = ["x"]\n'
+    plugin = load_plugin(write(tmp_path / "least", text))
+    assert (plugin.ceiling, plugin.isolation, plugin.network) == (AgentRunnerPermissions(), "L0", False)
+
+
+FAULTS = [
+    ("no toml at all [", "cannot be read"),
+    ("", "[plugin] must say its author"),
+    (GOOD.replace('author = "test"', "author = 5"), "author must be a string"),
+    (GOOD.replace('"test"', '"../up"'), "is not a name"),
+    (GOOD.replace('["python", "main.py"]', '"python main.py"'), "command must be a list of strings"),
+    (GOOD.replace('["python", "main.py"]', "[]"), "must say its command"),
+    (GOOD.replace("runs_per_process = 1", "runs_per_process = -1"), "runs_per_process must be a whole number"),
+    (GOOD.replace('"L1"', '"L7"'), 'isolation level must be "L0" or "L1"'),
+    (GOOD.replace('["page"]', '["everything"]'), "[permissions] history.0"),
+    (GOOD.replace("history =", "histories ="), "[permissions] knows no 'histories'"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), FAULTS)
+def test_a_bad_plugin_file_is_said_in_one_sentence(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(PluginError) as fault:
+        load_plugin(write(tmp_path / "bad", text))
+    assert said in str(fault.value)
+    assert str(tmp_path / "bad") in str(fault.value)
+    assert str(fault.value).endswith(".")
+    assert "\n" not in str(fault.value)
+
+
+def test_a_bad_plugin_never_hides_the_others(tmp_path: Path) -> None:
+    write(tmp_path / "b" / "good")
+    write(tmp_path / "a", "nonsense")
+    write(tmp_path / "c")
+    with structlog.testing.capture_logs() as said:
+        assert [plugin.id for plugin in load_plugins(tmp_path)] == ["test/good"]
+    assert [line["event"] for line in said] == ["plugin.left_out", "plugin.left_out"]
+
+
+def test_the_official_runners_are_always_there_and_can_be_replaced(tmp_path: Path) -> None:
+    mine = write(tmp_path / "mine" / "echo", GOOD.replace('"test"', '"paddock"').replace('"good"', '"echo"'))
+    assert "paddock/echo" in Catalog.load(installed=tmp_path / "plugins").plugins
+    catalog = Catalog.load(installed=tmp_path / "plugins", further=[tmp_path / "mine"])
+    assert catalog.plugins["paddock/echo"].directory == mine
+
+
+# --- manifests --------------------------------------------------------------------------------------------------------
+
+
+def manifest(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "plugin:test/good/default",
+        "name": "default",
+        "label": {"en_US": "Default"},
+        "capabilities": {},
+        "permissions": {},
+        "context": {},
+    } | changes
+
+
+UNLISTED = {
+    "another plugin's": manifest(id="plugin:test/other/default"),
+    "another author's": manifest(id="plugin:evil/good/default"),
+    "no id at all": manifest(id="default"),
+    "version two": manifest(protocol_version="2"),
+    "version zero": manifest(protocol_version="0.9"),
+    "version null": manifest(protocol_version=None),
+    "no label": {key: value for key, value in manifest().items() if key != "label"},
+    "no object": "default",
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("case", UNLISTED)
+def test_a_bad_manifest_is_not_listed_warned_of_and_hides_nothing(case: str) -> None:
+    with structlog.testing.capture_logs() as said:
+        listed = check_manifests("test/good", [UNLISTED[case], manifest()], AgentRunnerPermissions())
+    assert list(listed) == ["plugin:test/good/default"]
+    assert [line["event"] for line in said] == ["runner.not_listed"]
+
+
+@pytest.mark.parametrize("version", ["1", "1.7"])
+def test_the_same_major_version_is_listed_and_a_missing_one_means_one(version: str) -> None:
+    assert check_manifests("test/good", [manifest(protocol_version=version)], None)
+    [listed] = check_manifests("test/good", [manifest()], None).values()
+    assert listed.protocol_version == "1"
+
+
+def test_an_unknown_permission_is_dropped_with_a_warning_and_the_runner_stays() -> None:
+    asked = {"history": ["page", "rewrite"], "teleport": ["now"], "storage": "all"}
+    with structlog.testing.capture_logs() as said:
+        [listed] = check_manifests("test/good", [manifest(permissions=asked)], None).values()
+    assert (listed.permissions.history, listed.permissions.storage) == (["page"], [])
+    assert {line["permission"] for line in said} == {"history", "storage"}
+
+
+def test_a_manifest_gets_no_more_than_a_person_agreed_to() -> None:
+    asked = {"history": ["page", "search"], "storage": ["plugin", "workspace"], "history_scope": "workspace"}
+    ceiling = AgentRunnerPermissions(history=["page"], tools=["call"])
+    with structlog.testing.capture_logs() as said:
+        [listed] = check_manifests("test/good", [manifest(permissions=asked)], ceiling).values()
+    assert listed.permissions == AgentRunnerPermissions(history=["page"])
+    assert [line["event"] for line in said] == ["runner.above_ceiling"]
+
+
+def test_a_wider_scope_needs_both() -> None:
+    wide, narrow = AgentRunnerPermissions(history_scope="workspace"), AgentRunnerPermissions()
+    scopes = [intersect(a, b).history_scope for a, b in ((wide, wide), (wide, narrow), (narrow, wide))]
+    assert scopes == ["workspace", "conversation", "conversation"]
