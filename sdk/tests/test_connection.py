@@ -227,6 +227,24 @@ async def test_after_a_cancel_only_the_runners_own_failure_is_still_said(wire: M
 
 
 @pytest.mark.spec("wire/cancel")
+async def test_after_a_cancel_a_runner_that_will_not_stop_talking_is_stopped(wire: MakeWire) -> None:
+    class Stubborn(AgentRunner):
+        async def run(self, ctx: RunContext, api: HostApi) -> Results:
+            while True:
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    yield message("one more thing")
+
+    w = wire(Stubborn())
+    await w.hello()
+    await w.start()
+    await w.settle()
+    assert (await w.ask("cancel_run", run_id="r1", reason="user"))["result"]["ended"]
+    assert w.results() == []
+
+
+@pytest.mark.spec("wire/cancel")
 async def test_cancelling_what_is_not_running_is_answered_at_once(wire: MakeWire) -> None:
     w = wire(Scripted())
     await w.hello()

@@ -224,16 +224,16 @@ async def test_a_stream_gives_back_credit_as_it_is_read_and_the_response_comes_l
 
     runner = Asking(read)
     w = wire(runner)
-    await w.hello(limits={"call_credit": 4})
+    await w.hello(limits={"call_credit": 8})
     await w.start()
     call = await w.call("models.stream")
-    for sequence in range(1, 5):
+    for sequence in range(1, 9):
         w.tell("call_chunk", id=call["id"], sequence=sequence, data={"chunk": {"content": str(sequence)}})
     credit = await w.until(lambda frame: frame.get("method") == "call_credit")
     w.answer(call, result={"usage": {"total_tokens": 9}})
     await w.ended()
-    assert runner.got == ("1234", {"usage": {"total_tokens": 9}})
-    assert credit["params"] == {"id": call["id"], "credit": 2}
+    assert runner.got == ("12345678", {"usage": {"total_tokens": 9}})
+    assert credit["params"] == {"id": call["id"], "credit": 4}
 
 
 async def test_a_stream_that_is_refused_half_way_gives_what_came_and_then_raises(wire: Any) -> None:

@@ -51,14 +51,18 @@ class EventLog(Protocol):
     async def append(self, batch: Batch) -> None:
         """Write all or none, durably, in order. Raises StaleOwnerError or StorageUnavailableError.
 
-        Batches queued while a commit runs share the next one; one stale batch never fails its neighbours.
+        Batches queued while a commit runs share the next one; one stale batch never fails its neighbours. A batch
+        that the store cannot hold raises HostError, CONFLICT or INVALID_ARGUMENT, and fails alone.
         """
         ...
 
     async def read(
         self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
     ) -> Sequence[StoredFact]:
-        """Facts with number > `after`, in order of (position, seq); of one turn when `turn_id` is given."""
+        """Facts with number > `after`, in order of (position, seq); of one turn when `turn_id` is given.
+
+        The next page is read after the last one's position: a finished message around that place then comes again.
+        """
         ...
 
 

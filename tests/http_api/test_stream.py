@@ -186,7 +186,11 @@ async def test_a_cursor_that_was_trimmed_away_is_refused_before_the_stream_begin
     assert follower.closed
 
 
-async def test_when_the_log_fails_in_the_middle_the_body_is_cut_and_not_ended() -> None:
+@pytest.mark.parametrize("unwatched", [0.0, 1.0])
+async def test_when_the_log_fails_in_the_middle_the_body_is_cut_and_not_ended(
+    monkeypatch: pytest.MonkeyPatch, unwatched: float
+) -> None:
+    monkeypatch.setattr(stream, "UNWATCHED", unwatched)
     follower, wire = BrokenFollower(StorageUnavailableError("disk"), good_reads=1), Wire()
     answer = await a_stream(follower, 1).begin()  # pyright: ignore[reportArgumentType]
     await answer({}, wire.receive, wire.send)

@@ -51,7 +51,7 @@ async def _serve(runners: tuple[AgentRunner, ...], reader: int, writer: int) -> 
     await connection.closed.wait()
     inbox.close()
     await outbox.drain()
-    if False:
+    if connection.live_runs:
         os._exit(0)  # a run that ignores its cancel would keep the event loop, and us, alive for ever
 
 

@@ -78,8 +78,8 @@ async def _attached(plugin: Plugin, client: HostClient, stamps: Stamps) -> bool:
 async def _announce(plugin: Plugin, client: HostClient) -> None:
     """Say so when the host offers the plugin's runners, which is after it has asked the plugin about them."""
     with suppress(CommandError):  # a host that went away is somebody else's news
-        while not (runners := await asyncio.to_thread(_attached_runners, plugin, client)):
-            await asyncio.sleep(0.1)
+        while not (runners := await asyncio.to_thread(_attached_runners, plugin, client)):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # the host has no event for this
         _say(f"attached {', '.join(runners)} to {client.url}")
         agents = await asyncio.to_thread(client.call, "GET", "/api/v1/agents")
         _say(_how_to_chat(agents["agents"], runners))

@@ -40,10 +40,10 @@ class {title}(AgentRunner):
     async def run(self, ctx: RunContext, api: HostApi) -> Results:
         turns = (await api.state.get("conversation", "turns") or 0) + 1
         await api.state.set("conversation", "turns", turns)
-        answer = f"Hello! You said {{ctx.text!r}}. That was turn {{turns}}."
-        for word in answer.split(" "):
-            yield delta(word + " ")
-        yield message(answer)
+        hello, count = f"Hello! You said {{ctx.text!r}}. ", f"That was turn {{turns}}."
+        yield delta(hello)
+        yield delta(count)
+        yield message(hello + count)
 
 
 if __name__ == "__main__":

@@ -140,13 +140,15 @@ class Sessions:
         loop.resume(book, inputs, collected)
 
     async def _turn(self, session_id: str, turn_id: str) -> list[StoredFact]:
-        facts: list[StoredFact] = []
+        """All facts of a turn in order of number; there are few once its messages are finished."""
+        facts: dict[int, StoredFact] = {}
+        after = 0
         while True:
-            after = max((fact.seq for fact in facts), default=0)
             page = await self._store.read(session_id, after=after, turn_id=turn_id, limit=1024)
-            facts.extend(page)
+            facts.update((fact.seq, fact) for fact in page)
             if len(page) < 1024:
-                return sorted(facts, key=lambda fact: fact.seq)
+                return [facts[seq] for seq in sorted(facts)]
+            after = page[-1].position
 
     def _retire(self, loop: SessionLoop) -> None:
         self._idle[loop.session_id] = None

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import msgspec
 
+from paddock.http_api.ag_ui_outputs import Event, Json, custom, mapping, output
 from paddock.rules.chain import StoredFact
-from paddock.rules.outputs import text_of
 
 PROTOCOL_VERSION = "1.0"
 TERMINAL_KINDS = frozenset(
@@ -22,8 +22,6 @@ TERMINAL_KINDS = frozenset(
 """Facts that end a run: the last word of its stream."""
 
 _encode = msgspec.json.Encoder().encode
-Json = dict[str, Any]
-Event = Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,20 +85,6 @@ def _delta(fact: StoredFact) -> list[bytes]:
     return said
 
 
-def _text_message(fact: StoredFact, data: Json) -> list[Event]:
-    metadata = fact.read_metadata()
-    message_id = str(metadata.get("message_id") or f"{fact.turn_id}:{fact.seq}")
-    text = text_of(_mapping(data.get("message")).get("content"))
-    end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id}
-    if metadata.get("revised"):
-        return [end, _custom("paddock.message.revised", {"messageId": message_id, "content": text})]
-    start: Event = {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant"}
-    opening = [] if "first_seq" in metadata else [start]
-    rest = text[metadata.get("streamed", 0) :]
-    content: Event = {"type": "TEXT_MESSAGE_CONTENT", "messageId": message_id, "delta": rest}
-    return [*opening, *([content] if rest else ()), end]
-
-
 # --- everything else --------------------------------------------------------------------------------------------------
 
 
@@ -111,18 +95,18 @@ def _run_started(fact: StoredFact, peer: Peer) -> list[Event]:
     if not peer.is_new:
         return [event]
     event["protocolVersion"] = PROTOCOL_VERSION
-    payload = _mapping(fact.read_payload())
-    params = _mapping(payload.get("params"))
+    payload = mapping(fact.read_payload())
+    params = mapping(payload.get("params"))
     if "parentRunId" in params:
         event["parentRunId"] = params["parentRunId"]
-    if _mapping(payload.get("run")).get("door") == "native":
+    if mapping(payload.get("run")).get("door") == "native":
         event["input"] = _input(payload, params, peer)
     return [event]
 
 
 def _input(payload: Json, params: Json, peer: Peer) -> Json:
     """What the client sent, as AG-UI 1.0 spells it."""
-    message = _mapping(payload.get("message"))
+    message = mapping(payload.get("message"))
     user = {**message, "role": "user", "content": _content(message.get("content"))}
     if "encryptedValue" in params:
         user["encryptedValue"] = params["encryptedValue"]
@@ -134,7 +118,7 @@ def _input(payload: Json, params: Json, peer: Peer) -> Json:
 def _content(content: object) -> object:
     if not isinstance(content, list):
         return content or ""
-    return [_part(_mapping(part)) for part in cast("list[object]", content)]
+    return [_part(mapping(part)) for part in cast("list[object]", content)]
 
 
 def _part(part: Json) -> Json:
@@ -149,7 +133,7 @@ def _part(part: Json) -> Json:
 
 
 def _run_finished(fact: StoredFact, peer: Peer) -> list[Event]:
-    data = _mapping(_mapping(fact.read_payload()).get("data"))
+    data = mapping(mapping(fact.read_payload()).get("data"))
     event: Event = {"type": "RUN_FINISHED", "timestamp": _milliseconds(fact), **_names(peer)}
     pending = data.get("pending_tool_call_ids")
     if peer.is_new and isinstance(pending, list) and pending:
@@ -180,7 +164,7 @@ def _usage(given: object) -> list[Json]:
 
 
 def _usage_entry(given: object) -> Json:
-    raw = _mapping(given)
+    raw = mapping(given)
     labels = {key: raw[key] for key in ("provider", "model") if isinstance(raw.get(key), str)}
     return labels | {name: raw[key] for key, name in _COUNTS.items() if _is_count(raw.get(key))}
 
@@ -190,7 +174,7 @@ def _is_count(value: object) -> bool:
 
 
 def _run_error(fact: StoredFact, _: Peer) -> list[Event]:
-    payload = _mapping(fact.read_payload())
+    payload = mapping(fact.read_payload())
     message = str(payload.get("message") or "the run failed without saying why")
     return [_error(fact, str(payload.get("code") or "runtime_error"), message)]
 
@@ -207,79 +191,19 @@ def _error(fact: StoredFact, code: str, message: str) -> Event:
 
 
 def _queued(fact: StoredFact, _: Peer) -> list[Event]:
-    return [_custom("paddock.turn.queued", {"position": _mapping(fact.read_payload()).get("position")})]
-
-
-def _output(fact: StoredFact, _: Peer) -> list[Event]:
-    payload = _mapping(fact.read_payload())
-    kind, data = payload.get("type"), _mapping(payload.get("data"))
-    match kind:
-        case "message.completed":
-            return _text_message(fact, data)
-        case None:  # erased: its words are gone, but a message still has to be closed
-            return _text_message(fact, data) if "message_id" in fact.read_metadata() else []
-        case "tool.call.started":
-            return _tool_called(fact, data)
-        case "tool.call.completed":
-            return [_tool_answered(fact, data)]
-        case "state.updated":
-            return [_custom("paddock.state.updated", {key: data.get(key) for key in ("scope", "key")})]
-        case _:
-            return [_custom(f"paddock.{kind}", data)]
-
-
-def _tool_called(fact: StoredFact, data: Json) -> list[Event]:
-    call_id = _call_id(fact, data)
-    name = str(data.get("tool_name") or "unnamed")
-    start: Event = {"type": "TOOL_CALL_START", "toolCallId": call_id, "toolCallName": name}
-    parameters = data.get("parameters")
-    args: Event = {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": _as_text(parameters)}
-    end: Event = {"type": "TOOL_CALL_END", "toolCallId": call_id}
-    return [start, end] if parameters is None else [start, args, end]
-
-
-def _tool_answered(fact: StoredFact, data: Json) -> Event:
-    call_id = _call_id(fact, data)
-    return {
-        "type": "TOOL_CALL_RESULT",
-        "messageId": f"{call_id}:result",
-        "toolCallId": call_id,
-        "content": _answer(data),
-        "role": "tool",
-    }
-
-
-def _answer(data: Json) -> str:
-    """A result as text. AG-UI has no field for a tool's error, so an error says of itself that it is one."""
-    if data.get("error") is not None:
-        return _as_text({"error": data["error"]})
-    return _as_text(data.get("result") if data.get("result") is not None else data.get("artifact"))
-
-
-def _as_text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return "" if value is None else _encode(value).decode()
-
-
-def _call_id(fact: StoredFact, data: Json) -> str:
-    return str(data.get("tool_call_id") or f"{fact.turn_id}:{fact.seq}")
-
-
-def _custom(name: str, value: object) -> Event:
-    return {"type": "CUSTOM", "name": name, "value": value}
+    return [custom("paddock.turn.queued", {"position": mapping(fact.read_payload()).get("position")})]
 
 
 def _names(peer: Peer) -> Json:
     return {"threadId": peer.thread_id, "runId": peer.run_id}
 
 
+def _output(fact: StoredFact, _: Peer) -> list[Event]:
+    return output(fact)
+
+
 def _milliseconds(fact: StoredFact) -> int:
     return int(fact.time * 1000)
-
-
-def _mapping(value: object) -> Json:
-    return cast("Json", value) if isinstance(value, dict) else {}
 
 
 _WORDS: Mapping[str, Callable[[StoredFact, Peer], list[Event]]] = {

@@ -59,9 +59,11 @@ class RunStream:
         try:
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await self._stream(receive, send)
-        except (HostError, StorageUnavailableError) as error:
+        except* (HostError, StorageUnavailableError) as errors:
             # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
-            log.warning("stream cut", action="http.stream_cut", reason=str(error))
+            log.warning(
+                "stream cut", action="http.stream_cut", run_id=self._peer.run_id, reason=str(errors.exceptions[0])
+            )
         finally:
             self._follower.close()
 

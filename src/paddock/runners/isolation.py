@@ -107,6 +107,7 @@ class Sandbox:
                 yield from ("--symlink", str(directory.readlink()), str(directory))
             elif directory.is_dir():
                 yield from ("--ro-bind", str(directory), str(directory))
+        yield from _open_way_to(Path("/etc/any"))
         for name in (*ETC, *(ETC_FOR_NETWORK if self.network else ())):
             yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
         for path in self.read_only:

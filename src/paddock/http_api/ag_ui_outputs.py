@@ -1,0 +1,93 @@
+"""What an agent says, in AG-UI: its messages, its tool calls, and as CUSTOM what AG-UI has no event for.
+
+The same for every dialect and every reader. Total: a runner's odd payload makes an odd event, never an invalid one.
+"""
+
+from typing import Any, cast
+
+import msgspec
+
+from paddock.rules.chain import StoredFact
+from paddock.rules.outputs import text_of
+
+_encode = msgspec.json.Encoder().encode
+Json = dict[str, Any]
+Event = Json
+
+
+def output(fact: StoredFact) -> list[Event]:
+    payload = mapping(fact.read_payload())
+    kind, data = payload.get("type"), mapping(payload.get("data"))
+    match kind:
+        case "message.completed":
+            return _text_message(fact, data)
+        case None:  # erased: its words are gone, but a message still has to be closed
+            return _text_message(fact, data) if "message_id" in fact.read_metadata() else []
+        case "tool.call.started":
+            return _tool_called(fact, data)
+        case "tool.call.completed":
+            return [_tool_answered(fact, data)]
+        case "state.updated":
+            return [custom("paddock.state.updated", {key: data.get(key) for key in ("scope", "key")})]
+        case _:
+            return [custom(f"paddock.{kind}", data)]
+
+
+def _text_message(fact: StoredFact, data: Json) -> list[Event]:
+    metadata = fact.read_metadata()
+    message_id = str(metadata.get("message_id") or f"{fact.turn_id}:{fact.seq}")
+    text = text_of(mapping(data.get("message")).get("content"))
+    end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id}
+    if metadata.get("revised"):
+        return [end, custom("paddock.message.revised", {"messageId": message_id, "content": text})]
+    start: Event = {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant"}
+    opening = [] if "first_seq" in metadata else [start]
+    rest = text[metadata.get("streamed", 0) :]
+    content: Event = {"type": "TEXT_MESSAGE_CONTENT", "messageId": message_id, "delta": rest}
+    return [*opening, *([content] if rest else ()), end]
+
+
+def _tool_called(fact: StoredFact, data: Json) -> list[Event]:
+    call_id = _call_id(fact, data)
+    name = str(data.get("tool_name") or "unnamed")
+    start: Event = {"type": "TOOL_CALL_START", "toolCallId": call_id, "toolCallName": name}
+    parameters = data.get("parameters")
+    args: Event = {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": _as_text(parameters)}
+    end: Event = {"type": "TOOL_CALL_END", "toolCallId": call_id}
+    return [start, end] if parameters is None else [start, args, end]
+
+
+def _tool_answered(fact: StoredFact, data: Json) -> Event:
+    call_id = _call_id(fact, data)
+    return {
+        "type": "TOOL_CALL_RESULT",
+        "messageId": f"{call_id}:result",
+        "toolCallId": call_id,
+        "content": _answer(data),
+        "role": "tool",
+    }
+
+
+def _answer(data: Json) -> str:
+    """A result as text. AG-UI has no field for a tool's error, so an error says of itself that it is one."""
+    if data.get("error") is not None:
+        return _as_text({"error": data["error"]})
+    return _as_text(data.get("result") if data.get("result") is not None else data.get("artifact"))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else _encode(value).decode()
+
+
+def _call_id(fact: StoredFact, data: Json) -> str:
+    return str(data.get("tool_call_id") or f"{fact.turn_id}:{fact.seq}")
+
+
+def custom(name: str, value: object) -> Event:
+    return {"type": "CUSTOM", "name": name, "value": value}
+
+
+def mapping(value: object) -> Json:
+    return cast("Json", value) if isinstance(value, dict) else {}
