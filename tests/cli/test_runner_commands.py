@@ -242,7 +242,24 @@ def test_a_host_that_restarts_gets_the_plugin_back(
         second.stop()
 
 
-@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a shell")
+@pytest.mark.skipif(shutil.which("node") is None and not os.environ.get("CI"), reason="node is not installed")
+def test_a_plugin_in_another_language_is_tried_the_same_way(
+    paddock: Command, dev: Callable[..., Dev], tmp_path: Path
+) -> None:
+    example = shutil.copytree(Path(__file__).parents[2] / "examples" / "node-runner", tmp_path / "node")
+    agents = 'agents:\n  node: {runner: "plugin:examples/node-counter/default"}\n'
+    host = HostProcess(tmp_path / "data", agents=agents).start()
+    try:
+        trying = dev(example, "--data", host.data)
+        trying.says('try it: paddock chat --agent node "hello"')
+        said = paddock("chat", "--data", host.data, "--agent", "node", "bonjour")
+        assert said.returncode == 0, said.stderr
+        assert "bonjour" in said.stdout
+        assert trying.stop() == 0
+    finally:
+        host.stop()
+
+
 def test_a_line_that_is_no_frame_is_shown_and_not_sent(
     paddock: Command, hello: Path, dev: Callable[..., Dev], served: HostProcess
 ) -> None:

@@ -284,3 +284,12 @@ async def test_a_run_that_is_over_and_does_not_stop_is_made_to(monkeypatch: pyte
 async def _until(true) -> None:
     while not true():
         await asyncio.sleep(0)
+
+
+async def test_what_cannot_be_stored_is_refused_and_the_conversation_goes_on() -> None:
+    thread = a_thread()
+    async with small_house() as house:
+        with pytest.raises(HostError):
+            await asyncio.wait_for(house.say("x", thread=thread, params={"bad": object()}), 2)
+        accepted = await house.say("fine", thread=thread)
+        assert (await house.gateway.next()).run_id == accepted.task_id

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.anyio
 LOCAL = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
 
 
+@pytest.mark.spec("http/agents")
 async def test_agents_are_listed_without_their_config() -> None:
     async with open_doors() as doors:
         one, two = (await doors.client.get("/api/v1/agents")).json()["agents"]
@@ -25,6 +26,7 @@ async def test_agents_are_listed_without_their_config() -> None:
         assert (two["agentId"], two["default"]) == ("two", False)
 
 
+@pytest.mark.spec("http/runners")
 async def test_runners_are_listed_with_their_state_and_isolation() -> None:
     async with open_doors() as doors:
         manifest = manifest_of("plugin:test/one/default", {})
@@ -43,6 +45,7 @@ async def test_runners_are_listed_with_their_state_and_isolation() -> None:
         }
 
 
+@pytest.mark.spec("http/api-keys")
 async def test_a_key_is_shown_once_and_belongs_to_whom_it_was_made_for() -> None:
     async with open_doors() as doors:
         asked = {"user": "ann", "workspace": "acme", "role": "admin"}
@@ -81,6 +84,7 @@ async def test_a_small_call_takes_no_large_body() -> None:
         assert_problem(answer, 413, "payload_too_large", "the body exceeds 65536 bytes")
 
 
+@pytest.mark.spec("http/attach-tokens")
 async def test_an_attach_token_is_for_the_workspace_of_who_asks() -> None:
     async with open_doors() as doors:
         root = await doors.key_for("root", "acme", "admin")
@@ -90,6 +94,7 @@ async def test_an_attach_token_is_for_the_workspace_of_who_asks() -> None:
         assert doors.gateway.attach_tokens.minted == [("acme", "me", "mine")]
 
 
+@pytest.mark.spec("http/probes")
 async def test_probes_need_no_key_and_say_why_not() -> None:
     async with open_doors() as doors:
         await doors.key_for("ann")
@@ -100,6 +105,7 @@ async def test_probes_need_no_key_and_say_why_not() -> None:
         assert (answer.status_code, answer.json()["reason"]) == (503, "the store cannot write")
 
 
+@pytest.mark.spec("http/probes")
 async def test_the_page_says_what_this_is_and_how_to_chat() -> None:
     async with open_doors() as doors:
         page = await doors.client.get("/")

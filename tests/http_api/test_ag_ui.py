@@ -150,6 +150,7 @@ def test_a_failed_run_ends_with_its_code(peer: Peer, kind: str) -> None:
     assert event == {"type": "RUN_ERROR", "timestamp": 1500, "message": "it fell", "code": "runner.crashed"}
 
 
+@pytest.mark.spec("http/dialects")
 def test_a_cancelled_run_ends_as_each_client_can_bear() -> None:
     assert say(fact("EVENT:CANCELED", {}))[0]["outcome"] == {"type": "cancelled"}
     (event,) = say(fact("EVENT:CANCELED", {}), OLD)
@@ -181,6 +182,7 @@ def test_what_is_said_inside_stays_inside(peer: Peer, kind: str) -> None:
     assert say(fact("USER_INPUT", None, target="AGENT"), peer) == []
 
 
+@pytest.mark.spec("http/stream-order")
 def test_exactly_the_facts_that_end_a_run_say_its_last_word() -> None:
     kinds = {f"{event}:{subtype}" for event, subtypes in VOCABULARY.items() for subtype in subtypes if subtype}
     kinds -= {"AGENT_OUTPUT:CHUNK"}
@@ -203,6 +205,7 @@ NAMES = ["tool_call_id", "tool_name", "parameters", "result", "error", "artifact
 NAMES += ["pending_tool_call_ids", "key"]
 
 
+@pytest.mark.spec("http/stream-valid")
 @settings(max_examples=300, deadline=None)
 @given(
     kind=st.sampled_from(

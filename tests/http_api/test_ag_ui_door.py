@@ -38,6 +38,7 @@ async def ask(doors: Doors, body: dict[str, Any], *pieces: str, path: str = AG_U
     return await asking
 
 
+@pytest.mark.spec("http/ag-ui-dialect")
 @pytest.mark.parametrize(("version", "dialect"), [("1.0", "1"), ("1.7", "1"), (None, "0"), ("0.0.59", "0")])
 async def test_one_post_streams_the_run_in_the_dialect_of_its_client(version: str | None, dialect: str) -> None:
     async with open_doors() as doors:
@@ -54,6 +55,7 @@ async def test_one_post_streams_the_run_in_the_dialect_of_its_client(version: st
             assert (event["threadId"], event["runId"]) == ("main", body["runId"])
 
 
+@pytest.mark.spec("http/ag-ui-threads")
 async def test_a_name_for_a_thread_is_its_users_own_and_always_the_same_thread() -> None:
     async with open_doors() as doors:
         ann, bob = await doors.key_for("ann"), await doors.key_for("bob")
@@ -65,6 +67,7 @@ async def test_a_name_for_a_thread_is_its_users_own_and_always_the_same_thread()
         assert threads[0] == threads[1] != threads[2]
 
 
+@pytest.mark.spec("http/ag-ui-threads")
 async def test_a_dropped_stream_is_joined_again_under_the_names_the_client_uses() -> None:
     async with open_doors() as doors:
         live = split((await ask(doors, a_request(run="r1"), "a", "b", "c")).content)
@@ -92,6 +95,7 @@ async def test_the_same_request_again_gets_the_same_run_and_another_one_is_refus
         )
 
 
+@pytest.mark.spec("http/ag-ui-history")
 async def test_of_a_whole_history_the_last_user_message_is_asked_and_only_what_is_new_is_kept() -> None:
     history = [
         {"id": "s", "role": "system", "content": "be brief"},
@@ -110,6 +114,7 @@ async def test_of_a_whole_history_the_last_user_message_is_asked_and_only_what_i
         assert (await asking).status_code == 200
 
 
+@pytest.mark.spec("http/ag-ui-kind")
 async def test_parts_nobody_can_use_are_passed_over() -> None:
     parts = [
         {"type": "text", "text": "look", "metadata": {"a": 1}},
@@ -127,6 +132,7 @@ async def test_parts_nobody_can_use_are_passed_over() -> None:
         assert_ordered(events_of(split((await asking).content)))
 
 
+@pytest.mark.spec("http/ag-ui-kind")
 async def test_a_client_time_that_is_none_is_left_out_and_other_props_pass_untouched() -> None:
     async with open_doors() as doors:
         good = {"device_timezone": "Asia/Shanghai", "client_now_iso": "2026-03-16T09:12:33+08:00", "client_epoch_ms": 1}
@@ -139,6 +145,7 @@ async def test_a_client_time_that_is_none_is_left_out_and_other_props_pass_untou
             await asking
 
 
+@pytest.mark.spec("http/ag-ui-strict")
 @pytest.mark.parametrize(
     ("changes", "detail"),
     [
@@ -171,6 +178,7 @@ async def test_known_fields_with_wrong_values_are_refused_before_any_stream(
         assert_problem(answer, 422, "invalid_argument", detail)
 
 
+@pytest.mark.spec("http/ag-ui-strict")
 async def test_a_long_chat_fits_and_an_endless_one_does_not() -> None:
     async with open_doors() as doors:
         old = {"id": "a", "role": "assistant", "content": "x" * 4_000_000}
@@ -180,6 +188,7 @@ async def test_a_long_chat_fits_and_an_endless_one_does_not() -> None:
         assert_problem(too_long, 413, "payload_too_large", "the body exceeds 8388608 bytes")
 
 
+@pytest.mark.spec("http/ag-ui-strict")
 async def test_the_path_names_the_agent_and_an_unknown_one_is_not_found() -> None:
     async with open_doors() as doors:
         await ask(doors, a_request(run="r1"), path=f"{AG_UI}/two")
@@ -189,6 +198,7 @@ async def test_the_path_names_the_agent_and_an_unknown_one_is_not_found() -> Non
         assert_problem(await doors.client.get(f"{AG_UI}/nobody/capabilities"), 404, "not_found", missing)
 
 
+@pytest.mark.spec("http/ag-ui-capabilities")
 @pytest.mark.parametrize("path", [f"{AG_UI}/one/capabilities", f"{AG_UI}/capabilities"])
 async def test_capabilities_have_the_official_shape(path: str) -> None:
     async with open_doors() as doors:

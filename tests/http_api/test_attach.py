@@ -86,6 +86,7 @@ async def until_listed(gateway: Gateway, expected: list[str]) -> None:
             await asyncio.sleep(0.005)
 
 
+@pytest.mark.spec("http/attach")
 async def test_an_attached_runner_answers_runs_and_is_gone_when_it_leaves(tmp_path: Path) -> None:
     async with an_open_house(tmp_path) as (_, gateway, client, address):
         async with connect(f"{address}?token={await a_token(client)}") as socket:
@@ -99,6 +100,7 @@ async def test_an_attached_runner_answers_runs_and_is_gone_when_it_leaves(tmp_pa
         await until_listed(gateway, [])
 
 
+@pytest.mark.spec("http/attach")
 async def test_a_run_of_a_runner_that_leaves_ends_with_it(tmp_path: Path) -> None:
     async with an_open_house(tmp_path) as (_, gateway, client, address):
         async with connect(f"{address}?token={await a_token(client)}") as socket:
@@ -113,6 +115,7 @@ async def test_a_run_of_a_runner_that_leaves_ends_with_it(tmp_path: Path) -> Non
         assert b"disconnected" in split(stream.content)[-1]
 
 
+@pytest.mark.spec("http/attach")
 async def test_a_token_is_good_once_and_without_one_nobody_comes_in(tmp_path: Path) -> None:
     async with an_open_house(tmp_path) as (_, gateway, client, address):
         token = await a_token(client)
@@ -153,6 +156,7 @@ class SlowSocket:
         self.closed = code
 
 
+@pytest.mark.spec("http/attach")
 async def test_a_runner_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attach, "MAX_WAITING_BYTES", 1000)
     socket, transport = SlowSocket(), SocketTransport()

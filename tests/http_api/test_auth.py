@@ -42,6 +42,7 @@ def a_scope(
     return {"type": "http", "client": client, "scheme": scheme, "headers": [*pairs, *headers]}
 
 
+@pytest.mark.spec("http/keyless")
 @pytest.mark.parametrize(
     "scope",
     [
@@ -61,6 +62,7 @@ async def test_before_any_key_exists_this_machine_itself_is_dev(scope: dict[str,
     assert await Auth(CountedKeys()).principal(scope) == DEV
 
 
+@pytest.mark.spec("http/keyless")
 @pytest.mark.parametrize(
     ("scope", "reason"),
     [
@@ -98,6 +100,7 @@ async def test_whoever_is_not_provably_on_this_machine_needs_a_key(scope: dict[s
     assert "paddock keys create" in refused.value.message
 
 
+@pytest.mark.spec("http/key")
 async def test_what_was_looked_up_is_believed_for_seconds_and_no_longer() -> None:
     now, keys = 100.0, CountedKeys()
     auth = Auth(keys, now=lambda: now)
@@ -116,6 +119,7 @@ async def test_what_was_looked_up_is_believed_for_seconds_and_no_longer() -> Non
         await auth.principal(bearer)
 
 
+@pytest.mark.spec("http/key")
 @pytest.mark.parametrize("given", ["Basic YTpi", "Bearer", "Bearer ", "pdk_1", "Bearer pdk_unknown", ""])
 async def test_a_wrong_key_is_refused_also_where_none_would_be_needed(given: str) -> None:
     scope = a_scope(headers=[(b"authorization", given.encode())])
@@ -124,6 +128,8 @@ async def test_a_wrong_key_is_refused_also_where_none_would_be_needed(given: str
     assert refused.value.code is ErrorCode.UNAUTHENTICATED
 
 
+@pytest.mark.spec("http/keyless-ends")
+@pytest.mark.spec("http/local-token")
 async def test_the_first_key_ends_keyless_access_at_once_and_the_local_token_stays() -> None:
     async with open_doors() as doors:
         local = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
@@ -141,6 +147,7 @@ async def test_the_first_key_ends_keyless_access_at_once_and_the_local_token_sta
         assert (await doors.post(a_body(), headers=key)).status_code == 202
 
 
+@pytest.mark.spec("http/admin-only")
 async def test_only_administrators_make_keys_and_tokens() -> None:
     async with open_doors() as doors:
         ann, root = await doors.key_for("ann"), await doors.key_for("root", role="admin")
@@ -166,6 +173,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.spec("http/no-stranger")
 async def test_no_call_of_the_api_answers_a_stranger() -> None:
     async with open_doors() as doors:
         for method, path in CALLS:
@@ -173,6 +181,7 @@ async def test_no_call_of_the_api_answers_a_stranger() -> None:
             assert_problem(answer, 401, "unauthenticated", "without a key only this machine itself may call")
 
 
+@pytest.mark.spec("http/no-stranger")
 async def test_every_call_of_the_api_is_in_the_list_above() -> None:
     async with open_doors() as doors:
         routes = [route for route in doors.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]

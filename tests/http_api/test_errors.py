@@ -13,11 +13,13 @@ from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.spec("http/problem")
 def test_every_error_code_has_a_status() -> None:
     assert set(STATUS) == set(ErrorCode)
     assert all(400 <= status < 600 for status in STATUS.values())
 
 
+@pytest.mark.spec("http/problem")
 @pytest.mark.parametrize("code", list(ErrorCode))
 def test_a_problem_says_what_it_is_in_five_fields(code: ErrorCode) -> None:
     answer = refusal(HostError(code, "do this instead"))
@@ -36,6 +38,7 @@ def test_who_may_try_again_hears_when() -> None:
     assert "retry-after" not in refusal(HostError(ErrorCode.NOT_FOUND, "no")).headers
 
 
+@pytest.mark.spec("http/no-internals")
 @pytest.mark.parametrize(
     ("error", "status"),
     [(ValueError("password=hunter2 in /etc/secret"), 500), (StorageUnavailableError("/var/x"), 503)],

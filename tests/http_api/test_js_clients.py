@@ -83,6 +83,7 @@ async def drive(driver: Path, url: str, client: str, *texts: str) -> Seen:
     return Seen(output)
 
 
+@pytest.mark.spec("http/ag-ui-clients")
 @CLIENTS
 async def test_a_stock_client_chats_with_the_real_host_turn_after_turn(
     driver: Path, client: str, tmp_path: Path
@@ -138,6 +139,7 @@ async def play(driver: Path, client: str, script: Play) -> Seen:
         return await driving
 
 
+@pytest.mark.spec("http/ag-ui-clients")
 @CLIENTS
 async def test_text_tools_custom_events_and_open_calls_are_accepted(driver: Path, client: str) -> None:
     seen = await play(driver, client, everything)
@@ -151,6 +153,7 @@ async def test_text_tools_custom_events_and_open_calls_are_accepted(driver: Path
     assert finished.get("outcome") == ({"type": "success", "pendingToolCallIds": ["t9"]} if client == "1" else None)
 
 
+@pytest.mark.spec("http/ag-ui-clients")
 @CLIENTS
 async def test_a_cancelled_run_ends_well_for_either_client(driver: Path, client: str) -> None:
     seen = await play(driver, client, a_cancel)
@@ -160,6 +163,7 @@ async def test_a_cancelled_run_ends_well_for_either_client(driver: Path, client:
     assert last.get("outcome", {}).get("type") == "cancelled" if client == "1" else last["code"] == "cancelled"
 
 
+@pytest.mark.spec("http/ag-ui-clients")
 @CLIENTS
 async def test_a_failed_run_is_seen_as_failed(driver: Path, client: str) -> None:
     seen = await play(driver, client, a_crash)

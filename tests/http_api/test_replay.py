@@ -92,6 +92,7 @@ def said(facts: list[StoredFact], peer: Peer, seq: int, k: int) -> bytes:
     return b"".join(out)
 
 
+@pytest.mark.spec("http/cursor")
 @settings(max_examples=300, deadline=None)
 @given(
     steps=st.lists(STEP, max_size=25), peer=st.sampled_from([NEW, OLD]), place=st.integers(0, 60), k=st.integers(-1, 3)

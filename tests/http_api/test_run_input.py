@@ -118,6 +118,7 @@ TABLE: list[tuple[str, list[Body]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.spec("http/rules-in-order")
 @pytest.mark.parametrize(("message", "body"), [(message, body) for message, bodies in TABLE for body in bodies])
 def test_each_rule_refuses_with_its_own_sentence(message: str, body: Body) -> None:
     assert complaint(body) == message
@@ -132,6 +133,7 @@ def merge(later: Body, earlier: Body) -> Body:
 BREAKERS = [(message, bodies[0]) for message, bodies in TABLE if message not in {FIRST, SIGNED}]
 
 
+@pytest.mark.spec("http/rules-in-order")
 @pytest.mark.parametrize("index", range(len(BREAKERS) - 1))
 def test_when_several_rules_are_broken_the_first_of_the_table_answers(index: int) -> None:
     first, earlier = BREAKERS[index]
@@ -139,6 +141,7 @@ def test_when_several_rules_are_broken_the_first_of_the_table_answers(index: int
         assert complaint(merge(later, earlier)) == first
 
 
+@pytest.mark.spec("http/rules-in-order")
 def test_attachments_are_judged_rule_by_rule_and_the_signature_comes_last() -> None:
     blocks = [image(url="x"), image(mimeType="text/html"), image(url=""), image(data="A")]
     expected = [IMAGE, URL, DATA, TOO_MANY, "invalid client_time.client_epoch_ms", SIGNED]
@@ -182,6 +185,7 @@ def test_a_thread_is_the_same_in_upper_case() -> None:
     assert given.thread_id == THREAD
 
 
+@pytest.mark.spec("http/body-limit")
 def test_size_is_counted_in_bytes() -> None:
     filler = json.dumps(a_body(state="")).encode()
     exact = filler.replace(b'"state": ""', b'"state": "' + b"x" * (262_144 - len(filler)) + b'"')
@@ -234,11 +238,13 @@ WRONG_SHAPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.spec("http/shapes")
 @pytest.mark.parametrize(("body", "start"), WRONG_SHAPES)
 def test_wrong_shapes_are_refused_and_named(body: Body, start: str) -> None:
     assert complaint(body).startswith(start)
 
 
+@pytest.mark.spec("http/json")
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[]", b"null", b'"x"', b"\xff", b'{"a": NaN}', b'{"a": "\\ud800"}', b"[" * 5000,
@@ -250,6 +256,7 @@ def test_what_is_not_a_json_object_is_refused_with_a_sentence(body: bytes) -> No
     assert problem.message.startswith("RunAgentInput ")
 
 
+@pytest.mark.spec("http/json")
 def test_sixty_four_levels_are_allowed_and_one_more_is_not() -> None:
     def nested(levels: int) -> Any:
         return {} if levels == 1 else {"a": nested(levels - 1)}
@@ -258,6 +265,7 @@ def test_sixty_four_levels_are_allowed_and_one_more_is_not() -> None:
     assert complaint(a_body(state=nested(64))) == "RunAgentInput is nested deeper than 64 levels"
 
 
+@pytest.mark.spec("http/both-spellings")
 def test_both_spellings_mean_the_same() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
     messages = [
@@ -344,6 +352,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, item in items for place in places(item, (*path, key)))]
 
 
+@pytest.mark.spec("http/shapes")
 @settings(max_examples=400, deadline=None)
 @given(path=st.sampled_from(places(VALID)[1:]), rubbish=RUBBISH)
 def test_rubbish_anywhere_is_refused_or_read_never_a_crash(path: tuple[Any, ...], rubbish: Any) -> None:

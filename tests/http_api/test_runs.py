@@ -9,7 +9,8 @@ import pytest
 from http_api.doors import Doors, a_body, assert_problem, open_doors
 from http_api.facts import assert_official, assert_ordered, events_of
 from http_api.frames import cursor_of, split
-from paddock.storage.memory import open_memory_store
+from paddock.ports import Batch
+from paddock.storage.memory import MemoryStore, open_memory_store
 
 pytestmark = pytest.mark.anyio
 RUNS = "/api/v1/agent/runs"
@@ -26,6 +27,7 @@ async def a_finished_run(doors: Doors, body: dict[str, Any] | None = None) -> tu
     return task_id, (await reading).content
 
 
+@pytest.mark.spec("http/idempotent")
 async def test_a_run_is_accepted_once_and_the_same_request_gets_the_same_answer() -> None:
     async with open_doors() as doors:
         body = a_body()
@@ -43,6 +45,32 @@ async def test_a_run_is_accepted_once_and_the_same_request_gets_the_same_answer(
         assert (other.status_code, other.json()["created"]) == (202, False)
 
 
+class GatedStore(MemoryStore):
+    """Writes nothing before it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may_write = asyncio.Event(), asyncio.Event()
+
+    async def append(self, batch: Batch) -> None:
+        self.asked.set()
+        await self.may_write.wait()
+        await super().append(batch)
+
+
+@pytest.mark.spec("http/accepted-is-durable")
+async def test_the_answer_comes_after_the_run_is_on_record_and_not_before() -> None:
+    store = GatedStore()
+    async with open_doors(store) as doors:
+        asking = asyncio.create_task(doors.post(a_body()))
+        await asyncio.wait_for(store.asked.wait(), 5)
+        await asyncio.wait([asking], timeout=0.2)
+        assert not asking.done()
+        store.may_write.set()
+        assert (await doors.row((await asking).json()["taskId"])).client_run_id == "run-001"
+
+
+@pytest.mark.spec("http/two-names")
 async def test_a_run_can_be_looked_at_by_either_of_its_names() -> None:
     async with open_doors() as doors:
         body = a_body()
@@ -56,6 +84,7 @@ async def test_a_run_can_be_looked_at_by_either_of_its_names() -> None:
         assert "code" not in run
 
 
+@pytest.mark.spec("http/two-names")
 async def test_a_label_used_in_two_threads_needs_the_thread() -> None:
     async with open_doors() as doors:
         one, two = a_body(), a_body()
@@ -68,6 +97,8 @@ async def test_a_label_used_in_two_threads_needs_the_thread() -> None:
         assert found.json()["taskId"] == task_id
 
 
+@pytest.mark.spec("http/stream-order")
+@pytest.mark.spec("http/stream-valid")
 async def test_the_stream_tells_a_run_from_its_start_to_its_end() -> None:
     async with open_doors() as doors:
         _, content = await a_finished_run(doors)
@@ -85,6 +116,7 @@ async def test_the_stream_tells_a_run_from_its_start_to_its_end() -> None:
         ]
 
 
+@pytest.mark.spec("http/cursor")
 async def test_from_every_cursor_the_rest_comes_without_gap_or_duplicate_also_after_a_restart() -> None:
     store = open_memory_store()
     async with open_doors(store) as doors:
@@ -101,6 +133,7 @@ async def test_from_every_cursor_the_rest_comes_without_gap_or_duplicate_also_af
             assert by_query.content == by_header.content == rest
 
 
+@pytest.mark.spec("http/cursor-at-the-end")
 async def test_a_cursor_at_or_beyond_the_end_gets_an_empty_stream_at_once() -> None:
     async with open_doors() as doors:
         task_id, live = await a_finished_run(doors)
@@ -109,6 +142,7 @@ async def test_a_cursor_at_or_beyond_the_end_gets_an_empty_stream_at_once() -> N
             assert (answer.status_code, answer.content) == (200, b"")
 
 
+@pytest.mark.spec("http/dialects")
 async def test_the_dialect_of_the_cursor_is_kept_unless_another_is_asked_for() -> None:
     async with open_doors() as doors:
         task_id, _ = await a_finished_run(doors)
@@ -121,6 +155,7 @@ async def test_the_dialect_of_the_cursor_is_kept_unless_another_is_asked_for() -
         assert len(split(new.content)) == len(old[3:])
 
 
+@pytest.mark.spec("http/cursor")
 @pytest.mark.parametrize("after", ["", "x", "5", "2.1.0", "1.1", "1.-1.0", "1.1.0.0", "1.٣.0", "1.1.0\n"])
 async def test_a_cursor_that_is_none_is_refused_but_an_empty_one_is_no_cursor(after: str) -> None:
     async with open_doors() as doors:
@@ -134,6 +169,7 @@ async def test_a_cursor_that_is_none_is_refused_but_an_empty_one_is_no_cursor(af
         assert_problem(bad, 422, "invalid_argument", "dialect must be 1")
 
 
+@pytest.mark.spec("http/cancel")
 async def test_cancel_is_a_wish_on_record_then_a_fact() -> None:
     async with open_doors() as doors:
         task_id = (await doors.post(a_body())).json()["taskId"]
@@ -171,6 +207,7 @@ async def test_a_failed_run_says_why() -> None:
         assert (events[-1]["type"], events[-1]["code"]) == ("RUN_ERROR", "runner.crashed")
 
 
+@pytest.mark.spec("http/foreign-is-unknown")
 async def test_the_runs_of_others_look_like_none() -> None:
     async with open_doors() as doors:
         ann, bob = await doors.key_for("ann"), await doors.key_for("bob")
@@ -186,6 +223,7 @@ async def test_the_runs_of_others_look_like_none() -> None:
         )
 
 
+@pytest.mark.spec("http/agent")
 async def test_a_run_goes_to_the_agent_that_was_asked_for() -> None:
     async with open_doors() as doors:
         task_id = (await doors.post(a_body(), params={"agent": "two"})).json()["taskId"]
@@ -205,6 +243,7 @@ async def test_an_invalid_request_gets_the_sentence_of_its_rule_and_starts_nothi
         assert doors.gateway.started.empty()
 
 
+@pytest.mark.spec("http/body-limit")
 @pytest.mark.parametrize("declared", [True, False])
 async def test_a_body_that_is_too_long_is_refused_before_it_is_read_in_full(declared: bool) -> None:
     async with open_doors() as doors:
@@ -229,6 +268,7 @@ async def test_a_body_that_is_too_long_is_answered_also_when_it_is_sent_in_full(
         assert (await doors.post(a_body())).status_code == 202
 
 
+@pytest.mark.spec("http/problem")
 async def test_what_is_not_part_of_the_api_is_a_problem_too() -> None:
     async with open_doors() as doors:
         assert_problem(await doors.client.get("/api/v2"), 404, "not_found", "GET /api/v2 is not part of this API")
@@ -238,6 +278,7 @@ async def test_what_is_not_part_of_the_api_is_a_problem_too() -> None:
         assert (await doors.client.head(f"{RUNS}/x/events")).status_code == 405
 
 
+@pytest.mark.spec("http/unavailable")
 async def test_when_the_store_cannot_write_nothing_is_accepted_and_the_caller_hears_when_to_return() -> None:
     async with open_doors() as doors:
         await doors.house.store.close()

@@ -86,6 +86,7 @@ async def test_two_readers_of_one_dialect_share_the_same_bytes() -> None:
         first.close()
 
 
+@pytest.mark.spec("http/keep-alive")
 async def test_silence_is_filled_with_comments_until_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "UNWATCHED", 0.02)
     async with open_doors(keep_alive=0.02) as doors:
@@ -102,6 +103,7 @@ async def test_silence_is_filled_with_comments_until_the_run_goes_on(monkeypatch
         assert "RUN_FINISHED" in seen[-2]
 
 
+@pytest.mark.spec("http/reader-leaves")
 async def test_a_reader_that_leaves_is_let_go_and_its_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "UNWATCHED", 0.02)
     async with open_doors() as doors:
@@ -124,6 +126,7 @@ async def test_a_reader_that_leaves_is_let_go_and_its_run_goes_on(monkeypatch: p
         assert (await doors.row(task_id)).status == "completed"
 
 
+@pytest.mark.spec("http/cursor-at-the-end")
 async def test_a_stream_whose_run_ended_behind_its_cursor_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "UNWATCHED", 0.02)
     async with open_doors(keep_alive=0.02) as doors:
@@ -152,6 +155,7 @@ class CannedFollower:
         pass
 
 
+@pytest.mark.spec("http/stream-order")
 async def test_nothing_is_said_after_the_last_word() -> None:
     failed = fact("ERROR:RUN_FAILED", {"code": "x", "message": "y"})
     follower, wire = CannedFollower(user_input(), failed, failed, delta("m", "late", opens=True)), Wire()
@@ -179,6 +183,7 @@ class BrokenFollower:
         self.closed = True
 
 
+@pytest.mark.spec("http/cursor-expired")
 async def test_a_cursor_that_was_trimmed_away_is_refused_before_the_stream_begins() -> None:
     follower = BrokenFollower(HostError(ErrorCode.CURSOR_EXPIRED, "gone"))
     with pytest.raises(HostError):
@@ -186,6 +191,7 @@ async def test_a_cursor_that_was_trimmed_away_is_refused_before_the_stream_begin
     assert follower.closed
 
 
+@pytest.mark.spec("http/cut")
 @pytest.mark.parametrize("unwatched", [0.0, 1.0])
 async def test_when_the_log_fails_in_the_middle_the_body_is_cut_and_not_ended(
     monkeypatch: pytest.MonkeyPatch, unwatched: float

@@ -90,8 +90,9 @@ def plugin(name: str = "nasty", program: str = "nasty.py", **changes: Any) -> Pl
 
 
 class House:
-    def __init__(self, gateway: Gateway, calls: Calls, foreign: list[tuple[Caller, str]]) -> None:
+    def __init__(self, gateway: Gateway, mark: str, calls: Calls, foreign: list[tuple[Caller, str]]) -> None:
         self.gateway = gateway
+        self.mark = mark
         self.calls = calls
         self.foreign = foreign
 
@@ -118,7 +119,7 @@ async def house(data: Path, plugins: Sequence[Plugin] = (), **options: Any) -> A
         catalog, home=data / "runners", on_call=calls, on_foreign=lambda *told: foreign.append(told), **options
     )
     try:
-        yield House(gateway, calls, foreign)
+        yield House(gateway, options["mark"], calls, foreign)
     finally:
         await gateway.stop()
         assert marked(options["mark"]) == [], "a process outlived its gateway"

@@ -32,7 +32,7 @@ def bubblewrap() -> None:
 
 @pytest.fixture
 async def confined(bubblewrap: None, tmp_path: Path) -> AsyncIterator[House]:
-    async with house(tmp_path, [plugin(program="prober.py", isolation="L1")], mark="confined") as here:
+    async with house(tmp_path, [plugin(program="prober.py", isolation="L1")]) as here:
         yield here
 
 
@@ -110,13 +110,13 @@ async def test_its_memory_files_and_descriptors_are_limited(confined: House) -> 
 async def test_its_processes_are_limited_and_all_end_with_it(confined: House) -> None:
     assert (await outcome(confined, "fork 200"))["value"] < 64
     await confined.gateway.stop()
-    await eventually(lambda: marked("confined") == [])
+    await eventually(lambda: marked(confined.mark) == [])
 
 
 async def test_its_environment_is_exactly_what_it_is_at_l0(confined: House, tmp_path: Path) -> None:
     inside = (await outcome(confined, "environment"))["value"]
     await confined.gateway.stop()
-    async with house(tmp_path, [plugin(program="prober.py")], mark="confined") as here:
+    async with house(tmp_path, [plugin(program="prober.py")], mark=confined.mark) as here:
         assert (await outcome(here, "environment"))["value"] == inside
 
 

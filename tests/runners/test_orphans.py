@@ -121,3 +121,20 @@ async def test_no_zombies_stay(tmp_path: Path) -> None:
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     states = [Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in children.read_text().split()]
     assert "Z" not in states
+
+
+async def test_no_descriptors_stay(tmp_path: Path) -> None:
+    def descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    async def once() -> None:
+        async with house(tmp_path) as here:
+            for how in ("finish-then-exit 0", "exit 1"):
+                await (await here.run(how))[0].over()
+                await here.until_not_ready()
+
+    await once()
+    before = descriptors()
+    for _ in range(3):
+        await once()
+    await eventually(lambda: descriptors() <= before)

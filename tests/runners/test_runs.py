@@ -52,7 +52,7 @@ async def test_runs_that_start_at_once_share_one_start(tmp_path: Path) -> None:
 
 
 async def test_a_plugin_may_have_one_process_for_each_run_and_none_stays(tmp_path: Path) -> None:
-    async with house(tmp_path, [plugin(runs_per_process=1)], mark="each-its-own") as here:
+    async with house(tmp_path, [plugin(runs_per_process=1)]) as here:
         pids = []
         for _ in range(3):
             news, handle = await here.run("pid")
@@ -68,7 +68,7 @@ async def test_the_environment_is_the_allow_list_and_nothing_else(
     monkeypatch.setenv("SECRET_OF_THE_HOST", "1")
     monkeypatch.setenv("ALLOWED", "yes")
     given = plugin(env={"EXTRA": "one"}, python_path=(FIXTURES,))
-    async with house(tmp_path, [given], env_allow=("ALLOWED", "ABSENT"), mark="the-mark") as here:
+    async with house(tmp_path, [given], env_allow=("ALLOWED", "ABSENT"), mark=f"the-mark-{os.getpid()}") as here:
         news, _ = await here.run("environment")
         said = (await news.over()).results[-1].data
         home = tmp_path / "runners" / "test" / "nasty"
@@ -81,7 +81,7 @@ async def test_the_environment_is_the_allow_list_and_nothing_else(
             "PYTHONUNBUFFERED": "1",
             "PYTHONPATH": str(FIXTURES),
             "PADDOCK_PLUGIN": "test/nasty",
-            "PADDOCK_MARK": "the-mark",
+            "PADDOCK_MARK": here.mark,
             "ALLOWED": "yes",
             "EXTRA": "one",
         }

@@ -221,6 +221,6 @@ class HostStream(AsyncIterator[T], Generic[T]):
     def _pay(self) -> None:
         """Give back credit for what was read, half a window at a time."""
         self._unpaid += 1
-        if self._unpaid * 3 >= self._calls.limits.call_credit:
+        if self._unpaid * 2 >= self._calls.limits.call_credit:
             self._calls.give_credit(self._call_id, self._unpaid)
             self._unpaid = 0

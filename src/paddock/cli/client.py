@@ -17,6 +17,8 @@ from paddock.cli.failures import USAGE, CommandError
 
 DEFAULT_URL = "http://127.0.0.1:8484"
 CALL_SECONDS = 30.0
+UNAVAILABLE = 503
+"""What a host says that is starting, stopping or unable to write: worth another try."""
 STREAM_SECONDS = 40.0
 """A stream that stays silent longer than this is asked for again; hosts send a comment every 15 s by default."""
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
-from paddock.cli.client import HostClient, HostGoneError
+from paddock.cli.client import UNAVAILABLE, HostClient, HostGoneError, RefusedError
 from paddock.cli.failures import USAGE, CommandError
 from paddock.runners.catalog import Plugin, PluginError, load_plugin
 from paddock.runners.packages.contents import LEFT_OUT
@@ -53,7 +53,9 @@ async def _until_interrupted(plugin: Plugin, client: Callable[[], HostClient]) -
         stamps = snapshot(plugin.directory)
         try:
             again_after_save = await _attached(plugin, client(), stamps)
-        except (HostGoneError, OSError, websockets.WebSocketException) as error:
+        except (HostGoneError, RefusedError, OSError, websockets.WebSocketException) as error:
+            if isinstance(error, RefusedError) and error.status != UNAVAILABLE:
+                raise
             _say(f"no host to attach to ({error}); trying again")
             await asyncio.sleep(RETRY_SECONDS)
             continue

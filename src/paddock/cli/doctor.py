@@ -112,13 +112,14 @@ def _disk_space(settings: Settings) -> Finding:
 
 
 def _port(settings: Settings) -> Finding:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((settings.host, settings.port))
+    try:
+        family, *_, address = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
             probe.listen()
-        except OSError as error:
-            return _port_taken(settings, error)
+    except OSError as error:
+        return _port_taken(settings, error)
     return Finding("port", "ok", f"{settings.port} on {settings.host} is free")
 
 

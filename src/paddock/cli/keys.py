@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from paddock.cli import presence
-from paddock.cli.client import HostClient, connect
+from paddock.cli.client import HostClient
 from paddock.cli.failures import USAGE, CommandError
 from paddock.ports import ApiKeyRow
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
@@ -30,13 +30,14 @@ def new_key() -> str:
 def create(*, workspace: str, user: str, role: str, data: Path | None) -> int:
     """Print a new key on standard output, and what it is on standard error."""
     _check(workspace, user, role)
+    directory = presence.data_directory(data).absolute()
     try:
-        key = _create_directly(presence.data_directory(data).absolute(), workspace, user, role)
+        key = _create_directly(directory, workspace, user, role)
     except DataDirectoryInUseError as error:
-        host = connect(None, data)
-        if not host.token:
+        host = presence.find(directory)
+        if host is None:
             raise CommandError(f"{error}, but it has not said how to reach it. Try again in a moment.") from error
-        key = _create_through(host, workspace, user, role)
+        key = _create_through(HostClient(host.url, host.token), workspace, user, role)
     sys.stderr.write(
         f"A key for user {user} in workspace {workspace} with role {role}. It is shown only now; keep it safe.\n"
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import quote
 
-from paddock.cli.client import Event, HostClient, HostGoneError
+from paddock.cli.client import UNAVAILABLE, Event, HostClient, HostGoneError, RefusedError
 
 RUNS = "/api/v1/agent/runs"
 TERMINAL = frozenset({"RUN_FINISHED", "RUN_ERROR"})
@@ -47,7 +47,9 @@ class Turn:
                 for event in self.reconnect().events(f"{RUNS}/{self.task_id}/events", after=self._cursor):
                     broken_since = None
                     yield self._seen(event)
-            except HostGoneError:
+            except (HostGoneError, RefusedError) as error:
+                if isinstance(error, RefusedError) and error.status != UNAVAILABLE:
+                    raise
                 if broken_since is not None and time.monotonic() - broken_since > PATIENCE_SECONDS:
                     raise
             if not self._ended:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import structlog
+
 from paddock.host.audit import Audit
 from paddock.host.principals import Principal
 from paddock.host.tails import Tails
@@ -44,6 +46,11 @@ QUIET_SECONDS = 0.005
 """How long an ack may wait for company before it is written down alone."""
 SNAPSHOT_EVERY = 200
 MAX_WAITING_ORDERS = 1024
+
+_UNAVAILABLE = (ErrorCode.UNAVAILABLE, "the store cannot write now, so nothing was accepted; try again shortly")
+_MISTAKE = (ErrorCode.RUNTIME_ERROR, "the host made a mistake and accepted nothing; its log has the details")
+
+log = structlog.get_logger("paddock.session")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +263,10 @@ class SessionLoop:
                 await self._take_in(taken)
                 taken = []
         except (StaleOwnerError, StorageUnavailableError) as error:
-            self._fail([*taken, *self._waiting], error)
+            self._fail([*taken, *self._waiting], _UNAVAILABLE, error)
+        except Exception as error:  # a mistake of ours must not leave anybody waiting for ever
+            log.exception("a session stopped", action="session.failed", session_id=self.session_id)
+            self._fail([*taken, *self._waiting], _MISTAKE, error)
         finally:
             self._working = False
         if self.idle and not self.failed:
@@ -479,20 +489,15 @@ class SessionLoop:
 
     # --- when it cannot go on ----------------------------------------------------------------------------------------
 
-    def _fail(self, arrivals: Iterable[Arrival], error: Exception) -> None:
+    def _fail(self, arrivals: Iterable[Arrival], refusal: tuple[ErrorCode, str], cause: Exception) -> None:
         self.failed = True
         self._waiting.clear()
-        refusal = HostError(
-            ErrorCode.UNAVAILABLE,
-            "the store cannot write now, so nothing was accepted; try again shortly",
-            retryable=True,
-        )
-        refusal.__cause__ = error
+        error = cause if isinstance(cause, HostError) else HostError(*refusal, retryable=True)
         for arrival in arrivals:
             if isinstance(arrival, Order):
-                _reject(arrival.answer, refusal)
+                _reject(arrival.answer, error)
             elif isinstance(arrival, Ask):
-                _reject(arrival.recorded, refusal)
+                _reject(arrival.recorded, error)
         self._broken(self)
 
     def _noted(self, note: Note, at: float) -> AuditRow:

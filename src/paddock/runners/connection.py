@@ -20,7 +20,7 @@ from paddock.runners import frames
 from paddock.runners.calls import HostCalls
 from paddock.runners.errors import HandshakeError, PeerRefusedError
 from paddock.runners.frames import BadFrameError, Frame
-from paddock.runners.noise import Noise
+from paddock.runners.noise import Allowance, Noise
 from paddock.runners.runs import Run
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
@@ -28,6 +28,8 @@ from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 PING_SECONDS = 1.0
 CANCEL_SECONDS = 2.5
 MAX_TEXT = 2000
+FOREIGN_PER_SECOND = 20
+"""How many results for runs that are none of the peer's are told on; a flood of them ends the connection anyway."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -90,6 +92,7 @@ class Connection:
         self._partial: list[bytes] = []
         self._partial_bytes = 0
         self._noise = Noise()
+        self._foreign_told = Allowance(FOREIGN_PER_SECOND)
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls = HostCalls(
             peer.caller,
@@ -257,17 +260,16 @@ class Connection:
             self.unwanted("runner.rubbish", line=line[:200].decode("utf-8", "replace"), problem=str(problem)[:200])
 
     def _foreign(self, run_id: str) -> None:
-        if self.unwanted("runner.foreign_result", run_id=run_id[:200]):
+        self.unwanted("runner.foreign_result", run_id=run_id[:200])
+        if not self.closed and self._foreign_told.take():
             self._peer.on_foreign(self.caller, run_id[:200])
 
-    def unwanted(self, action: str, **details: Any) -> bool:
-        """Count, and sometimes say, what should not have come; a flood of it ends the connection. True when said."""
+    def unwanted(self, action: str, **details: Any) -> None:
+        """Count, and sometimes say, what should not have come; a flood of it ends the connection."""
         if self._noise.too_much():
             self.fail("runner.protocol_error", "the runner floods the host with lines nobody asked for")
-            return False
-        if told := self._noise.tell.take():
+        elif self._noise.tell.take():
             log.warning(action, plugin=self.caller.plugin, left_out=self._noise.tell.take_left_out(), **details)
-        return told
 
     def _too_large(self) -> None:
         self.fail("payload_too_large", f"the runner sent a frame of more than {self.limits.max_frame_bytes} bytes")

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 from typing import Any, cast
@@ -186,6 +187,7 @@ def _short_name(runner_id: str) -> str:
     return known.name if known.runner == "default" else f"{known.name}-{known.runner}"
 
 
+@lru_cache(maxsize=1024)
 def _plugin_of(runner_id: str) -> str:
     try:
         return str(RunnerId.parse(runner_id).plugin)

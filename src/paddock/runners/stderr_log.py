@@ -37,9 +37,11 @@ class StderrLog:
 
     def _write(self, data: bytes) -> None:
         """A line cut by the edge of a chunk is logged in two pieces: simpler than waiting for what may never come."""
-        for line in data.splitlines():
-            if not line or not self._allowance.take():
-                continue
+        lines = [line for line in data.splitlines() if line]
+        for number, line in enumerate(lines):
+            if not self._allowance.take():
+                self._allowance.left_out += len(lines) - number - 1
+                return
             self._left -= len(line) + 1
             if self._left <= 0:
                 log.info("runner.stderr", plugin=self._plugin, line="(further output dropped)")

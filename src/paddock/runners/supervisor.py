@@ -57,6 +57,10 @@ class Worker:
     """No more runs go to it, and its end is no crash."""
     watch: "asyncio.Task[None] | None" = None
 
+    @property
+    def usable(self) -> bool:
+        return self.ready and not self.dismissed and not self.connection.closed
+
 
 class Supervisor:
     """Keeps one plugin running."""
@@ -68,98 +72,83 @@ class Supervisor:
         self._around = around
         self._manifests: dict[str, AgentRunnerManifest] | None = None
         self._workers: set[Worker] = set()
-        self._free: Worker | None = None
-        self._start: asyncio.Task[Worker] | None = None
-        self._starting = 0
+        self._starts: set[asyncio.Task[None]] = set()
+        self._shared_start: asyncio.Task[None] | None = None
+        self._chores: set[asyncio.Task[None]] = set()
         self._exits: list[float] = []
         self._not_before = 0.0
         self._unhealthy = False
         self._stopping = False
-        self._chores: set[asyncio.Task[None]] = set()
 
     # --- what the gateway asks ------------------------------------------------------------------------------------
 
     async def manifests(self) -> Mapping[str, AgentRunnerManifest]:
         """Its runners; starts a process if they are not known yet. Raises StartError."""
-        if self._manifests is None:
-            await self._ready_worker()
-        return self._manifests or {}
+        while self._manifests is None:
+            await self._one_more(shared=True)
+        return self._manifests
 
     def known_manifests(self) -> Mapping[str, AgentRunnerManifest] | None:
         """Its runners, if they are known already."""
         return self._manifests
 
     def state(self) -> State:
-        if any(worker.ready and not worker.dismissed for worker in self._workers):
+        if any(worker.usable for worker in self._workers):
             return "ready"
-        if self._starting:
+        if self._starts:
             return "starting"
         return "unhealthy" if self._unhealthy and self._around.clock() < self._not_before else "stopped"
 
     def pid(self) -> int | None:
-        return next((worker.process.pid for worker in self._workers if not worker.dismissed), None)
+        return next((worker.process.pid for worker in self._workers if worker.usable), None)
 
     async def start_run(
         self, manifest: AgentRunnerManifest, run_id: str, context: Mapping[str, Any], listener: RunListener
     ) -> Run:
         """Hand a run to a process. Raises StartError when there is none to be had."""
-        worker = await self._ready_worker()
-        self._take_seat(worker)
+        while (worker := self._with_room()) is None:
+            await self._one_more(shared=self.plugin.runs_per_process != 1)
+        worker.served += 1
         return await worker.connection.start_run(manifest.id, manifest.name, run_id, context, listener)
 
     async def stop(self, code: str = "host_shutdown", message: str = "the host is shutting down") -> None:
         """End every run and every process of this plugin."""
         self._stopping = True
-        if self._start is not None:
-            self._start.cancel()
-        async with anyio.create_task_group() as group:
-            for worker in list(self._workers):
-                group.start_soon(self._dismiss, worker, code, message)
-        await asyncio.gather(*(worker.watch for worker in self._workers if worker.watch), return_exceptions=True)
+        starts, workers = list(self._starts), list(self._workers)
+        for start in starts:
+            start.cancel()
+        await asyncio.gather(*starts, *(self._dismiss(each, code, message) for each in workers), return_exceptions=True)
+        await asyncio.gather(*(each.watch for each in workers if each.watch), return_exceptions=True)
 
     # --- workers --------------------------------------------------------------------------------------------------
 
-    async def _ready_worker(self) -> Worker:
-        """A process with room for a run. Those who ask at once share one start, unless each run has its own."""
-        if self._free is not None and not self._free.connection.closed:
-            return self._free
-        if self.plugin.runs_per_process == 1 and self._manifests is not None:
-            return await self._start_worker()
-        if self._start is None or self._start.done():
-            self._start = asyncio.create_task(self._start_worker())
-        return await self._shared(self._start)
+    def _with_room(self) -> Worker | None:
+        limit = self.plugin.runs_per_process
+        return next((each for each in self._workers if each.usable and (not limit or each.served < limit)), None)
 
-    async def _shared(self, start: "asyncio.Task[Worker]") -> Worker:
+    async def _one_more(self, *, shared: bool) -> None:
+        """Start a process and wait until it is ready; whoever may share it waits for the same one."""
+        start = self._shared_start if shared else None
+        if start is None or start.done():
+            start = asyncio.create_task(self._start_worker())
+            self._starts.add(start)
+            start.add_done_callback(self._starts.discard)
+            self._shared_start = start if shared else self._shared_start
         try:
-            worker = await asyncio.shield(start)
+            await asyncio.shield(start)
         except asyncio.CancelledError:
-            if self._stopping:
+            if start.cancelled():
                 raise StartError("host_shutdown", "the host is shutting down") from None
             raise
-        return worker if worker is self._free else await self._ready_worker()
 
-    def _take_seat(self, worker: Worker) -> None:
-        worker.served += 1
-        limit = self.plugin.runs_per_process
-        if limit and worker.served >= limit and self._free is worker:
-            self._free = None
-
-    async def _start_worker(self) -> Worker:
-        self._starting += 1
+    async def _start_worker(self) -> None:
         try:
             await self._wait_for_leave()
             with anyio.fail_after(self._around.start_seconds):
-                worker = await self._launch()
+                await self._launch()
         except TimeoutError:
             raise self._failed_start(f"it was not ready within {self._around.start_seconds:.0f} seconds") from None
-        except StartError as problem:
-            self.detail = problem.message
-            raise
-        finally:
-            self._starting -= 1
-        self._free = worker
         self.detail = ""
-        return worker
 
     async def _wait_for_leave(self) -> None:
         """Obey what the rules said after the last failure."""
@@ -172,10 +161,13 @@ class Supervisor:
             self._unhealthy, self._exits = False, []
         await anyio.sleep(max(rest, 0))
 
-    async def _launch(self) -> Worker:
-        launch = self._around.plan(self.plugin)
+    async def _launch(self) -> None:
+        """Start a process, shake hands, and put it to work."""
         try:
-            process = await RunnerProcess.start(launch, self._around.leftovers)
+            process = await RunnerProcess.start(self._around.plan(self.plugin), self._around.leftovers)
+        except StartError as problem:
+            self.detail = problem.message
+            raise
         except OSError as problem:
             raise self._failed_start(f"its process could not be started: {problem}") from None
         worker = Worker(process, self._connect(process))
@@ -183,14 +175,13 @@ class Supervisor:
         self._workers.add(worker)
         try:
             await self._introduce(worker.connection)
-        except BaseException as problem:
-            exited = worker.connection.closed
-            await self._kill(process)
-            if isinstance(problem, HandshakeError | PeerRefusedError):
-                raise self._failed_start(process.ending() if exited else str(problem)) from None
-            raise
-        worker.ready = True
-        return worker
+        except (HandshakeError, PeerRefusedError) as problem:
+            raise self._failed_start(process.ending() if worker.connection.closed else str(problem)) from None
+        else:
+            worker.ready = True
+        finally:
+            if not worker.ready:
+                await self._kill(process)
 
     def _connect(self, process: RunnerProcess) -> Connection:
         caller = Caller(self.plugin.id, f"{self.plugin.id}#{next(self._around.numbers)}")
@@ -220,8 +211,6 @@ class Supervisor:
     async def _watch(self, worker: Worker) -> None:
         """Stay with one process until nothing of it is left."""
         await worker.process.finished()
-        if self._free is worker:
-            self._free = None
         crashed_in_use = worker.connection.live_runs > 0 and not worker.dismissed
         worker.connection.end("runner.crashed", f"the runner process is gone: {worker.process.ending()}")
         if crashed_in_use:
@@ -247,20 +236,15 @@ class Supervisor:
 
     async def _kill(self, process: RunnerProcess) -> None:
         if (worker := self._worker_of(process)) is not None:
-            self._retire(worker)
+            worker.dismissed = True
             worker.connection.end("runner.crashed", "the runner process was stopped")
         await process.stop(AT_ONCE)
 
-    def _retire(self, worker: Worker) -> None:
-        worker.dismissed = True
-        if self._free is worker:
-            self._free = None
-
     def _run_over(self, process: RunnerProcess) -> None:
         """A process that has served its number of runs goes when the last of them is over."""
-        worker = self._worker_of(process)
         limit = self.plugin.runs_per_process
-        if worker is None or not limit or worker.served < limit or worker.connection.live_runs or worker.dismissed:
+        worker = self._worker_of(process) if limit else None
+        if worker is None or worker.served < limit or worker.connection.live_runs or worker.dismissed:
             return
         chore = asyncio.create_task(self._dismiss(worker, "runner.crashed", "the process was replaced"))
         self._chores.add(chore)
@@ -268,7 +252,7 @@ class Supervisor:
 
     async def _dismiss(self, worker: Worker, code: str, message: str) -> None:
         """End one process politely, but for certain."""
-        self._retire(worker)
+        worker.dismissed = True
         worker.connection.request("shutdown", {}, lambda _frame: None)
         worker.connection.end(code, message)
         await worker.process.stop()

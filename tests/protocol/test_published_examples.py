@@ -1,4 +1,4 @@
-"""The JSON examples of the requirement, as written there."""
+"""The JSON examples this protocol was first published with, as written there."""
 
 import json
 from typing import Any

@@ -1,0 +1,45 @@
+"""The real runners, started as they are shipped, at both levels of isolation."""
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paddock.runners.catalog import Catalog, Level, Plugin, load_plugin
+from paddock.runners.isolation import active_level
+from runners.house import house
+
+pytestmark = pytest.mark.anyio
+NODE_EXAMPLE = Path(__file__).parents[2] / "examples" / "node-runner"
+
+
+def absent(what: str) -> None:
+    said = f"NOT RUN: {what}"
+    pytest.fail(said) if os.environ.get("CI") else pytest.skip(said)
+
+
+@pytest.fixture(params=["L0", "L1"])
+def level(request: pytest.FixtureRequest) -> Level:
+    if request.param == "L1" and active_level().level != "L1":
+        absent(f"real runners at isolation L1 ({active_level().why})")
+    return request.param
+
+
+async def introduced(data: Path, plugin: Plugin, level: Level) -> str:
+    async with house(data, [replace(plugin, isolation=level)]) as here:
+        [status] = await here.gateway.list_runners()
+        assert (status.state, status.isolation, status.detail) == ("ready", level, "")
+        return status.runner_id
+
+
+async def test_echo_starts_and_introduces_itself(tmp_path: Path, level: Level) -> None:
+    echo = Catalog.load(installed=tmp_path / "plugins").plugins["paddock/echo"]
+    assert await introduced(tmp_path, echo, level) == "plugin:paddock/echo/default"
+
+
+async def test_a_runner_in_another_language_starts_and_introduces_itself(tmp_path: Path, level: Level) -> None:
+    if shutil.which("node") is None:
+        absent("the runner in JavaScript (node is not installed)")
+    assert (await introduced(tmp_path, load_plugin(NODE_EXAMPLE), level)).startswith("plugin:examples/")
