@@ -1,6 +1,6 @@
 """What the host needs from the world, as small Protocols in the host's own words. Nothing here says how it is done."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from paddock.rules.chain import Head, StoredFact
@@ -48,7 +48,7 @@ class EventLog(Protocol):
         """Become the owner. Every earlier claim is stale from now on. Writes nothing by itself."""
         ...
 
-    async def append(self, batch: Batch) -> None:
+    def append(self, batch: Batch) -> Awaitable[None]:
         """Write all or none, durably, in order. Raises StaleOwnerError or StorageUnavailableError.
 
         Batches queued while a commit runs share the next one; one stale batch never fails its neighbours. A batch

@@ -33,9 +33,9 @@ def test_a_new_plugin_passes_its_own_test_and_answers_once_installed(paddock: Co
     assert passed.returncode == 0, passed.stdout
     assert paddock("runner", "install", "hello", "--yes", "--data", "data").returncode == 0
 
-    host = HostProcess(tmp_path / "data", agents=AGENTS).start()
+    host = HostProcess(tmp_path / "data").start()
     try:
-        said = paddock("chat", "--data", host.data, "hi")
+        said = paddock("chat", "--data", host.data, "--agent", "hello", "hi")
         assert said.stdout == "Hello! You said 'hi'. That was turn 1.\n", said.stderr
         assert paddock("runner", "verify", "--data", host.data).returncode == 0
     finally:

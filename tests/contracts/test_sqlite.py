@@ -139,7 +139,7 @@ async def test_a_new_owner_waits_for_the_commit_in_flight_and_what_was_queued_be
         await anyio.to_thread.run_sync(broken_disk.stalled.wait, 5)
         behind = old.batch(said("in flight"))
         old.head = behind.after
-        queued = asyncio.create_task(store.append(old.batch(said("queued"))))
+        queued = asyncio.ensure_future(store.append(old.batch(said("queued"))))
         claimed = asyncio.create_task(store.claim(SESSION))
         await asyncio.sleep(0)
         broken_disk.moving.set()

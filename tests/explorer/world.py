@@ -10,7 +10,6 @@ word that is lost the same as one never said. What the session sends keeps its o
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple, TypeVar
 
@@ -35,6 +34,7 @@ from paddock.rules.session.messages import (
     RunFailed,
     UserInput,
 )
+from paddock.rules.values import Value
 
 _T = TypeVar("_T")
 
@@ -42,8 +42,7 @@ NOBODY = "nobody"
 """An agent that is asked for and does not exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Value, frozen=True):
     """How much of everything there is. `while_busy` has one policy per agent, the last one for all further agents."""
 
     agents: int = 2

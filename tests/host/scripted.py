@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddock.host.agents import Agents, parse_agents
+from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.audit import Audit
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls, work_table
@@ -16,7 +17,6 @@ from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
-from paddock.host.session_loop import Accepted, NewRun
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Entry, Tails
 from paddock.ports import RunListener, RunnerStatus, Store

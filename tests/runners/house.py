@@ -15,8 +15,9 @@ import psutil
 
 from paddock.ports import Caller, RunHandle
 from paddock.rules.results import Result
-from paddock.runners.catalog import Catalog, Plugin
+from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
+from paddock.runners.plugins import Plugin
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

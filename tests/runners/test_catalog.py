@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import structlog
 
-from paddock.runners.catalog import Catalog, PluginError, check_manifests, intersect, load_plugin, load_plugins
+from paddock.runners.catalog import Catalog
+from paddock.runners.manifests import check_manifests, intersect
+from paddock.runners.plugins import PluginError, load_plugin, load_plugins
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
 GOOD = """

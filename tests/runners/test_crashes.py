@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from paddock.runners import gateway
 from runners.house import FIXTURES, PYTHON, house, plugin
 
 pytestmark = pytest.mark.anyio
@@ -119,6 +120,14 @@ async def test_a_runner_that_says_nothing_is_given_up_after_its_time(tmp_path: P
         news, _ = await here.run("echo")
         assert news.code == "runner.start_failed"
         assert "was not ready within" in news.losses[0][1]
+
+
+async def test_a_slow_plugin_does_not_hold_up_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "LIST_SECONDS", 0.3)
+    silent = plugin("silent", command=(PYTHON, "-c", "import time; time.sleep(600)"))
+    async with house(tmp_path, [silent]) as here:
+        [status] = await here.gateway.list_runners()
+        assert (status.runner_id, status.state) == ("plugin:test/silent/*", "starting")
 
 
 async def test_stopping_the_gateway_tells_every_run_why(tmp_path: Path) -> None:

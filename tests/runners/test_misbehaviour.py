@@ -91,9 +91,6 @@ async def test_a_run_that_ignores_its_credit_fails_after_twice_the_window(tmp_pa
 
 async def test_credit_given_back_lets_a_run_go_on(tmp_path: Path) -> None:
     async with house(tmp_path) as here:
-        news, handle = await here.run("hang")
-        handle.give_credit(5000)
-        await news.until(lambda news: bool(news.text))
         news, handle = await here.run("fast 5000")
         news.on_result = lambda _result: handle.give_credit(1)
         assert (await news.over()).ended
@@ -130,10 +127,8 @@ async def test_a_runner_that_does_not_read_is_given_up_before_memory_is(
     async with house(tmp_path) as here:
         news, handle = await here.run("block")
         await news.until(lambda news: bool(news.text))
-        while not news.losses:
+        for _ in range(100_000):
             handle.give_credit(1)
-            if len(handle.connection_id) == 0:
-                break
         assert news.code == "runner.protocol_error"
         assert "does not read its input" in news.losses[0][1]
 

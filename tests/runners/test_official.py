@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.runners.catalog import Catalog, Level, Plugin, load_plugin
+from paddock.runners.catalog import Catalog
 from paddock.runners.isolation import active_level
+from paddock.runners.plugins import Level, Plugin, load_plugin
 from runners.house import house
 
 pytestmark = pytest.mark.anyio

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import anyio
+import psutil
 import pytest
 
 from paddock.runners.leftovers import Leftovers
@@ -121,6 +122,15 @@ async def test_no_zombies_stay(tmp_path: Path) -> None:
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     states = [Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in children.read_text().split()]
     assert "Z" not in states
+
+
+async def test_the_warden_stays_small(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        await here.gateway.manifest("plugin:test/nasty/default")
+        [status] = await here.gateway.list_runners()
+        warden = psutil.Process(psutil.Process(status.pid).ppid())
+        assert "warden.py" in " ".join(warden.cmdline())
+        assert warden.memory_full_info().uss < 6_000_000
 
 
 async def test_no_descriptors_stay(tmp_path: Path) -> None:

@@ -62,6 +62,15 @@ async def test_a_plugin_may_have_one_process_for_each_run_and_none_stays(tmp_pat
         await eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))
 
 
+async def test_a_run_that_was_refused_unread_leaves_no_process_behind(tmp_path: Path) -> None:
+    async with house(tmp_path, [plugin(runs_per_process=1)]) as here:
+        news, _ = await here.run("echo " + "x" * 5_000_000)
+        assert news.code == "payload_too_large"
+        await here.until_not_ready()
+        again, _ = await here.run("echo fine")
+        assert (await again.over()).text == ["fine"]
+
+
 async def test_the_environment_is_the_allow_list_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

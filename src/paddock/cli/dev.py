@@ -95,7 +95,7 @@ def _attached_runners(plugin: Plugin, client: HostClient) -> list[str]:
 def _how_to_chat(agents: list[dict[str, Any]], runners: list[str]) -> str:
     known = [agent["agentId"] for agent in agents if agent["runnerId"] in runners]
     if known:
-        return f'try it: paddock chat --agent {known[0]} "hello"'
+        return f'try it: paddock chat --agent {known[-1]} "hello"'
     return f"no agent uses it yet; name one in the host's agents file, with  runner: {runners[0]}"
 
 
@@ -113,7 +113,7 @@ async def _start(plugin: Plugin) -> Process:
         str(plugin.python or sys.executable) if plugin.command[0] == "python" else plugin.command[0],
         *plugin.command[1:],
     ]
-    environ = {**os.environ, "PADDOCK_PLUGIN": f"{plugin.id}", "PYTHONUNBUFFERED": "1"}
+    environ = {**os.environ, "PADDOCK_PLUGIN": plugin.id, "PYTHONUNBUFFERED": "1"}
     try:
         return await asyncio.create_subprocess_exec(
             *argv,

@@ -77,12 +77,12 @@ A Paddock plugin. It says hello and counts the turns of a conversation.
 
     python -m pytest                    test it, without a host
     paddock runner dev .                try it on a running host; it reloads when you save
-    paddock runner install .            install it
+    paddock runner install .            install it; a host sees it from its next start
 
-To talk to it, name it in the agents file of your host (`paddock serve --agents agents.yaml`):
+Talk to it with `paddock chat --agent {name}`. A host that has an agents file gives it its name there, with
+configuration and limits:
 
 ```yaml
-default_agent: {name}
 agents:
   {name}:
     runner: plugin:{author}/{name}/default

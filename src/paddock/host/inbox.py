@@ -6,9 +6,11 @@ import uuid
 from collections.abc import Callable
 
 from paddock.host.agents import Agents
+from paddock.host.arrivals import Accepted, NewRun
+from paddock.host.draft import no_such_thread, owns, same_answer
 from paddock.host.principals import Principal
 from paddock.host.runs import Runs
-from paddock.host.session_loop import Accepted, NewRun
+from paddock.host.session_loop import SessionLoop
 from paddock.host.sessions import Sessions
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
@@ -52,14 +54,31 @@ class Inbox:
         if new.agent_id is not None and not agents.known(new.agent_id):
             known = ", ".join(binding.agent_id for binding in agents.list())
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
-        session = await self._sessions.open(new.thread_id)
-        await self._runs.prepare(new.agent_id or session.state.active_agent_id or agents.default_agent_id)
         try:
+            session = await self._sessions.open(new.thread_id)
+            if session.exists and (known := await self._known(session, new)) is not None:
+                return known
+            await self._runs.prepare(new.agent_id or session.state.active_agent_id or agents.default_agent_id)
+            session = await self._sessions.open(new.thread_id)
             task_id = new_id()
             return await session.submit(new, task_id, task_id.replace("-", ""))
         except HostError as error:
             await self._note(new.principal, "run.accept", new.thread_id, error)
             raise
+
+    async def _known(self, session: SessionLoop, new: NewRun) -> Accepted | None:
+        """The answer this request was given before, if it is on record."""
+        if not owns(session.owner, new):
+            raise no_such_thread()
+        row = await self._records.inbox(session.session_id, new.client_run_id)
+        run = await self._records.run(row.run_id) if row is not None else None
+        if row is None or run is None:
+            return None
+        given = Accepted(row.run_id, session.session_id, new.client_run_id, row.opened_session, run.first_seq)
+        answer = same_answer(new, row.body_hash, given)
+        if isinstance(answer, HostError):
+            raise answer
+        return answer
 
     async def cancel(self, run: RunRow, principal: Principal) -> RunRow:
         """Record the wish to stop a run, once; returns the run as it is then."""

@@ -8,7 +8,8 @@ import msgspec
 import structlog
 
 from paddock.host.agents import AgentBinding, Agents
-from paddock.host.session_loop import Said, SessionLoop
+from paddock.host.arrivals import Said
+from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.permissions import Grant, RunScope, allowance, state_key
@@ -266,7 +267,7 @@ class Runs:
 
     async def _dispatch(self, run: LiveRun, agent_id: str) -> None:
         part = self._parts[agent_id][2]
-        given, trace_id = run.session.inputs[run.turn_id]
+        given, trace_id = run.session.input_of(run.turn_id)
         state = await self._state(run.grant) if "state.get" in run.grant.actions else {}
         context = run_context(part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
         try:

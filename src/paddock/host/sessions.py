@@ -12,15 +12,15 @@ import structlog
 
 from paddock.host.agents import Agents
 from paddock.host.audit import Audit
+from paddock.host.draft import Memory
 from paddock.host.session_loop import Performer, SessionLoop
 from paddock.host.tails import Tails
-from paddock.ports import Claim, Store
+from paddock.ports import EventLog, Store
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.outputs import Collected
-from paddock.rules.projection import Book
-from paddock.rules.rows import SessionRow
 from paddock.rules.run_context import RunInput
+from paddock.rules.session import messages
 from paddock.rules.session.facts import Target
 from paddock.rules.session.messages import RunFailed
 from paddock.rules.session.recovery import restore
@@ -33,7 +33,7 @@ RETRY_SECONDS = 1.0
 
 
 class Sessions:
-    """The sessions in memory, one loop each."""
+    """The sessions in memory, one loop each, and what they share."""
 
     def __init__(
         self,
@@ -46,16 +46,20 @@ class Sessions:
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
+        self.log: EventLog = store
+        self.tails = tails
+        self.performer = performer
+        self.audit = audit
+        self.clock = clock
         self._store = store
-        self._tails = tails
-        self._performer = performer
-        self._audit = audit
         self._agents = agents
-        self._clock = clock
         self._spawn = spawn
         self._loops: dict[str, SessionLoop] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         self._opening: dict[str, asyncio.Future[SessionLoop]] = {}
+
+    def agents(self) -> messages.Agents:
+        return self._agents().for_session
 
     async def open(self, session_id: str) -> SessionLoop:
         """The session's loop: in memory, or claimed and folded from the log now."""
@@ -82,10 +86,10 @@ class Sessions:
     async def _interrupt(self, session_id: str, code: str, message: str) -> None:
         loop = await self.open(session_id)
         for queued in loop.state.queue:
-            await self._performer.prepare(queued.agent_id)
+            await self.performer.prepare(queued.agent_id)
         turn = loop.state.turn
         if turn is not None:
-            await loop.record(RunFailed(turn.turn_id, code, message, at=self._clock()))
+            await loop.record(RunFailed(turn.turn_id, code, message, at=self.clock()))
 
     async def _load(self, session_id: str) -> SessionLoop:
         opening: asyncio.Future[SessionLoop] = asyncio.get_running_loop().create_future()
@@ -106,38 +110,26 @@ class Sessions:
     async def _build(self, session_id: str) -> SessionLoop:
         claim = await self._store.claim(session_id)
         state = restore(from_bytes(claim.snapshot) if claim.snapshot else SessionState(), claim.facts)
-        loop = SessionLoop(
-            claim,
-            state,
-            log=self._store,
-            records=self._store,
-            tails=self._tails,
-            performer=self._performer,
-            audit=self._audit,
-            agents=lambda: self._agents().for_session,
-            clock=self._clock,
-            spawn=self._spawn,
-            retired=self._retire,
-            broken=self._lose,
-        )
-        if state.live_turn_ids and claim.session is not None:
-            await self._resume(loop, claim, state)
-        return loop
+        memory = Memory(claim, state)
+        if state.turn is not None or state.queue:
+            await self._recall(memory)
+        return SessionLoop(memory, self)
 
-    async def _resume(self, loop: SessionLoop, claim: Claim, state: SessionState) -> None:
-        book = Book(claim.session or SessionRow(claim.session_id, "", "", 0.0), {})
-        inputs: dict[str, tuple[RunInput, str]] = {}
-        collected = Collected(state.turn.turn_id, state.turn.agent_id) if state.turn else None
-        for turn_id in state.live_turn_ids:
+    async def _recall(self, memory: Memory) -> None:
+        """What an owner must remember to go on in the middle of turns that an earlier one began."""
+        live = memory.state.turn
+        memory.collected = Collected(live.turn_id, live.agent_id) if live else None
+        for turn_id in memory.state.live_turn_ids:
             run = await self._store.run(turn_id)
             if run is not None:
-                book.runs[turn_id] = run
-            for stored in await self._turn(claim.session_id, turn_id):
+                memory.book.runs[turn_id] = run
+            for stored in await self._turn(memory.session_id, turn_id):
                 if stored.kind == "USER_INPUT" and stored.target == Target.SYSTEM:
-                    inputs[turn_id] = (_input(stored), stored.trace_id or turn_id)
-                elif collected is not None and turn_id == collected.turn_id and stored.kind.startswith("AGENT_OUTPUT"):
-                    collected.remember(stored)
-        loop.resume(book, inputs, collected)
+                    memory.inputs[turn_id] = (_input(stored), stored.trace_id or turn_id)
+                elif (
+                    memory.collected and turn_id == memory.collected.turn_id and stored.kind.startswith("AGENT_OUTPUT")
+                ):
+                    memory.collected.remember(stored)
 
     async def _turn(self, session_id: str, turn_id: str) -> list[StoredFact]:
         """All facts of a turn in order of number; there are few once its messages are finished."""
@@ -150,23 +142,23 @@ class Sessions:
                 return [facts[seq] for seq in sorted(facts)]
             after = page[-1].position
 
-    def _retire(self, loop: SessionLoop) -> None:
-        self._idle[loop.session_id] = None
+    def retired(self, session: SessionLoop) -> None:
+        self._idle[session.session_id] = None
         while len(self._idle) > IDLE_SESSIONS:
             oldest, _ = self._idle.popitem(last=False)
             known = self._loops.get(oldest)
             if known is not None and known.idle:
                 del self._loops[oldest]
 
-    def _lose(self, loop: SessionLoop) -> None:
+    def broken(self, session: SessionLoop) -> None:
         """An append failed: nothing this loop remembers may be believed. Load it anew when the store is back."""
-        if self._loops.get(loop.session_id) is loop:
-            del self._loops[loop.session_id]
-        self._idle.pop(loop.session_id, None)
-        for turn_id in loop.state.live_turn_ids:
-            self._performer.abandon(turn_id)
-        if loop.state.live_turn_ids:
-            self._spawn(self._bring_back(loop.session_id))
+        if self._loops.get(session.session_id) is session:
+            del self._loops[session.session_id]
+        self._idle.pop(session.session_id, None)
+        for turn_id in session.state.live_turn_ids:
+            self.performer.abandon(turn_id)
+        if session.state.live_turn_ids:
+            self._spawn(self._bring_back(session.session_id))
 
     async def _bring_back(self, session_id: str) -> None:
         while True:

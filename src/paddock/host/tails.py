@@ -35,7 +35,7 @@ class Tail:
         self._entries: deque[Entry] = deque()
         self._bytes = 0
         self._start: int | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[asyncio.Future[bool]] = []
         self.followers = 0
 
     def extend(self, facts: Iterable[StoredFact]) -> None:
@@ -70,23 +70,26 @@ class Tail:
 
     async def wait(self, seconds: float) -> bool:
         """Wait for the next commit; False when none came in time."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        loop = asyncio.get_running_loop()
+        rung: asyncio.Future[bool] = loop.create_future()
+        self._waiting.append(rung)
+        timer = loop.call_later(seconds, _answer, rung, False)
         try:
-            async with asyncio.timeout(seconds):
-                await future
-        except TimeoutError:
-            return False
+            return await rung
         finally:
-            if future in self._waiting:
-                self._waiting.remove(future)
-        return True
+            timer.cancel()
+            if rung in self._waiting:
+                self._waiting.remove(rung)
 
     def _ring(self) -> None:
         waiting, self._waiting = self._waiting, []
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        for rung in waiting:
+            _answer(rung, True)
+
+
+def _answer(rung: asyncio.Future[bool], came: bool) -> None:
+    if not rung.done():
+        rung.set_result(came)
 
 
 def _weight(fact: StoredFact) -> int:

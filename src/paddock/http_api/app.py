@@ -3,6 +3,7 @@
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paddock.host.agents import Agents
 from paddock.host.inbox import Inbox
@@ -18,6 +19,10 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.ports import ApiKeys
 
+AG_UI = "/api/v1/agent/ag-ui"
+AG_UI_OF_AN_AGENT = f"{AG_UI}/"
+RUNS = "/api/v1/agent/runs"
+
 
 def create_app(
     *,
@@ -30,22 +35,53 @@ def create_app(
     ready: Ready,
     local_token: str | None = None,
     keep_alive_seconds: float = 15.0,
-) -> Starlette:
+) -> "ShortWay":
     """The application. `local_token` lets the host's own command line in as administrator."""
     auth = Auth(keys, local_token=local_token)
     streams = RunStreams(tails=tails, runs=runs, keep_alive_seconds=keep_alive_seconds)
+    ag_ui = AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)
+    native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)
     routes = [
-        *_ag_ui(AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)),
-        *_native(RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)),
+        *_ag_ui(ag_ui),
+        *_native(native),
         *_admin(AdminDoor(auth=auth, agents=agents, gateway=gateway, keys=keys)),
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
+    return ShortWay(app, ag_ui=Endpoint(ag_ui.post), runs=Endpoint(native.post))
+
+
+class ShortWay:
+    """The two calls that start a run go straight to their door; matching routes would cost more than reading them.
+
+    Everything else, and every other method on their paths, goes the ordinary way.
+    """
+
+    def __init__(self, app: Starlette, *, ag_ui: ASGIApp, runs: ASGIApp) -> None:
+        self._app = app
+        self._ag_ui = ag_ui
+        self._runs = runs
+        self.routes = app.routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._way(scope)(scope, receive, send)
+
+    def _way(self, scope: Scope) -> ASGIApp:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            return self._app
+        path: str = scope["path"]
+        if path == RUNS:
+            return self._runs
+        agent = path.removeprefix(AG_UI_OF_AN_AGENT)
+        if len(agent) < len(path) and agent and "/" not in agent:
+            scope["path_params"] = {"agent": agent}
+            return self._ag_ui
+        return self._app
 
 
 def _ag_ui(door: AgUiDoor) -> list[BaseRoute]:
-    base = "/api/v1/agent/ag-ui"
+    base = AG_UI
     return [
         _route("POST", f"{base}/{{agent}}", door.post),
         _route("POST", base, door.post),
@@ -55,7 +91,7 @@ def _ag_ui(door: AgUiDoor) -> list[BaseRoute]:
 
 
 def _native(door: RunsDoor) -> list[BaseRoute]:
-    base = "/api/v1/agent/runs"
+    base = RUNS
     return [
         _route("POST", base, door.post),
         _route("GET", f"{base}/{{run}}/events", door.events),

@@ -12,9 +12,9 @@ import structlog
 
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.runners.catalog import check_manifests
 from paddock.runners.connection import Connection, LineTransport, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError
+from paddock.runners.manifests import check_manifests
 from paddock.runners.supervisor import Surroundings
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions

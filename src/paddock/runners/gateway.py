@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 from typing import Any, cast
 
@@ -15,13 +16,17 @@ from paddock.ports import Caller, HostCallHandler, RunHandle, RunListener, Runne
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners import launch
 from paddock.runners.attach import AttachedRunner, AttachTokens
-from paddock.runners.catalog import Catalog, Level
+from paddock.runners.catalog import Catalog
 from paddock.runners.connection import LineTransport
 from paddock.runners.errors import StartError
 from paddock.runners.leftovers import Leftovers
+from paddock.runners.plugins import Level, Plugin
+from paddock.runners.process import Launch
 from paddock.runners.supervisor import START_SECONDS, Supervisor, Surroundings
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+LIST_SECONDS = 5.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -66,10 +71,16 @@ class Gateway:
         self._isolation: Level = isolation
         self._leftovers = Leftovers(mark)
         allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
+        one_at_a_time = Lock()
+
+        def plan(plugin: Plugin) -> Launch:
+            with one_at_a_time:  # two plugins must not be given the same user
+                return launch.plan(plugin, homes=home, mark=mark, allowed=allowed, isolation=isolation)
+
         self._around = Surroundings(
             handler=on_call,
             leftovers=self._leftovers,
-            plan=lambda plugin: launch.plan(plugin, homes=home, mark=mark, allowed=allowed, isolation=isolation),
+            plan=plan,
             host_version=host_version,
             on_foreign=on_foreign,
             start_seconds=start_seconds,
@@ -204,8 +215,10 @@ def workspace_of(context: Mapping[str, Any]) -> str:
 
 
 async def _introduce(supervisor: Supervisor) -> None:
+    """Ask for its runners, but not for ever: a plugin that backs off or is slow is listed as it stands."""
     try:
-        await supervisor.manifests()
+        with anyio.move_on_after(LIST_SECONDS):
+            await supervisor.manifests()
     except StartError as problem:
         log.warning("runner.not_listed", plugin=supervisor.plugin.id, reason=problem.message)
 

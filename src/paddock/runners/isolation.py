@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from paddock.runners.catalog import Level, Plugin
 from paddock.runners.errors import StartError
+from paddock.runners.plugins import Level, Plugin
 
 PIDS = 64
 PIDS_OF_MANY = 512

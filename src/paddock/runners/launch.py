@@ -5,9 +5,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from paddock.runners.catalog import Level, Plugin
 from paddock.runners.isolation import confine, level_for
 from paddock.runners.leftovers import MARK_VARIABLE
+from paddock.runners.plugins import Level, Plugin
 from paddock.runners.process import Launch
 
 

@@ -15,10 +15,11 @@ import structlog
 
 from paddock.ports import Caller, HostCallHandler, RunListener
 from paddock.rules.restart import LeaveDown, after_exit
-from paddock.runners.catalog import Plugin, check_manifests
 from paddock.runners.connection import Connection, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError, StartError
 from paddock.runners.leftovers import Leftovers
+from paddock.runners.manifests import check_manifests
+from paddock.runners.plugins import Plugin
 from paddock.runners.process import AT_ONCE, Launch, RunnerProcess
 from paddock.runners.runs import Run
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -37,7 +38,7 @@ class Surroundings:
     handler: HostCallHandler
     leftovers: Leftovers
     plan: Callable[[Plugin], Launch]
-    """Raises StartError for a plugin that cannot be started as it asks."""
+    """Called in a thread of its own. Raises StartError for a plugin that cannot be started as it asks."""
     host_version: str = "0"
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
     start_seconds: float = START_SECONDS
@@ -109,7 +110,14 @@ class Supervisor:
         while (worker := self._with_room()) is None:
             await self._one_more(shared=self.plugin.runs_per_process != 1)
         worker.served += 1
-        return await worker.connection.start_run(manifest.id, manifest.name, run_id, context, listener)
+        try:
+            run = await worker.connection.start_run(manifest.id, manifest.name, run_id, context, listener)
+        except asyncio.CancelledError:
+            worker.served -= 1  # it never began
+            raise
+        if not run.live:
+            self._run_over(worker.process)
+        return run
 
     async def stop(self, code: str = "host_shutdown", message: str = "the host is shutting down") -> None:
         """End every run and every process of this plugin."""
@@ -132,7 +140,7 @@ class Supervisor:
         if start is None or start.done():
             start = asyncio.create_task(self._start_worker())
             self._starts.add(start)
-            start.add_done_callback(self._starts.discard)
+            start.add_done_callback(self._start_ended)
             self._shared_start = start if shared else self._shared_start
         try:
             await asyncio.shield(start)
@@ -140,6 +148,11 @@ class Supervisor:
             if start.cancelled():
                 raise StartError("host_shutdown", "the host is shutting down") from None
             raise
+
+    def _start_ended(self, start: "asyncio.Task[None]") -> None:
+        self._starts.discard(start)
+        if not start.cancelled():
+            start.exception()  # heard by whoever waited; if nobody does any more, `detail` tells
 
     async def _start_worker(self) -> None:
         try:
@@ -164,7 +177,8 @@ class Supervisor:
     async def _launch(self) -> None:
         """Start a process, shake hands, and put it to work."""
         try:
-            process = await RunnerProcess.start(self._around.plan(self.plugin), self._around.leftovers)
+            launch = await anyio.to_thread.run_sync(self._around.plan, self.plugin)
+            process = await RunnerProcess.start(launch, self._around.leftovers)
         except StartError as problem:
             self.detail = problem.message
             raise
@@ -176,7 +190,7 @@ class Supervisor:
         try:
             await self._introduce(worker.connection)
         except (HandshakeError, PeerRefusedError) as problem:
-            raise self._failed_start(process.ending() if worker.connection.closed else str(problem)) from None
+            raise self._failed_start(worker.connection.reason or str(problem)) from None
         else:
             worker.ready = True
         finally:

@@ -64,11 +64,12 @@ class SqliteStore:
             await writer.submit(None)
         return self._reader.claim(session_id, epoch)
 
-    async def append(self, batch: Batch) -> None:
+    def append(self, batch: Batch) -> asyncio.Future[None]:
+        """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
         writer = self._writer
         if writer.owners.get(batch.session_id, 0) > batch.epoch:
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
-        await writer.submit(batch, batch.rows)
+        return writer.submit(batch, batch.rows)
 
     async def read(
         self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256

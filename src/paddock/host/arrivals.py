@@ -1,0 +1,67 @@
+"""What arrives for a session: a user's message, a result of the live turn, or any message of the session machine."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paddock.host.principals import Principal
+from paddock.rules.results import Result
+from paddock.rules.run_context import TriggerSource
+from paddock.rules.session.messages import Message
+from paddock.rules.values import Value, nothing
+
+
+class NewRun(Value, frozen=True):
+    """What a door asks for: one message of a user, to be answered by an agent. All of `params` is untrusted."""
+
+    principal: Principal
+    thread_id: str
+    client_run_id: str
+    body_hash: bytes
+    message: Mapping[str, Any]
+    text: str
+    params: Mapping[str, Any] = nothing
+    agent_id: str | None = None
+    source: TriggerSource = "api"
+    door: str = "native"
+
+
+class Accepted(Value, frozen=True):
+    """The answer to a new run; the same again for the same request."""
+
+    task_id: str
+    thread_id: str
+    run_id: str
+    created: bool
+    first_seq: int
+
+
+@dataclass(slots=True)
+class Order:
+    """A new run on its way into the session."""
+
+    new: NewRun
+    task_id: str
+    trace_id: str
+    answer: asyncio.Future[Accepted]
+
+
+@dataclass(slots=True)
+class Ask:
+    """A message somebody waits for: the future is done when what follows from it is on record."""
+
+    message: Message
+    recorded: asyncio.Future[None]
+
+
+class Said(Value, frozen=True):
+    """A result of the live turn. `scope_key` says where a state update that was allowed goes."""
+
+    turn_id: str
+    result: Result
+    size: int
+    scope_key: str | None = None
+
+
+Arrival = Order | Ask | Said | Message

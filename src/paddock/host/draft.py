@@ -1,0 +1,288 @@
+"""What one take makes of a session, before it is written down: facts, the rows that follow, and what to do afterwards.
+
+A draft works on the memory of the session's owner. When it cannot be written, that memory is thrown away with it.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
+from paddock.ports import Claim
+from paddock.rules.chain import Head
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.outputs import KNOWN_TYPES, Collected
+from paddock.rules.projection import Book
+from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow
+from paddock.rules.run_context import RunInput
+from paddock.rules.session.commands import Command
+from paddock.rules.session.decide import decide
+from paddock.rules.session.evolve import evolve
+from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.session.messages import (
+    Agents,
+    CancelAcknowledged,
+    CancelTimedOut,
+    Message,
+    OutputReceived,
+    RunFailed,
+    UserInput,
+)
+from paddock.rules.session.state import SessionState
+from paddock.rules.values import replace
+
+RECENT_ANSWERS = 4096
+"""More than can wait at once: a repeated request whose first is not on record yet finds its answer here."""
+
+Authorise = Callable[[str, str, float], Mapping[str, Any]]
+"""(turn, agent, time) to what the run may do, recorded with its dispatch."""
+
+
+class Memory:
+    """What the owner of a session remembers of it between two takes."""
+
+    def __init__(self, claim: Claim, state: SessionState) -> None:
+        self.session_id = claim.session_id
+        self.epoch = claim.epoch
+        self.head: Head = claim.head
+        self.state = state
+        self.book = Book(claim.session or SessionRow(claim.session_id, "", "", 0.0), {})
+        self.exists = claim.session is not None
+        self.since_snapshot = claim.head.seq - claim.snapshot_seq
+        self.inputs: dict[str, tuple[RunInput, str]] = {}
+        """The inputs of turns that have not ended, with their trace ids."""
+        self.collected: Collected | None = None
+        """What the live turn has said so far."""
+        self.answers: OrderedDict[str, tuple[bytes, Accepted]] = OrderedDict()
+
+
+class Surroundings(Protocol):
+    """What a draft asks of the house."""
+
+    def agents(self) -> Agents: ...
+    def authorise(self, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]: ...
+    def consumed(self, turn_id: str, count: int) -> None: ...
+
+
+class Draft:
+    """One take in the making."""
+
+    __slots__ = ("_around", "_memory", "_now", "commands", "compacted", "done", "facts", "rows", "seq", "state")
+
+    def __init__(self, memory: Memory, around: Surroundings, now: float) -> None:
+        self._memory = memory
+        self._around = around
+        self._now = now
+        self.state = memory.state
+        self.seq = memory.head.seq
+        self.facts: list[Fact] = []
+        self.rows: list[Row] = []
+        self.commands: list[Command] = []
+        self.compacted: list[tuple[str, int, int]] = []
+        self.done: list[Callable[[], None]] = []
+        """Who is told once it is on record."""
+
+    def take(self, arrivals: Sequence[Arrival]) -> None:
+        """Decide everything that arrived, in order; results that wait together are heard together."""
+        said: list[Said] = []
+        for arrival in arrivals:
+            if type(arrival) is Said:
+                if said and said[-1].turn_id != arrival.turn_id:
+                    self._hear(said)
+                    said = []
+                said.append(arrival)
+                continue
+            if said:
+                self._hear(said)
+                said = []
+            self._take_one(arrival)
+        if said:
+            self._hear(said)
+
+    def _take_one(self, arrival: Order | Ask | Said | Message) -> None:
+        match arrival:
+            case Order():
+                self._order(arrival)
+            case Ask(message=message, recorded=recorded):
+                self._consider(message)
+                self.done.append(lambda: resolve(recorded, None))
+            case Said():
+                self._hear([arrival])
+            case _:
+                self._consider(arrival)
+
+    # --- results of the live turn ------------------------------------------------------------------------------------
+
+    def _hear(self, said: list[Said]) -> None:
+        turn_id = said[0].turn_id
+        collected = self._memory.collected
+        if self.state.turn is None or collected is None or collected.turn_id != turn_id:
+            self.rows.append(self.audit("output.dropped", turn_id, "the turn has ended"))
+            return
+        keys = {id(item.result): item.scope_key for item in said if item.scope_key is not None}
+        for result in collected.gather([item.result for item in said]):
+            if result.type not in KNOWN_TYPES:
+                self.rows.append(self.audit("result.ignored", turn_id, f"unknown type {result.type[:64]!r}"))
+            for output in collected.read(result, self._now):
+                self._decide(_with_scope_key(output, keys.get(id(result))) if keys else output)
+        self.done.append(lambda: self._around.consumed(turn_id, len(said)))
+
+    # --- new runs ----------------------------------------------------------------------------------------------------
+
+    def _order(self, order: Order) -> None:
+        refusal = self._refusal(order.new)
+        if refusal is not None:
+            self.done.append(lambda: reject(order.answer, refusal))
+            return
+        known = self._memory.answers.get(order.new.client_run_id)
+        answer = self._admit(order) if known is None else same_answer(order.new, *known)
+        if isinstance(answer, HostError):
+            self.done.append(lambda: reject(order.answer, answer))
+        else:
+            self.done.append(lambda: resolve(order.answer, answer))
+
+    def _refusal(self, new: NewRun) -> HostError | None:
+        memory = self._memory
+        if (memory.exists or memory.answers) and not owns(memory.book.session, new):
+            return no_such_thread()
+        if self.state.closed:
+            return HostError(ErrorCode.SESSION_CLOSED, "this conversation is closed; open it again to go on")
+        return None
+
+    def _admit(self, order: Order) -> Accepted:
+        memory, new, now = self._memory, order.new, self._now
+        opens = not memory.exists and not memory.answers
+        if opens:
+            memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
+            self.rows.append(memory.book.session)
+        self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
+        given = RunInput(new.text, new.message, new.params, new.source, 0, now, self.seq > 0)
+        memory.inputs[order.task_id] = (given, order.trace_id)
+        first = self._first_number()
+        self._decide(_user_input(order, self._around.agents(), now))
+        answer = Accepted(order.task_id, memory.session_id, new.client_run_id, opens, first)
+        memory.answers[new.client_run_id] = (new.body_hash, answer)
+        if len(memory.answers) > RECENT_ANSWERS:
+            memory.answers.popitem(last=False)
+        return answer
+
+    def _first_number(self) -> int:
+        """The number the input will get: only the opening of the session is recorded before it."""
+        return self.seq + (1 if self.state.opened else 2)
+
+    # --- deciding ----------------------------------------------------------------------------------------------------
+
+    def _consider(self, message: Message) -> None:
+        """Decide one message; words the turn left open are kept before it can end."""
+        collected = self._memory.collected
+        ends = isinstance(message, CancelAcknowledged | CancelTimedOut | RunFailed)
+        if ends and collected is not None and collected.turn_id == message.turn_id:
+            for closing in collected.close(message.at):
+                self._decide(closing)
+        self._decide(message)
+
+    def _decide(self, message: Message) -> None:
+        decision = decide(self.state, message)
+        for fact in decision.facts:
+            self._add(fact)
+        self.commands += decision.commands
+        for note in decision.notes:
+            self.rows.append(self.audit(note.action, note.turn_id, note.reason))
+
+    def _add(self, fact: Fact) -> None:
+        self.seq += 1
+        memory = self._memory
+        if fact.event is Event.USER_INPUT:
+            fact = self._input(fact)
+        elif fact.is_delta:
+            if memory.collected is not None:
+                memory.collected.note(self.seq, fact)
+        elif "first_seq" in fact.metadata:
+            first = int(fact.metadata["first_seq"])
+            self.compacted.append((str(fact.turn_id), first, first + len(fact.metadata["lengths"]) - 1))
+        self.facts.append(fact)
+        self.rows += memory.book.rows(self.seq, fact)
+        self.state = evolve(self.state, fact)
+
+    def _input(self, fact: Fact) -> Fact:
+        memory, turn_id = self._memory, str(fact.turn_id)
+        if fact.target is Target.SYSTEM:
+            given, trace_id = memory.inputs[turn_id]
+            memory.inputs[turn_id] = (replace(given, seq=self.seq), trace_id)
+            return fact
+        agent_id = str(fact.target_id)
+        memory.collected = Collected(turn_id, agent_id)
+        granted = self._around.authorise(turn_id, agent_id, self._now)
+        self.rows.append(self.audit("run.start", turn_id, "", result="allowed", resource=agent_id))
+        return replace(fact, metadata={**fact.metadata, **granted})
+
+    def audit(
+        self, action: str, turn_id: str | None, reason: str, *, result: str = "dropped", resource: str = ""
+    ) -> AuditRow:
+        session = self._memory.book.session
+        return AuditRow(
+            time=self._now,
+            workspace_id=session.workspace_id,
+            actor=f"user:{session.user_id}",
+            action=action,
+            resource=resource,
+            scope=session.session_id,
+            result=result,
+            reason=reason,
+            run_id=turn_id,
+            session_id=session.session_id,
+        )
+
+
+def _user_input(order: Order, agents: Agents, now: float) -> UserInput:
+    new = order.new
+    about = {
+        "client_run_id": new.client_run_id,
+        "workspace_id": new.principal.workspace_id,
+        "user_id": new.principal.user_id,
+        "source": new.source,
+        "door": new.door,
+    }
+    return UserInput(
+        turn_id=order.task_id,
+        trace_id=order.trace_id,
+        user_id=new.principal.user_id,
+        payload={"message": new.message, "text": new.text, "params": new.params, "run": about},
+        metadata={},
+        agents=agents,
+        agent_id=new.agent_id,
+        at=now,
+    )
+
+
+def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -> OutputReceived | RunFailed:
+    if scope_key is None or isinstance(output, RunFailed):
+        return output
+    return replace(output, metadata={**output.metadata, "scope_key": scope_key})
+
+
+def owns(session: SessionRow, new: NewRun) -> bool:
+    return (session.workspace_id, session.user_id) == (new.principal.workspace_id, new.principal.user_id)
+
+
+def no_such_thread() -> HostError:
+    return HostError(ErrorCode.NOT_FOUND, "there is no such thread")
+
+
+def same_answer(new: NewRun, body_hash: bytes, answer: Accepted) -> Accepted | HostError:
+    """The same request again gets the same answer; another one under the same name is refused."""
+    if body_hash == new.body_hash:
+        return answer
+    text = f"runId {new.client_run_id!r} was already used in this thread with another body; use a new runId"
+    return HostError(ErrorCode.CONFLICT, text)
+
+
+def resolve(future: asyncio.Future[Any], value: Any) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def reject(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,171 @@
+"""One plugin as its `paddock-plugin.toml` describes it. Starts nothing; what is wrong is said in one sentence."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import structlog
+from pydantic import ValidationError
+
+from paddock_sdk.protocol.ids import PluginId
+from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+
+PLUGIN_FILE = "paddock-plugin.toml"
+MAX_FILE_BYTES = 65_536
+
+Level = Literal["L0", "L1"]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class PluginError(Exception):
+    """A plugin directory that cannot be used; the text says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One plugin as installed, and what a person consented to."""
+
+    author: str
+    name: str
+    version: str
+    directory: Path
+    command: tuple[str, ...]
+    description: str = ""
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Further variables its processes get."""
+    python_path: tuple[Path, ...] = ()
+    ceiling: AgentRunnerPermissions = field(default_factory=AgentRunnerPermissions)
+    runs_per_process: int = 0
+    """How many runs one process serves before it is replaced; 0: any number, at once."""
+    isolation: Level = "L0"
+    network: bool = False
+    """Whether it may use the network from isolation L1 up."""
+    memory_mb: int = 2048
+    python: Path | None = None
+    """The interpreter of its own environment, when it has one."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.author}/{self.name}"
+
+
+def load_plugin(directory: Path) -> Plugin:
+    """Read one plugin directory. Raises PluginError with a sentence."""
+    file = directory / PLUGIN_FILE
+    try:
+        if file.stat().st_size > MAX_FILE_BYTES:
+            raise PluginError(f"{file} is larger than {MAX_FILE_BYTES} bytes.")
+        text = tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise PluginError(f"{directory} is no plugin: it has no {PLUGIN_FILE}.") from None
+    except (OSError, ValueError) as problem:
+        raise PluginError(f"{file} cannot be read: {problem}.") from None
+    return _Reader(file, text).plugin(directory.resolve())
+
+
+def load_plugins(directory: Path) -> list[Plugin]:
+    """Every usable plugin in this directory, up to two levels down, or being it; the rest is warned of and left out."""
+    found: dict[str, Plugin] = {}
+    for candidate in _candidates(directory):
+        try:
+            plugin = load_plugin(candidate)
+            if plugin.id in found:
+                raise PluginError(f"{plugin.id} is already loaded from {found[plugin.id].directory}.")
+        except PluginError as problem:
+            log.warning("plugin.left_out", directory=str(candidate), reason=str(problem))
+        else:
+            found[plugin.id] = plugin
+    return list(found.values())
+
+
+def _candidates(directory: Path) -> Sequence[Path]:
+    if (directory / PLUGIN_FILE).exists():
+        return [directory]
+    depths = ("*", "*/*")
+    return sorted(file.parent for depth in depths for file in directory.glob(f"{depth}/{PLUGIN_FILE}"))
+
+
+class _Reader:
+    """Reads the tables of one file; every complaint names the file and the field."""
+
+    def __init__(self, file: Path, text: dict[str, Any]) -> None:
+        self._file = file
+        self._text = text
+
+    def plugin(self, directory: Path) -> Plugin:
+        table = self._table("plugin")
+        author, name = self._string(table, "author"), self._string(table, "name")
+        self._check_id(author, name)
+        isolation = self._table("isolation")
+        return Plugin(
+            author=author,
+            name=name,
+            version=self._string(table, "version", "0"),
+            description=self._string(table, "description", ""),
+            directory=directory,
+            command=self._command(table),
+            ceiling=self._ceiling(),
+            runs_per_process=self._number(table, "runs_per_process", 0),
+            python_path=tuple(directory / path for path in self._strings(self._table("python"), "path")),
+            isolation=self._level(isolation),
+            network=isolation.get("network") is True,
+            memory_mb=self._number(isolation, "memory_mb", 2048) or 2048,
+        )
+
+    def _fault(self, text: str) -> PluginError:
+        return PluginError(f"{self._file}: {text}.")
+
+    def _check_id(self, author: str, name: str) -> None:
+        try:
+            PluginId(author, name)
+        except ValueError as problem:
+            raise self._fault(str(problem)) from None
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table = self._text.get(name, {})
+        if not isinstance(table, dict):
+            raise self._fault(f"[{name}] must be a table")
+        return cast("dict[str, Any]", table)
+
+    def _string(self, table: dict[str, Any], key: str, default: str | None = None) -> str:
+        value = table.get(key, default)
+        if not isinstance(value, str):
+            raise self._fault(f"{key} must be a string" if key in table else f"[plugin] must say its {key}")
+        return value
+
+    def _strings(self, table: dict[str, Any], key: str) -> list[str]:
+        value = table.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[Any]", value)):
+            raise self._fault(f"{key} must be a list of strings")
+        return cast("list[str]", value)
+
+    def _number(self, table: dict[str, Any], key: str, default: int) -> int:
+        value = table.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self._fault(f"{key} must be a whole number, 0 or more")
+        return value
+
+    def _command(self, table: dict[str, Any]) -> tuple[str, ...]:
+        command = tuple(self._strings(table, "command"))
+        if not command or not command[0]:
+            raise self._fault("[plugin] must say its command, a list of strings")
+        return command
+
+    def _level(self, table: dict[str, Any]) -> Level:
+        level = self._string(table, "level", "L0")
+        if level not in ("L0", "L1"):
+            raise self._fault(f'isolation level must be "L0" or "L1", not {level!r}')
+        return level
+
+    def _ceiling(self) -> AgentRunnerPermissions:
+        table = self._table("permissions")
+        if unknown := set(table) - set(AgentRunnerPermissions.model_fields):
+            raise self._fault(f"[permissions] knows no {min(unknown)!r}")
+        try:
+            return AgentRunnerPermissions.model_validate(table)
+        except ValidationError as problem:
+            first = problem.errors()[0]
+            raise self._fault(f"[permissions] {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
