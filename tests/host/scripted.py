@@ -102,6 +102,11 @@ class ScriptedGateway:
         self.started.put_nowait(run)
         return run
 
+    def start_at_once(
+        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> AtRunner | None:
+        return None
+
     async def list_runners(self) -> Sequence[RunnerStatus]:
         return []
 

@@ -259,17 +259,26 @@ class Runs:
             code = START_CODES.get(error.code, "runner.start_failed") if error else "runner.not_found"
             message = error.message if error else f"agent {command.agent_id!r} is not configured"
             self._refuse(session, command.turn_id, code, message)
-        else:
+        elif not self._at_once(run, command.agent_id):
             run.starting = self._spawn(self._dispatch(run, command.agent_id))
+
+    def _at_once(self, run: LiveRun, agent_id: str) -> bool:
+        """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
+        if "state.get" in run.grant.actions:
+            return False
+        context = self._context(run, agent_id, {})
+        run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
+        if run.handle is None:
+            return False
+        self._arm(run)
+        return True
 
     def _refuse(self, session: SessionLoop, turn_id: str, code: str, message: str) -> None:
         session.post(RunFailed(turn_id, code, message, at=self._clock()))
 
     async def _dispatch(self, run: LiveRun, agent_id: str) -> None:
-        part = self._parts[agent_id][2]
-        given, trace_id = run.session.input_of(run.turn_id)
         state = await self._state(run.grant) if "state.get" in run.grant.actions else {}
-        context = run_context(part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
+        context = self._context(run, agent_id, state)
         try:
             run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
         except HostError as error:
@@ -282,6 +291,11 @@ class Runs:
             self._let_go(run)
             return
         self._arm(run)
+
+    def _context(self, run: LiveRun, agent_id: str, state: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        part = self._parts[agent_id][2]
+        given, trace_id = run.session.input_of(run.turn_id)
+        return run_context(part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
 
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id

@@ -69,6 +69,8 @@ class Peer:
     """Make the peer go away at once, whatever it is."""
     drained: Callable[[], Awaitable[None]] = _at_once
     """Wait until the peer has read most of what was sent."""
+    flowing: Callable[[], bool] = lambda: True
+    """Whether `drained` would return at once."""
     on_run_over: Callable[[], None] = lambda: None
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
     limits: Limits = field(default_factory=Limits)
@@ -143,9 +145,19 @@ class Connection:
     async def start_run(
         self, runner_id: str, runner_name: str, run_id: str, context: Mapping[str, Any], listener: RunListener
     ) -> Run:
-        """Write `run_agent`; the listener hears the rest."""
-        run = Run(self, run_id, listener, self.limits.run_credit)
+        """Write `run_agent` as soon as the peer reads; the listener hears the rest."""
         await self._peer.drained()
+        return self.begin_run(runner_id, runner_name, run_id, context, listener)
+
+    @property
+    def flowing(self) -> bool:
+        return self._peer.flowing()
+
+    def begin_run(
+        self, runner_id: str, runner_name: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> Run:
+        """Write `run_agent` now."""
+        run = Run(self, run_id, listener, self.limits.run_credit)
         params = {"runner_id": runner_id, "runner_name": runner_name, "context": context}
         line = frames.request(self._last_id + 1, "run_agent", params)
         if self.closed:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -113,6 +113,17 @@ class Gateway:
             details = {"run_code": problem.code}
             raise HostError(code, problem.message, retryable=code is not ErrorCode.NOT_FOUND, details=details) from None
 
+    def start_at_once(
+        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> RunHandle | None:
+        """The same without waiting, when an installed runner is ready for it; None when it is not."""
+        plugin = plugin_of(runner_id)
+        supervisor = self._supervisors.get(plugin)
+        manifest = (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
+        if supervisor is None or manifest is None or self._attached.get(plugin):
+            return None
+        return supervisor.start_at_once(manifest, run_id, context, listener)
+
     async def start_run(
         self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
     ) -> RunHandle:
@@ -182,7 +193,7 @@ class Gateway:
         self, runner_id: str, workspace: str | None
     ) -> tuple[AgentRunnerManifest, Supervisor | AttachedRunner]:
         """Where a new run of this runner goes: to who attached last for the workspace, else to what is installed."""
-        plugin = _plugin_of(runner_id)
+        plugin = plugin_of(runner_id)
         for guest in reversed(self._attached.get(plugin, [])):
             if runner_id in guest.manifests and workspace in (None, guest.ticket.workspace):
                 return guest.manifests[runner_id], guest
@@ -199,7 +210,7 @@ def _short_name(runner_id: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _plugin_of(runner_id: str) -> str:
+def plugin_of(runner_id: str) -> str:
     try:
         return str(RunnerId.parse(runner_id).plugin)
     except ValueError as problem:

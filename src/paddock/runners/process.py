@@ -143,6 +143,9 @@ class RunnerProcess:
         if self._input is not None and not self._input.is_closing():
             self._input.close()
 
+    def flowing(self) -> bool:
+        return self._input_side.flowing.is_set()
+
     async def drained(self) -> None:
         """Wait while much is still unread. A runner that reads nothing for too long is given up."""
         while not self._input_side.flowing.is_set():

@@ -103,6 +103,15 @@ class Supervisor:
     def pid(self) -> int | None:
         return next((worker.process.pid for worker in self._workers if worker.usable), None)
 
+    def start_at_once(
+        self, manifest: AgentRunnerManifest, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> Run | None:
+        """Hand a run to a process that is ready for it; None when that would have to be waited for."""
+        worker = self._with_room()
+        if worker is None or not worker.connection.flowing:
+            return None
+        return self._begin(worker, manifest, run_id, context, listener)
+
     async def start_run(
         self, manifest: AgentRunnerManifest, run_id: str, context: Mapping[str, Any], listener: RunListener
     ) -> Run:
@@ -115,6 +124,20 @@ class Supervisor:
         except asyncio.CancelledError:
             worker.served -= 1  # it never began
             raise
+        if not run.live:
+            self._run_over(worker.process)
+        return run
+
+    def _begin(
+        self,
+        worker: Worker,
+        manifest: AgentRunnerManifest,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+    ) -> Run:
+        worker.served += 1
+        run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener)
         if not run.live:
             self._run_over(worker.process)
         return run
@@ -205,6 +228,7 @@ class Supervisor:
             handler=self._around.handler,
             kill=lambda: self._kill(process),
             drained=process.drained,
+            flowing=process.flowing,
             on_run_over=lambda: self._run_over(process),
             on_foreign=self._around.on_foreign,
         )

@@ -157,7 +157,7 @@ def test_the_same_messages_always_give_the_same_session(messages: list[Message])
 
 @spec("session/fast")
 def test_a_step_costs_no_more_than_some_microseconds() -> None:
-    """The target is 50,000 a second; this leaves room for a busy machine and catches a mistake of order."""
+    """Several times faster on an idle machine: fails on a mistake of order, not on a busy neighbour."""
     state = play(says(T1), InputAcknowledged(T1)).state
     word = output("CHUNK")
 
@@ -167,4 +167,4 @@ def test_a_step_costs_no_more_than_some_microseconds() -> None:
             step(state, word)
         return process_time() - started
 
-    assert 5_000 / min(seconds() for _ in range(5)) > 25_000
+    assert 5_000 / min(seconds() for _ in range(5)) > 50_000

@@ -120,30 +120,10 @@ def _told_to_stop(state: SessionState, fact: Fact) -> SessionState:
 
 
 def _spoke(state: SessionState, fact: Fact) -> SessionState:
-    """Once per delta: built by position, because `replace` costs more than all the rest."""
     turn = state.turn
     if turn is None or turn.turn_id != fact.turn_id:
         return state
-    spoken = Turn(
-        turn.turn_id,
-        turn.trace_id,
-        turn.requested_by,
-        turn.agent_id,
-        turn.status,
-        turn.waiting,
-        turn.created_at,
-        fact.time,
-    )
-    return SessionState(
-        state.members,
-        state.active_agent_id,
-        turn.agent_id,
-        spoken,
-        state.queue,
-        state.transactions,
-        state.closed,
-        state.opened,
-    )
+    return replace(state, speaking_agent_id=turn.agent_id, turn=replace(turn, last_output_at=fact.time))
 
 
 def _ended(state: SessionState, fact: Fact) -> SessionState:
