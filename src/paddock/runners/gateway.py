@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from time import monotonic
