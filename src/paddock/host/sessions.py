@@ -12,7 +12,7 @@ import structlog
 
 from paddock.host.agents import Agents
 from paddock.host.audit import Audit
-from paddock.host.draft import Memory
+from paddock.host.draft import Memory, reject, resolve
 from paddock.host.session_loop import Performer, SessionLoop
 from paddock.host.tails import Tails
 from paddock.ports import EventLog, Store
@@ -56,7 +56,7 @@ class Sessions:
         self._spawn = spawn
         self._loops: dict[str, SessionLoop] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
-        self._opening: dict[str, asyncio.Future[SessionLoop]] = {}
+        self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
 
     def agents(self) -> messages.Agents:
         return self._agents().for_session
@@ -68,9 +68,11 @@ class Sessions:
             self._idle.pop(session_id, None)
             return loop
         opening = self._opening.get(session_id)
-        if opening is not None:
-            return await asyncio.shield(opening)
-        return await self._load(session_id)
+        if opening is None:
+            return await self._load(session_id)
+        also: asyncio.Future[SessionLoop] = asyncio.get_running_loop().create_future()
+        opening.append(also)
+        return await also
 
     @property
     def loaded(self) -> int:
@@ -92,20 +94,19 @@ class Sessions:
             await loop.record(RunFailed(turn.turn_id, code, message, at=self.clock()))
 
     async def _load(self, session_id: str) -> SessionLoop:
-        opening: asyncio.Future[SessionLoop] = asyncio.get_running_loop().create_future()
-        self._opening[session_id] = opening
+        """Build the loop once, however many ask for it meanwhile."""
+        waiting = self._opening[session_id] = []
         try:
-            loop = await self._build(session_id)
+            loop = self._loops[session_id] = await self._build(session_id)
         except BaseException as error:
-            opening.set_exception(error)
-            opening.exception()  # told to whoever else waits; nobody has to
+            for also in waiting:
+                reject(also, error if isinstance(error, Exception) else StorageUnavailableError("the store was closed"))
             raise
-        else:
-            self._loops[session_id] = loop
-            opening.set_result(loop)
-            return loop
         finally:
             del self._opening[session_id]
+        for also in waiting:
+            resolve(also, loop)
+        return loop
 
     async def _build(self, session_id: str) -> SessionLoop:
         claim = await self._store.claim(session_id)

@@ -218,3 +218,6 @@ _WORDS: Mapping[str, Callable[[StoredFact, Peer], list[Event]]] = {
     "EVENT:CANCELED": _cancelled,
 }
 """What AG-UI has a word for. All other kinds stay inside."""
+
+SPOKEN_KINDS = frozenset(_WORDS) | {"AGENT_OUTPUT:CHUNK"}
+"""The kinds worth asking about."""

@@ -1,9 +1,10 @@
 """Bodies in and out: read no more than allowed, write JSON."""
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from paddock.rules.errors import ErrorCode, HostError
@@ -16,17 +17,23 @@ _encode = msgspec.json.Encoder().encode
 
 async def read_body(request: Request, limit: int, complaint: str) -> bytes:
     """The whole body. One that is longer is refused before it is read in full."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limit:
+    declared = _declared(request.scope["headers"])
+    if declared.isdigit() and int(declared) > limit:
         raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > limit:
+    body = b""
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        body += message.get("body", b"")
+        if len(body) > limit:
             raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
-        pieces.append(piece)
-    return b"".join(pieces)
+        if not message.get("more_body", False):
+            return body
+
+
+def _declared(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return next((value for name, value in headers if name == b"content-length"), b"")
 
 
 async def read_object(request: Request) -> dict[str, Any]:

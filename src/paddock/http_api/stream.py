@@ -12,7 +12,7 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from paddock.host.tails import Entry, Follower
-from paddock.http_api.ag_ui import TERMINAL_KINDS, Peer, frames
+from paddock.http_api.ag_ui import SPOKEN_KINDS, TERMINAL_KINDS, Peer, frames
 from paddock.http_api.cursors import Cursor
 from paddock.rules.errors import HostError, StorageUnavailableError
 
@@ -91,8 +91,12 @@ class RunStream:
     async def _send(self, send: Send, entries: list[Entry]) -> None:
         pieces: list[bytes] = []
         for entry in entries:
+            kind = entry.fact.kind
+            if kind not in SPOKEN_KINDS:
+                self._last = entry.fact.seq
+                continue
             pieces += self._frames(entry)
-            if entry.fact.kind in TERMINAL_KINDS:
+            if kind in TERMINAL_KINDS:
                 self._ended = True
                 break
         if pieces or self._ended:

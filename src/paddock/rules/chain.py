@@ -72,34 +72,27 @@ def seal(head: Head, facts: Sequence[Fact]) -> tuple[list[StoredFact], Head]:
     return sealed, Head(seq, link)
 
 
+_DIGEST_OF_NOTHING = sha256(NO_BYTES).digest()
+
+
 def _store(seq: int, link: bytes, fact: Fact) -> StoredFact:
-    payload = NO_BYTES if fact.payload is None else _encode(fact.payload)
-    metadata = _encode(fact.metadata) if fact.metadata else NO_BYTES
-    payload_digest = sha256(payload).digest()
-    position = int(fact.metadata.get("first_seq") or seq) if fact.metadata else seq
-    kind = fact.kind
-    header = (seq, kind, fact.target, fact.sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
-    digest = payload_digest if fact.is_delta else _link(link, header, metadata, payload_digest)
-    return StoredFact(
-        seq,
-        position,
-        kind,
-        fact.target,
-        fact.sender,
-        fact.target_id,
-        fact.turn_id,
-        fact.trace_id,
-        fact.tx_id,
-        fact.time,
-        payload,
-        metadata,
-        digest,
-        payload_digest,
-    )
+    kind, target, sender, metadata = fact.kind, fact.target.value, fact.sender, NO_BYTES
+    position = seq
+    if fact.metadata:
+        metadata = _encode(fact.metadata)
+        position = fact.metadata.get("first_seq", seq)
+    if fact.payload is None:
+        payload, payload_digest = NO_BYTES, _DIGEST_OF_NOTHING
+    else:
+        payload = _encode(fact.payload)
+        payload_digest = sha256(payload).digest()
+    about = (target, sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
+    digest = payload_digest if fact.is_delta else _link(link, (seq, kind, *about), metadata, payload_digest)
+    return StoredFact(seq, position, kind, *about, payload, metadata, digest, payload_digest)
 
 
 def _link(previous: bytes, header: tuple[object, ...], metadata: bytes, payload_digest: bytes) -> bytes:
-    return sha256(b"".join((previous, _encode(header), metadata, payload_digest))).digest()
+    return sha256(previous + _encode(header) + metadata + payload_digest).digest()
 
 
 class Damage(Value, frozen=True):

@@ -1,52 +1,43 @@
 """Which rows follow from a fact: runs, transcript, state. Pure, so that the tables can be rebuilt from the log."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from paddock.rules.outputs import text_of
 from paddock.rules.rows import Row, RunRow, SessionRow, StateRow, TranscriptRow
-from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.session.facts import Fact, Target
 from paddock.rules.values import replace
 
 _encode = msgspec.json.Encoder().encode
-
-FAILING = frozenset({"RUN_FAILED", "ROUTE_TIMEOUT", "AGENT_NOT_IN_SESSION"})
-"""Errors that end a turn. A cancel that timed out ends it too, but as cancelled."""
+PARTIAL = b'{"partial":true}'
 
 
-@dataclass(slots=True)
 class Book:
     """The runs of one session that have not ended, as the facts so far made them."""
 
-    session: SessionRow
-    runs: dict[str, RunRow]
+    __slots__ = ("runs", "session")
 
-    def rows(self, seq: int, fact: Fact) -> Iterator[Row]:
+    def __init__(self, session: SessionRow, runs: dict[str, RunRow]) -> None:
+        self.session = session
+        self.runs = runs
+
+    def rows(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         """The rows that one fact, recorded under this number, makes or changes."""
-        match fact.event, fact.target:
-            case Event.USER_INPUT, Target.SYSTEM:
-                yield self._keep(self._accepted(seq, fact))
-                yield self._user_item(seq, fact)
-            case Event.USER_INPUT, Target.AGENT:
-                yield from self._dispatched(seq, fact)
-            case Event.AGENT_OUTPUT, _:
-                yield from self._output(seq, fact)
-            case Event.ERROR, _ if fact.subtype in FAILING:
-                payload: Mapping[str, Any] = fact.payload or {}
-                yield from self._end(seq, fact, "failed", str(payload.get("code")), str(payload.get("message")))
-            case Event.EVENT, _ if fact.subtype == "CANCELED":
-                yield from self._end(seq, fact, "cancelled", "cancelled", None)
-            case Event.EVENT, _ if fact.subtype == "TURN_QUEUED":
-                yield from self._queued(seq, fact)
-            case _:
-                return
+        follow = _FOLLOWS.get(fact.kind)
+        return follow(self, seq, fact) if follow is not None else ()
 
     def _keep(self, run: RunRow) -> RunRow:
         self.runs[run.run_id] = run
         return run
+
+    # --- a run's beginning -----------------------------------------------------------------------------------------
+
+    def input(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        if fact.target is Target.AGENT:
+            return self._dispatched(seq, fact)
+        return self._keep(self._accepted(seq, fact)), self._user_item(seq, fact)
 
     def _accepted(self, seq: int, fact: Fact) -> RunRow:
         about: Mapping[str, Any] = fact.payload["run"]
@@ -88,65 +79,55 @@ class Book:
             metadata=_encode({"message_id": message.get("id")}),
         )
 
-    def _queued(self, seq: int, fact: Fact) -> Iterator[Row]:
-        run = self.runs.get(fact.turn_id or "")
-        if run is not None:
-            yield self._keep(replace(run, agent_id=str(fact.payload["agent_id"]), last_seq=seq))
-
-    def _dispatched(self, seq: int, fact: Fact) -> Iterator[Row]:
+    def queued(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         run = self.runs.get(fact.turn_id or "")
         if run is None:
-            return
+            return ()
+        return (self._keep(replace(run, agent_id=str(fact.payload["agent_id"]), last_seq=seq)),)
+
+    def _dispatched(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        run = self.runs.get(fact.turn_id or "")
+        if run is None:
+            return ()
         given = fact.metadata
-        yield self._keep(
-            replace(
-                run,
-                agent_id=fact.target_id or "",
-                runner_id=str(given.get("runner_id") or ""),
-                status="running",
-                started_at=fact.time,
-                deadline_at=given.get("deadline_at"),
-                grant=_encode(given["grant"]) if "grant" in given else b"",
-                last_seq=seq,
-            )
+        started = replace(
+            run,
+            agent_id=fact.target_id or "",
+            runner_id=str(given.get("runner_id") or ""),
+            status="running",
+            started_at=fact.time,
+            deadline_at=given.get("deadline_at"),
+            grant=_encode(given["grant"]) if "grant" in given else b"",
+            last_seq=seq,
         )
+        return (self._keep(started),)
 
-    def _output(self, seq: int, fact: Fact) -> Iterator[Row]:
-        if fact.subtype == "FINAL":
-            usage = fact.payload["data"].get("usage")
-            yield from self._end(seq, fact, "completed", None, None, usage=_encode(usage) if usage else b"")
-        elif fact.subtype == "MESSAGE":
-            yield from self._message(seq, fact, fact.payload["type"], fact.payload["data"])
+    # --- what it says ----------------------------------------------------------------------------------------------
 
-    def _message(self, seq: int, fact: Fact, kind: str, data: Mapping[str, Any]) -> Iterator[Row]:
-        match kind:
-            case "message.completed":
-                message: Mapping[str, Any] = data.get("message") or {}
-                text = text_of(message.get("content"))
-                whole = (
-                    b""
-                    if set(message) <= {"role", "content"} and isinstance(message.get("content"), str)
-                    else _encode(message)
-                )
-                yield self._item(seq, fact, "assistant", "message", text, whole, fact.metadata["message_id"])
-            case "tool.call.started":
-                yield self._item(
-                    seq,
-                    fact,
-                    "assistant",
-                    "tool_call",
-                    str(data.get("tool_name")),
-                    _encode(data),
-                    f"{fact.turn_id}.{seq}",
-                )
-            case "tool.call.completed":
-                result = data.get("error") or data.get("result")
-                text = result if isinstance(result, str) else _encode(result).decode()
-                yield self._item(seq, fact, "tool", "tool_result", text, _encode(data), f"{fact.turn_id}.{seq}")
-            case "state.updated" if "scope_key" in fact.metadata:
-                yield StateRow(fact.metadata["scope_key"], data["key"], _encode(data.get("value")), fact.time)
-            case _:
-                return
+    def message(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        follow = _SAID.get(fact.payload["type"])
+        return follow(self, seq, fact, fact.payload["data"]) if follow is not None else ()
+
+    def spoken(self, seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
+        message: Mapping[str, Any] = data.get("message") or {}
+        content = message.get("content")
+        plain = isinstance(content, str) and message.keys() <= {"role", "content"}
+        whole = b"" if plain else _encode(message)
+        return (self._item(seq, fact, "assistant", "message", text_of(content), whole, fact.metadata["message_id"]),)
+
+    def tool_started(self, seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
+        name = str(data.get("tool_name"))
+        return (self._item(seq, fact, "assistant", "tool_call", name, _encode(data), f"{fact.turn_id}.{seq}"),)
+
+    def tool_completed(self, seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
+        result = data.get("error") or data.get("result")
+        text = result if isinstance(result, str) else _encode(result).decode()
+        return (self._item(seq, fact, "tool", "tool_result", text, _encode(data), f"{fact.turn_id}.{seq}"),)
+
+    def state_updated(self, _seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
+        if "scope_key" not in fact.metadata:
+            return ()
+        return (StateRow(fact.metadata["scope_key"], data["key"], _encode(data.get("value")), fact.time),)
 
     def _item(
         self, seq: int, fact: Fact, role: str, item_type: str, text: str, whole: bytes, item_id: str
@@ -163,20 +144,56 @@ class Book:
             content=text,
             content_json=whole,
             created_at=fact.time,
-            metadata=b'{"partial":true}' if fact.metadata.get("partial") else b"",
+            metadata=PARTIAL if fact.metadata.get("partial") else b"",
         )
 
+    # --- its end ---------------------------------------------------------------------------------------------------
+
+    def completed(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        usage = fact.payload["data"].get("usage")
+        return self._end(seq, fact, "completed", None, None, _encode(usage) if usage else b"")
+
+    def failed(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        payload: Mapping[str, Any] = fact.payload or {}
+        return self._end(seq, fact, "failed", str(payload.get("code")), str(payload.get("message")))
+
+    def cancelled(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        return self._end(seq, fact, "cancelled", "cancelled", None)
+
     def _end(
-        self, seq: int, fact: Fact, status: str, code: str | None, message: str | None, *, usage: bytes = b""
-    ) -> Iterator[Row]:
+        self, seq: int, fact: Fact, status: str, code: str | None, message: str | None, usage: bytes = b""
+    ) -> tuple[Row, ...]:
         run = self.runs.pop(fact.turn_id or "", None)
-        if run is not None:
-            yield replace(run, status=status, code=code, message=message, ended_at=fact.time, last_seq=seq, usage=usage)
+        if run is None:
+            return ()
+        return (replace(run, status=status, code=code, message=message, ended_at=fact.time, last_seq=seq, usage=usage),)
+
+
+_FOLLOWS: Mapping[str, Callable[[Book, int, Fact], tuple[Row, ...]]] = {
+    "USER_INPUT": Book.input,
+    "USER_INPUT:MENTION": Book.input,
+    "EVENT:TURN_QUEUED": Book.queued,
+    "AGENT_OUTPUT:MESSAGE": Book.message,
+    "AGENT_OUTPUT:FINAL": Book.completed,
+    "ERROR:RUN_FAILED": Book.failed,
+    "ERROR:ROUTE_TIMEOUT": Book.failed,
+    "ERROR:AGENT_NOT_IN_SESSION": Book.failed,
+    "EVENT:CANCELED": Book.cancelled,
+}
+"""What each kind of fact leads to; the others lead to nothing."""
+
+_SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ...]]] = {
+    "message.completed": Book.spoken,
+    "tool.call.started": Book.tool_started,
+    "tool.call.completed": Book.tool_completed,
+    "state.updated": Book.state_updated,
+}
 
 
 def settled(rows: list[Row]) -> list[Row]:
     """Of several versions of one run only the last need be written."""
-    last = {row.run_id: index for index, row in enumerate(rows) if isinstance(row, RunRow)}
-    if len(last) == len(rows):
+    runs = [row for row in rows if type(row) is RunRow]
+    last = {run.run_id: run for run in runs}
+    if len(last) == len(runs):
         return rows
-    return [row for index, row in enumerate(rows) if not isinstance(row, RunRow) or last[row.run_id] == index]
+    return [row for row in rows if type(row) is not RunRow or last[row.run_id] is row]

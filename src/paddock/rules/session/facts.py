@@ -5,6 +5,7 @@ A fact is a bus message that happened. Facts are the only thing the log stores; 
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from paddock.rules.values import Value, nothing
@@ -102,6 +103,12 @@ ENDINGS: Mapping[tuple[Event, str], str] = {
 """The facts that end the turn they name, and the run's status then. Without a turn they end nothing."""
 
 
+@cache
+def kind_of(event: Event, subtype: str) -> str:
+    """A pair as the log names it."""
+    return f"{event}:{subtype}" if subtype else str(event)
+
+
 class Fact(Value, frozen=True):
     """One message of the session as it will be recorded. `time` is a value given by the host."""
 
@@ -119,7 +126,7 @@ class Fact(Value, frozen=True):
 
     @property
     def kind(self) -> str:
-        return f"{self.event}:{self.subtype}" if self.subtype else str(self.event)
+        return kind_of(self.event, self.subtype)
 
     @property
     def is_delta(self) -> bool:

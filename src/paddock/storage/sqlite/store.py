@@ -49,7 +49,7 @@ class SqliteStore:
             writer, reader = parts
             reader.close()  # first: the last connection to close folds the write-ahead log into the file
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(writer.stop)
+                await writer.stop()
 
     def healthy(self) -> bool:
         return self._parts is not None and self._parts[0].healthy

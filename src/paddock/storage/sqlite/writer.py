@@ -1,15 +1,18 @@
-"""The one thread that writes: everything queued while the last commit ran shares the next one.
+"""Writes and commits: everything queued while the last commit ran shares the next one.
 
-Nobody is told "done" before the commit returned. A commit that fails fails its whole group; until one succeeds again
-the writer calls itself unhealthy and, when idle, tries once a second whether the disk is back.
+The statements of a group run on the event loop, because each of them would otherwise hand the interpreter from thread
+to thread; only the commit, which waits for the disk, runs on a thread of its own. Nobody is told "done" before the
+commit returned. A commit that fails fails its whole group; until one succeeds again the writer calls itself unhealthy
+and tries once a second whether the disk is back.
 """
 
 import asyncio
 import logging
 import threading
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 import apsw
 
@@ -19,7 +22,8 @@ from paddock.rules.rows import Row
 from paddock.storage.sqlite.connection import Connection, unavailable
 from paddock.storage.sqlite.transaction import GUILTY, Work, write_apart, write_group
 
-MAX_GROUP = 512
+MAX_GROUP = 64
+"""Works in one commit: bounds how long the event loop is kept from its other business."""
 MAX_IDLE_OWNERS = 65_536
 PROBE_SECONDS = 1.0
 _PROBE = "update meta set value = value + 1 where name = 'probes'"
@@ -27,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Writer:
-    """Takes works on the event loop, commits them on its own thread, answers on the event loop."""
+    """Takes works on the event loop, and answers there after their commit."""
 
     def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
         self.healthy = True
@@ -35,13 +39,16 @@ class Writer:
         """Newest epoch given out per session, until its owner's first commit: from then on the row says it."""
         self._connection = connection
         self._loop = loop
-        self._queue: SimpleQueue[Work | None] = SimpleQueue()
+        self._queue: deque[Work] = deque()
         self._waiting: dict[str, int] = {}
+        self._busy = False
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="paddock-writer", daemon=True)
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._probe: asyncio.TimerHandle | None = None
+        self._commits: SimpleQueue[list[Work] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._commit_for_ever, name="paddock-writer", daemon=True)
         self._thread.start()
-
-    # --- on the event loop
 
     def submit(self, batch: Batch | None, rows: Sequence[Row | ApiKeyRow] = ()) -> asyncio.Future[None]:
         """Queue a work; the future ends after its commit. Giving up the wait does not take the work back."""
@@ -50,7 +57,11 @@ class Writer:
         done: asyncio.Future[None] = self._loop.create_future()
         if batch is not None:
             self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
-        self._queue.put(Work(batch, rows, done))
+        self._queue.append(Work(batch, rows, done))
+        if not self._busy:
+            self._busy = True
+            self._idle.clear()
+            self._loop.call_soon(self._next)
         return done
 
     def own(self, session_id: str, epoch: int) -> None:
@@ -64,22 +75,64 @@ class Writer:
         """Is something of this session queued or being committed?"""
         return session_id in self._waiting
 
-    def stop(self) -> None:
-        """Finish what is queued and end; blocks, so call it from a worker thread."""
+    async def stop(self) -> None:
+        """Finish what is queued and end."""
         self._closed = True
-        self._queue.put(None)
-        self._thread.join()
+        if self._probe is not None:
+            self._probe.cancel()
+        await self._idle.wait()
+        self._commits.put(None)
+        await asyncio.to_thread(self._thread.join)
 
-    def _answer(self, works: Sequence[Work]) -> None:
+    # --- one group ---------------------------------------------------------------------------------------------------
+
+    def _next(self) -> None:
+        """Write what waits and send it to be committed; when nothing waits, rest."""
+        works = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_GROUP))]
+        if not works:
+            self._busy = False
+            self._idle.set()
+            return
+        try:
+            self._write(works)
+        except apsw.Error as error:
+            self._roll_back()
+            self._over(works, error)
+        else:
+            self._commits.put(works)
+
+    def _write(self, works: Sequence[Work]) -> None:
+        connection = self._connection
+        connection.execute("begin immediate")
+        try:
+            write_group(connection.cursor(), works, self.owners)
+        except GUILTY:
+            connection.execute("rollback")
+            connection.execute("begin immediate")
+            write_apart(connection, works, self.owners)
+
+    def _over(self, works: Sequence[Work], error: apsw.Error | None) -> None:
+        """Tell everybody of a group how it ended, and go on with the next."""
+        if error is None:
+            self._recovered()
+        else:
+            self._failed(error)
+            refusal = unavailable(error)
+            for work in works:
+                work.error = refusal
         for work in works:
-            if work.batch is not None:
-                self._settle(work.batch, work.error)
-            if work.done.done():
-                continue  # nobody waits any more
-            if work.error is None:
-                work.done.set_result(None)
-            else:
-                work.done.set_exception(work.error)
+            self._answer(work)
+        self._loop.call_soon(self._next)
+
+    def _answer(self, work: Work) -> None:
+        if work.batch is not None:
+            self._settle(work.batch, work.error)
+        if work.done.done():
+            return  # nobody waits any more
+        if work.error is None:
+            work.done.set_result(None)
+        else:
+            work.done.set_exception(work.error)
 
     def _settle(self, batch: Batch, error: Exception | None) -> None:
         left = self._waiting.pop(batch.session_id) - 1
@@ -88,101 +141,55 @@ class Writer:
         if error is None and self.owners.get(batch.session_id) == batch.epoch:
             del self.owners[batch.session_id]
 
-    # --- on the writer's thread
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            with suppress(apsw.Error):  # some errors have rolled back already
+                self._connection.execute("rollback")
 
-    def _run(self) -> None:
-        try:
-            while works := self._next_group():
-                try:
-                    self._commit(works)
-                finally:
-                    self._tell(works)
-        finally:
-            self._closed = True
-            with suppress(apsw.Error):  # a broken disk: what was acknowledged is in the write-ahead log
-                self._connection.close()
-            self._refuse_the_rest()
+    # --- on the thread: nothing but the commit -----------------------------------------------------------------------
 
-    def _next_group(self) -> list[Work]:
-        """All that waits, at most MAX_GROUP; empty when it is time to end."""
-        first = self._first()
-        if first is None:
-            return []
-        works = [first]
-        with suppress(Empty):
-            while len(works) < MAX_GROUP:
-                work = self._queue.get_nowait()
-                if work is None:
-                    self._queue.put(None)  # end after this group
-                    break
-                works.append(work)
-        return works
-
-    def _first(self) -> Work | None:
-        while not self.healthy:
+    def _commit_for_ever(self) -> None:
+        while (works := self._commits.get()) is not None:
+            error: apsw.Error | None = None
             try:
-                return self._queue.get(timeout=PROBE_SECONDS)
-            except Empty:
-                self._probe()
-        return self._queue.get()
+                self._connection.execute("commit")
+            except apsw.Error as problem:
+                error = problem
+                self._roll_back()
+            with suppress(RuntimeError):  # the loop is gone, and everybody who waited with it
+                self._loop.call_soon_threadsafe(self._over, works, error)
+        with suppress(apsw.Error):  # a broken disk: what was acknowledged is in the write-ahead log
+            self._connection.close()
 
-    def _commit(self, works: Sequence[Work]) -> None:
-        try:
-            self._write(works)
-        except apsw.Error as error:
-            self._failed(error)
-            _refuse(works, unavailable(error))
-        except BaseException:  # a fault of our own ends this thread, and nobody may take it for success
-            self.healthy = False
-            _refuse(works, StorageUnavailableError("the writer stopped"))
-            raise
-        else:
-            self.healthy = True
-
-    def _write(self, works: Sequence[Work]) -> None:
-        connection = self._connection
-        try:
-            connection.execute("begin immediate")
-            try:
-                write_group(connection.cursor(), works, self.owners)
-            except GUILTY:
-                connection.execute("rollback")
-                connection.execute("begin immediate")
-                write_apart(connection, works, self.owners)
-            connection.execute("commit")
-        finally:
-            if connection.in_transaction:
-                with suppress(apsw.Error):  # some errors have rolled back already
-                    connection.execute("rollback")
+    # --- when the disk refuses ---------------------------------------------------------------------------------------
 
     def _failed(self, error: apsw.Error) -> None:
         if self.healthy:
             _log.error("storage refuses to write", extra={"action": "storage.commit_failed", "error": str(error)})
         self.healthy = False
+        if self._probe is None and not self._closed:
+            self._probe = self._loop.call_later(PROBE_SECONDS, self._try_again)
 
-    def _probe(self) -> None:
+    def _recovered(self) -> None:
+        if not self.healthy:
+            _log.warning("storage accepts writes again", extra={"action": "storage.recovered"})
+        self.healthy = True
+
+    def _try_again(self) -> None:
+        """A tiny write of our own tells whether the disk is back when nobody else writes."""
+        self._probe = None
+        if self.healthy or self._closed:
+            return
+        if self._busy:
+            self._probe = self._loop.call_later(PROBE_SECONDS, self._try_again)
+            return
+        self._busy = True
+        self._idle.clear()
         try:
+            self._connection.execute("begin immediate")
             self._connection.execute(_PROBE)
         except apsw.Error as error:
-            self._failed(error)
+            self._roll_back()
+            self._over([], error)
         else:
-            self.healthy = True
-            _log.warning("storage accepts writes again", extra={"action": "storage.recovered"})
-
-    def _tell(self, works: Sequence[Work]) -> None:
-        with suppress(RuntimeError):  # the loop is gone, and everybody who waited with it
-            self._loop.call_soon_threadsafe(self._answer, works)
-
-    def _refuse_the_rest(self) -> None:
-        left: list[Work] = []
-        with suppress(Empty):
-            while True:
-                if work := self._queue.get_nowait():
-                    left.append(work)
-        _refuse(left, StorageUnavailableError("the store is closed"))
-        self._tell(left)
-
-
-def _refuse(works: Sequence[Work], error: StorageUnavailableError) -> None:
-    for work in works:
-        work.error = error
+            self._commits.put([])
