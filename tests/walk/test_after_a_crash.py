@@ -25,13 +25,10 @@ def test_an_interrupted_run_fails_visibly_and_its_stream_goes_on_where_it_was(ho
     task = host.post("count 1000 0.02").json()["taskId"]
     seen: list[Event] = []
 
-    def enough(event: Event) -> bool:
-        return sum(one.type == "TEXT_MESSAGE_CONTENT" for one in seen) + (event.type == "TEXT_MESSAGE_CONTENT") >= 5
-
     with host.client() as client, client.stream("GET", f"/api/v1/agent/runs/{task}/events") as answer:
         for event in events_in(answer.iter_lines()):
             seen.append(event)
-            if enough(event):
+            if sum(one.type == "TEXT_MESSAGE_CONTENT" for one in seen) >= 5:
                 break
         host.kill()
     host.start()
