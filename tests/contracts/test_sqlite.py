@@ -243,12 +243,12 @@ async def test_rows_and_snapshots_are_there_after_a_restart(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("damage", "what"),
     [
-        ('update facts set payload = cast(\'{"text":"b!"}\' as blob) where seq = 2', "payload differs"),
+        ('update facts set payload = cast(\'{"text":"b!"}\' as blob) where seq = 2', "does not follow"),
         ("delete from facts where seq = 2", "does not follow"),
         ("delete from facts where seq = 7", "ends before its head"),
         ("update facts set sender = 'user:eve' where seq = 3", "does not follow"),
         ("update facts set position = 3 where seq = 6", "wrong place"),
-        ("update facts set payload = x'00' where kind = 'AGENT_OUTPUT:CHUNK'", "payload differs"),
+        ("update facts set payload = x'00' where kind = 'AGENT_OUTPUT:CHUNK'", "checksum"),
     ],
 )
 async def test_a_check_finds_what_was_changed_behind_our_back(tmp_path: Path, damage: str, what: str) -> None:
@@ -271,7 +271,9 @@ async def test_a_file_that_is_no_database_is_refused_with_a_sentence(tmp_path: P
 
 
 def test_columns_are_in_the_order_of_the_fields_they_fill() -> None:
-    columns = {RunRow: RUN, AuditRow: AUDIT, InboxRow: INBOX, ApiKeyRow: KEY, StoredFact: FACT}
+    columns = {RunRow: RUN, AuditRow: AUDIT, ApiKeyRow: KEY}
+    columns[InboxRow] = f"session_id, {INBOX}"
+    columns[StoredFact] = f"{FACT}, payload_digest"
     columns[TranscriptRow] = f"session_id, seq, {ITEM}"
     for row, names in columns.items():
         assert row.__struct_fields__ == tuple(names.replace('"', "").split(", "))

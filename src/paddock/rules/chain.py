@@ -17,7 +17,8 @@ from paddock.rules.values import Value
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 NO_BYTES = b""
-ERASED = b"\x00erased"
+ERASED = b"\x00erased:"
+"""How an erased payload begins; the digest it had follows, so that the chain still verifies."""
 
 
 class Head(Value, frozen=True):
@@ -53,7 +54,7 @@ class StoredFact(Value, frozen=True):
         return self.kind == "AGENT_OUTPUT:CHUNK"
 
     def read_payload(self) -> Any:
-        return _decode(self.payload) if self.payload and self.payload != ERASED else None
+        return _decode(self.payload) if self.payload and not self.payload.startswith(ERASED) else None
 
     def read_metadata(self) -> dict[str, Any]:
         return _decode(self.metadata) if self.metadata else {}
@@ -75,8 +76,15 @@ def seal(head: Head, facts: Sequence[Fact]) -> tuple[list[StoredFact], Head]:
 _DIGEST_OF_NOTHING = sha256(NO_BYTES).digest()
 
 
+def digest_of(payload: bytes) -> bytes:
+    """The digest of a payload as stored: computed, or left behind by one that was erased."""
+    if not payload:
+        return _DIGEST_OF_NOTHING
+    return payload[len(ERASED) :] if payload.startswith(ERASED) else sha256(payload).digest()
+
+
 def _store(seq: int, link: bytes, fact: Fact) -> StoredFact:
-    kind, target, sender, metadata = fact.kind, fact.target.value, fact.sender, NO_BYTES
+    kind, metadata = fact.kind, NO_BYTES
     position = seq
     if fact.metadata:
         metadata = _encode(fact.metadata)
@@ -86,7 +94,7 @@ def _store(seq: int, link: bytes, fact: Fact) -> StoredFact:
     else:
         payload = _encode(fact.payload)
         payload_digest = sha256(payload).digest()
-    about = (target, sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
+    about = (fact.target, fact.sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
     digest = payload_digest if fact.is_delta else _link(link, (seq, kind, *about), metadata, payload_digest)
     return StoredFact(seq, position, kind, *about, payload, metadata, digest, payload_digest)
 
@@ -106,10 +114,11 @@ def verify(facts: Iterable[StoredFact], *, start: bytes = NO_BYTES) -> Damage | 
     """Walk the chain in order of number; the first damage found, or None."""
     link = start
     for fact in facts:
-        erased = fact.payload == ERASED
-        if not erased and sha256(fact.payload).digest() != fact.payload_digest:
+        if digest_of(fact.payload) != fact.payload_digest:
             return Damage(fact.seq, "payload differs from its digest")
         if fact.is_delta:
+            if fact.digest != fact.payload_digest:
+                return Damage(fact.seq, "delta differs from its checksum")
             continue
         header = (
             fact.seq,

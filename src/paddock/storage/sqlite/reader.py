@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 
 from paddock.ports import ApiKeyRow, Claim
-from paddock.rules.chain import Head, StoredFact
+from paddock.rules.chain import Head, StoredFact, digest_of
 from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
 from paddock.storage.sqlite.connection import Connection, unavailable
 from paddock.storage.sqlite.rows import AUDIT, FACT, INBOX, ITEM, KEY, RUN, Values
@@ -25,9 +25,19 @@ union all
 select {FACT} from facts indexed by facts_moved
  where session_no = {_SESSION_NO} and seq > ? and position < seq and position <= ?
  order by position, seq limit ?"""
+# The same for one turn. Its run says between which places its facts lie; the opening of a session comes just before.
 _OF_TURN = f"""
-select {FACT} from facts indexed by facts_by_turn
- where turn_id = ? and session_no = {_SESSION_NO} and seq > ? order by position, seq limit ?"""
+with place (session_no, after, until) as (
+  select {_SESSION_NO}, max(?, coalesce(min(first_seq) - 2, 0)),
+         coalesce(max(case when status in ('queued', 'running') then null else last_seq end), {1 << 62})
+    from runs where run_id = ?)
+select {FACT} from facts, place
+ where facts.session_no = place.session_no and position > place.after and position <= place.until and turn_id = ?
+union all
+select {FACT} from facts indexed by facts_moved, place
+ where facts.session_no = place.session_no and seq > place.after and position < seq and position <= place.after
+   and seq <= place.until and turn_id = ?
+ order by position, seq limit ?"""
 _IN_ORDER = f"select {FACT} from facts where session_no = {_SESSION_NO} order by seq"
 _ITEMS = f"""
 select seq, {ITEM} from transcript where session_no = {_SESSION_NO} and seq < ? and seq > ? order by seq"""
@@ -37,6 +47,11 @@ _LABEL = f"""
 {_RUN} where workspace_id = ? and user_id = ? and client_run_id = ? and client_run_id <> ''
  order by session_id limit ?"""
 _NO_END = 1 << 62
+_PAYLOAD = FACT.split(", ").index("payload")
+
+
+def _fact(found: Values) -> StoredFact:
+    return StoredFact(*found, payload_digest=digest_of(found[_PAYLOAD]))
 
 
 class Reader:
@@ -68,15 +83,15 @@ class Reader:
 
     def facts(self, session_id: str, after: int, turn_id: str | None, limit: int) -> Sequence[StoredFact]:
         if turn_id is not None:
-            return self._facts(_OF_TURN, (turn_id, session_id, after, limit))
+            return self._facts(_OF_TURN, (session_id, after, turn_id, turn_id, turn_id, limit))
         return self._facts(_AFTER, (session_id, after, session_id, after, after, limit))
 
     def _facts(self, sql: str, values: Values) -> list[StoredFact]:
-        return [StoredFact(*found) for found in self._all(sql, values)]
+        return [_fact(found) for found in self._all(sql, values)]
 
     def facts_in_order(self, session_id: str) -> Iterator[StoredFact]:
         """All facts of a session in order of number, one at a time."""
-        return (StoredFact(*found) for found in self._cursor(_IN_ORDER, (session_id,)))
+        return (_fact(found) for found in self._cursor(_IN_ORDER, (session_id,)))
 
     # --- what is looked up beside it
 
@@ -89,8 +104,8 @@ class Reader:
         return Head(*found) if found else Head()
 
     def inbox(self, session_id: str, key: str) -> InboxRow | None:
-        found = self._one(f"select {INBOX} from inbox where session_id = ? and key = ?", (session_id, key))
-        return InboxRow(*found[:5], opened_session=bool(found[5])) if found else None
+        found = self._one(f"select {INBOX} from inbox where session_no = {_SESSION_NO} and key = ?", (session_id, key))
+        return InboxRow(session_id, *found[:4], opened_session=bool(found[4])) if found else None
 
     def run(self, run_id: str) -> RunRow | None:
         found = self._one(f"{_RUN} where run_id = ?", (run_id,))

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from paddock.ports import ApiKeyRow
-from paddock.rules.rows import AuditRow, InboxRow, RunRow
+from paddock.rules.rows import AuditRow, RunRow
 
 Values = tuple[Any, ...]
 MAX_ROWS = 64
@@ -18,12 +18,9 @@ RUN = (
 )
 ITEM = "item_id, run_id, role, item_type, agent_id, content, content_json, created_at, metadata"
 AUDIT = "time, workspace_id, actor, action, resource, scope, result, reason, run_id, runner_id, session_id"
-INBOX = "session_id, key, body_hash, run_id, created_at, opened_session"
+INBOX = "key, body_hash, run_id, created_at, opened_session"
 KEY = "key_id, key_hash, workspace_id, user_id, role, created_at"
-FACT = (
-    "seq, position, kind, target, sender, target_id, turn_id, trace_id, tx_id, time, "
-    "payload, metadata, digest, payload_digest"
-)
+FACT = "seq, position, kind, target, sender, target_id, turn_id, trace_id, tx_id, time, payload, metadata, digest"
 
 
 def chunks(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
@@ -67,10 +64,10 @@ _RUN_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in (*_LATER, "first_
 TABLES: Mapping[type, Table] = {
     RunRow: Table("runs", RUN, _getter(RUN), f"on conflict (run_id) do update set {_RUN_AGAIN}"),
     AuditRow: Table("audit", AUDIT, _getter(AUDIT)),
-    InboxRow: Table("inbox", INBOX, _getter(INBOX)),
     ApiKeyRow: Table("api_keys", KEY, _getter(KEY)),
 }
 FACTS = Table("facts", f"session_no, {FACT}", _getter(FACT))
+ORDERS = Table("inbox", f"session_no, {INBOX}", _getter(INBOX))
 ITEMS = Table("transcript", f"session_no, seq, {ITEM}", _getter(f"seq, {ITEM}"))
 
 COMPACT = """

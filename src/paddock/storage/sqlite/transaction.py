@@ -13,7 +13,7 @@ import apsw
 
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
-from paddock.rules.rows import Row, StateRow, TranscriptRow
+from paddock.rules.rows import InboxRow, Row, StateRow, TranscriptRow
 from paddock.storage.compaction import without_replaced
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.fences import pass_fences
@@ -22,6 +22,7 @@ from paddock.storage.sqlite.rows import (
     DROP_STATE,
     FACTS,
     ITEMS,
+    ORDERS,
     SET_STATE,
     TABLES,
     Table,
@@ -49,6 +50,7 @@ class _Pile:
 
     facts: list[Values] = field(default_factory=list[Values])
     items: list[Values] = field(default_factory=list[Values])
+    orders: list[Values] = field(default_factory=list[Values])
     compacted: list[Values] = field(default_factory=list[Values])
     state: dict[tuple[str, str], StateRow] = field(default_factory=dict[tuple[str, str], StateRow])
     others: defaultdict[type, list[Values]] = field(default_factory=lambda: defaultdict(list))
@@ -91,6 +93,8 @@ def _collect(pile: _Pile, work: Work, session_no: int) -> None:
             pile.others[kind].append(table.values(row))
         elif kind is TranscriptRow:
             pile.items.append((session_no, *ITEMS.values(row)))
+        elif kind is InboxRow:
+            pile.orders.append((session_no, *ORDERS.values(row)))
         elif isinstance(row, StateRow):
             pile.state[row.scope_key, row.key] = row  # the last word on a key is all that counts
 
@@ -100,6 +104,7 @@ def _write(cursor: Cursor, pile: _Pile) -> None:
     if pile.compacted:
         cursor.executemany(COMPACT, pile.compacted)  # after the facts: the deltas may be of this very group
     _insert(cursor, ITEMS, pile.items)
+    _insert(cursor, ORDERS, pile.orders)
     for kind, rows in pile.others.items():
         _insert(cursor, TABLES[kind], rows)
     for row in pile.state.values():

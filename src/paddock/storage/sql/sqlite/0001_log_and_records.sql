@@ -30,14 +30,13 @@ create table facts (
     time            real    not null,
     payload         blob    not null,
     metadata        blob    not null,
-    digest          blob    not null,
-    payload_digest  blob    not null
+    digest          blob    not null
 );
 create unique index facts_by_position on facts (session_no, position, seq);
-create index facts_by_turn on facts (turn_id, position, seq) where turn_id is not null;
 -- Finished messages stand where their first delta stood: a reader inside that range finds them here.
 create index facts_moved on facts (session_no, seq, position) where position < seq;
 
+-- A run also says where its facts lie: from just before first_seq to last_seq, once it has ended.
 create table runs (
     run_id         text    not null primary key,
     session_id     text    not null,
@@ -57,7 +56,7 @@ create table runs (
     last_seq       integer not null,
     "grant"        blob    not null,
     usage          blob    not null
-);
+) without rowid;
 create unique index runs_by_label on runs (workspace_id, user_id, client_run_id, session_id) where client_run_id <> '';
 create index runs_unfinished on runs (created_at, run_id) where status in ('queued', 'running');
 
@@ -72,18 +71,18 @@ create table transcript (
     content       text    not null,
     content_json  blob    not null,
     created_at    real    not null,
-    metadata      blob    not null
-);
-create unique index transcript_by_seq on transcript (session_no, seq);
+    metadata      blob    not null,
+    primary key (session_no, seq)
+) without rowid;
 
 create table inbox (
-    session_id  text not null,
-    key         text not null,
-    body_hash   blob not null,
-    run_id      text not null,
-    created_at  real not null,
-    opened_session integer not null,
-    primary key (session_id, key)
+    session_no      integer not null,
+    key             text    not null,
+    body_hash       blob    not null,
+    run_id          text    not null,
+    created_at      real    not null,
+    opened_session  integer not null,
+    primary key (session_no, key)
 ) without rowid;
 
 create table state (
