@@ -195,7 +195,7 @@ class Draft:
         memory = self._memory
         if fact.event is Event.USER_INPUT:
             fact = self._input(fact)
-        elif fact.is_delta:
+        elif fact.subtype == "CHUNK":
             if memory.collected is not None:
                 memory.collected.note(self.seq, fact)
         elif "first_seq" in fact.metadata:

@@ -116,9 +116,14 @@ class SessionLoop:
         if self._working:
             return
         if type(arrival) is InputAcknowledged and len(self._waiting) == 1:
-            self._quiet = self._loop.call_later(QUIET_SECONDS, self._wake)
+            self._loop.call_soon(self._still_quiet)
         else:
             self._wake()
+
+    def _still_quiet(self) -> None:
+        """Most acks come with results right behind them; only one that is still alone needs a timer."""
+        if self._waiting and not self._working and self._quiet is None:
+            self._quiet = self._loop.call_later(QUIET_SECONDS, self._wake)
 
     async def submit(self, new: NewRun, task_id: str, trace_id: str) -> Accepted:
         """Ask for a run and wait until it is on record, or refused."""

@@ -6,8 +6,7 @@ further on. Frames are encoded once per dialect and shared by all readers of an 
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from paddock.ports import EventLog
 from paddock.rules.chain import StoredFact
@@ -16,39 +15,49 @@ from paddock.rules.replay import expand
 TAIL_BYTES = 256 * 1024
 IDLE_TAILS = 256
 PAGE = 256
+ENTRY_BYTES = 300
+"""What an entry costs beside its payload, roughly."""
 
 
-@dataclass(slots=True)
 class Entry:
-    """One committed fact, with what doors made of it."""
+    """One committed fact, with what doors made of it: frames by dialect, encoded once."""
 
-    fact: StoredFact
-    frames: dict[str, list[bytes]] = field(default_factory=dict[str, list[bytes]])
+    __slots__ = ("fact", "frames")
+
+    def __init__(self, fact: StoredFact) -> None:
+        self.fact = fact
+        self.frames: dict[str, list[bytes]] = {}
 
 
 class Tail:
     """The newest committed facts of one session, at most 256 KiB of them, and who waits for more."""
 
-    __slots__ = ("_bytes", "_entries", "_start", "_waiting", "followers")
+    __slots__ = ("_bytes", "_entries", "_start", "end", "followers", "waiting")
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
         self._bytes = 0
         self._start: int | None = None
-        self._waiting: list[asyncio.Future[bool]] = []
+        self.end = 0
+        """The last number committed, as far as this tail knows."""
+        self.waiting: dict[asyncio.Future[bool], None] = {}
+        """Who waits for the next commit."""
         self.followers = 0
 
-    def extend(self, facts: Iterable[StoredFact]) -> None:
+    def extend(self, facts: Sequence[StoredFact]) -> None:
         """Called after the commit, never before."""
+        if self._start is None:
+            self._start = facts[0].seq
+        entries = self._entries
         for fact in facts:
-            if self._start is None:
-                self._start = fact.seq
-            self._entries.append(Entry(fact))
-            self._bytes += _weight(fact)
-        while self._bytes > TAIL_BYTES and len(self._entries) > 1:
-            self._bytes -= _weight(self._entries.popleft().fact)
-            self._start = self._entries[0].fact.seq
-        self._ring()
+            entries.append(Entry(fact))
+            self._bytes += len(fact.payload) + ENTRY_BYTES
+        self.end = facts[-1].seq
+        while self._bytes > TAIL_BYTES and len(entries) > 1:
+            self._bytes -= len(entries.popleft().fact.payload) + ENTRY_BYTES
+            self._start = entries[0].fact.seq
+        if self.waiting:
+            self._ring()
 
     def covers(self, after: int) -> bool:
         """Whether everything behind this number is here."""
@@ -57,43 +66,36 @@ class Tail:
     def after(self, seq: int, turn_id: str | None) -> list[Entry]:
         found: list[Entry] = []
         for entry in reversed(self._entries):
-            if entry.fact.seq <= seq:
+            fact = entry.fact
+            if fact.seq <= seq:
                 break
-            if turn_id is None or entry.fact.turn_id == turn_id:
+            if turn_id is None or fact.turn_id == turn_id:
                 found.append(entry)
         found.reverse()
         return found
-
-    @property
-    def end(self) -> int:
-        return self._entries[-1].fact.seq if self._entries else 0
 
     async def wait(self, seconds: float) -> bool:
         """Wait for the next commit; False when none came in time."""
         loop = asyncio.get_running_loop()
         rung: asyncio.Future[bool] = loop.create_future()
-        self._waiting.append(rung)
-        timer = loop.call_later(seconds, _answer, rung, False)
+        self.waiting[rung] = None
+        late = loop.call_later(seconds, _give_up, rung)
         try:
             return await rung
         finally:
-            timer.cancel()
-            if rung in self._waiting:
-                self._waiting.remove(rung)
+            late.cancel()
+            self.waiting.pop(rung, None)
 
     def _ring(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, {}
         for rung in waiting:
-            _answer(rung, True)
+            if not rung.done():
+                rung.set_result(True)
 
 
-def _answer(rung: asyncio.Future[bool], came: bool) -> None:
+def _give_up(rung: asyncio.Future[bool]) -> None:
     if not rung.done():
-        rung.set_result(came)
-
-
-def _weight(fact: StoredFact) -> int:
-    return len(fact.payload) + len(fact.metadata) + 200
+        rung.set_result(False)
 
 
 class Tails:

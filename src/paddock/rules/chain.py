@@ -66,8 +66,9 @@ def seal(head: Head, facts: Sequence[Fact]) -> tuple[list[StoredFact], Head]:
     seq, link = head.seq, head.digest
     for fact in facts:
         seq += 1
-        stored = _store(seq, link, fact)
-        if not fact.is_delta:
+        delta = fact.is_delta
+        stored = _store(seq, link, fact, delta=delta)
+        if not delta:
             link = stored.digest
         sealed.append(stored)
     return sealed, Head(seq, link)
@@ -83,7 +84,7 @@ def digest_of(payload: bytes) -> bytes:
     return payload[len(ERASED) :] if payload.startswith(ERASED) else sha256(payload).digest()
 
 
-def _store(seq: int, link: bytes, fact: Fact) -> StoredFact:
+def _store(seq: int, link: bytes, fact: Fact, *, delta: bool) -> StoredFact:
     kind, metadata = fact.kind, NO_BYTES
     position = seq
     if fact.metadata:
@@ -95,7 +96,7 @@ def _store(seq: int, link: bytes, fact: Fact) -> StoredFact:
         payload = _encode(fact.payload)
         payload_digest = sha256(payload).digest()
     about = (fact.target, fact.sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
-    digest = payload_digest if fact.is_delta else _link(link, (seq, kind, *about), metadata, payload_digest)
+    digest = payload_digest if delta else _link(link, (seq, kind, *about), metadata, payload_digest)
     return StoredFact(seq, position, kind, *about, payload, metadata, digest, payload_digest)
 
 

@@ -131,7 +131,7 @@ class Fact(Value, frozen=True):
     @property
     def is_delta(self) -> bool:
         """A piece of a message still being written: kept only until the message is finished."""
-        return self.event is Event.AGENT_OUTPUT and self.subtype == "CHUNK"
+        return self.subtype == "CHUNK"
 
     @property
     def ending(self) -> str | None:
