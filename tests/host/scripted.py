@@ -19,6 +19,7 @@ from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Entry, Tails
+from paddock.host.watch import Watch
 from paddock.ports import RunListener, RunnerStatus, Store
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.results import Result
@@ -184,6 +185,7 @@ async def small_house(
         tasks.add(task)
         return task
 
+    watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
     calls = HostCalls(work=work_table(History(store), RunnerState(store)), records=store, audit=audit, clock=now)
@@ -198,7 +200,9 @@ async def small_house(
         deadline_seconds=60,
     )
     calls.serve(runs)
-    sessions = Sessions(store, tails, performer=runs, audit=audit, agents=lambda: known, clock=now, spawn=spawn)
+    sessions = Sessions(
+        store, tails, performer=runs, audit=audit, agents=lambda: known, clock=now, spawn=spawn, watch=watch
+    )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
@@ -208,3 +212,4 @@ async def small_house(
             task.cancel()
         failures = [one for one in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(one, Exception)]
         assert not failures, failures
+        assert not watch.found, watch.found

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
+from paddock.host.watch import Watch
 from paddock.ports import Claim
 from paddock.rules.chain import Head
 from paddock.rules.errors import ErrorCode, HostError
@@ -20,6 +21,7 @@ from paddock.rules.session.commands import Command
 from paddock.rules.session.decide import decide
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import Event, Fact, Target
+from paddock.rules.session.invariants import violations
 from paddock.rules.session.messages import (
     Agents,
     CancelAcknowledged,
@@ -60,6 +62,9 @@ class Memory:
 class Surroundings(Protocol):
     """What a draft asks of the house."""
 
+    @property
+    def watch(self) -> Watch: ...
+
     def agents(self) -> Agents: ...
     def authorise(self, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]: ...
     def consumed(self, turn_id: str, count: int) -> None: ...
@@ -68,12 +73,25 @@ class Surroundings(Protocol):
 class Draft:
     """One take in the making."""
 
-    __slots__ = ("_around", "_memory", "_now", "commands", "compacted", "done", "facts", "rows", "seq", "state")
+    __slots__ = (
+        "_around",
+        "_memory",
+        "_now",
+        "_watched",
+        "commands",
+        "compacted",
+        "done",
+        "facts",
+        "rows",
+        "seq",
+        "state",
+    )
 
     def __init__(self, memory: Memory, around: Surroundings, now: float) -> None:
         self._memory = memory
         self._around = around
         self._now = now
+        self._watched = around.watch.looks()
         self.state = memory.state
         self.seq = memory.head.seq
         self.facts: list[Fact] = []
@@ -183,9 +201,12 @@ class Draft:
         self._decide(message)
 
     def _decide(self, message: Message) -> None:
-        decision = decide(self.state, message)
+        before = self.state
+        decision = decide(before, message)
         for fact in decision.facts:
             self._add(fact)
+        if self._watched and (broken := violations(before, message, decision, self.state)):
+            self._around.watch.report(self._memory.session_id, broken)
         self.commands += decision.commands
         for note in decision.notes:
             self.rows.append(self.audit(note.action, note.turn_id, note.reason))

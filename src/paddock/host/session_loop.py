@@ -16,6 +16,7 @@ from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
 from paddock.host.audit import Audit
 from paddock.host.draft import Draft, Memory, reject
 from paddock.host.tails import Tails
+from paddock.host.watch import Watch
 from paddock.ports import Batch, EventLog
 from paddock.rules.chain import Head, StoredFact, seal
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
@@ -65,6 +66,7 @@ class House(Protocol):
     performer: Performer
     audit: Audit
     clock: Callable[[], float]
+    watch: Watch
 
     def agents(self) -> Agents: ...
     def retired(self, session: "SessionLoop") -> None: ...
@@ -145,6 +147,10 @@ class SessionLoop:
         await recorded
 
     # --- what a draft asks -------------------------------------------------------------------------------------------
+
+    @property
+    def watch(self) -> Watch:
+        return self._house.watch
 
     def agents(self) -> Agents:
         return self._house.agents()

@@ -15,6 +15,7 @@ from paddock.host.audit import Audit
 from paddock.host.draft import Memory, reject, resolve
 from paddock.host.session_loop import Performer, SessionLoop
 from paddock.host.tails import Tails
+from paddock.host.watch import Watch
 from paddock.ports import EventLog, Store
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import HostError, StorageUnavailableError
@@ -45,7 +46,9 @@ class Sessions:
         agents: Callable[[], Agents],
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        watch: Watch | None = None,
     ) -> None:
+        self.watch = watch or Watch()
         self.log: EventLog = store
         self.tails = tails
         self.performer = performer
