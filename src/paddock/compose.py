@@ -14,7 +14,8 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
-from paddock.host.agents import Agents, load_agents
+from paddock.host.agents import Agents
+from paddock.host.agents_file import load_agents
 from paddock.host.audit import Audit
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls, work_table
@@ -108,6 +109,9 @@ class House:
         """Learn what the agents' runners ask for before the first run needs it."""
         for binding in self.agents.list():
             await self.runs.prepare(binding.agent_id)
+            if problem := self.runs.refusal(binding.runner_id):
+                about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
+                log.warning("an agent cannot answer", action="house.warm_up", **about)
 
     async def _close(self) -> None:
         self.runs.draining = True

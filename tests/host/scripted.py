@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from paddock.host.agents import Agents, parse_agents
+from paddock.host.agents import Agents
+from paddock.host.agents_file import parse_agents
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.audit import Audit
 from paddock.host.history import History

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.host.agents import AgentsFileError, load_agents, parse_agents
+from paddock.host.agents_file import AgentsFileError, load_agents, parse_agents
 
 
 def test_without_a_file_the_echo_agent_answers() -> None:
@@ -22,10 +22,19 @@ def test_the_first_agent_is_the_default_when_none_is_named() -> None:
     ("text", "says"),
     [
         ("agents: {}", "line 1: agents"),
+        ("agents:\n  a:\n    description: x\n", "agents.a.runner is missing"),
+        ("defualt_agent: a\nagents:\n  a: {runner: 'plugin:x/a/default'}\n", "did you mean default_agent?"),
+        (
+            "agents:\n  a: {runner: 'plugin:x/a/default'}\n  a: {runner: 'plugin:x/b/default'}\n",
+            "line 3: a stands twice",
+        ),
+        ("agents:\n  'a b': {runner: 'plugin:x/a/default'}\n", "no name for an agent"),
+        ("agents:\n  '': {runner: 'plugin:x/a/default'}\n", "no name for an agent"),
+        ("- a\n", "must be a mapping"),
         ("agents:\n  a:\n    runner: nonsense\n", "line 3: agents.a.runner"),
         ("agents:\n  a:\n    runner: plugin:x/a/default\n    while_bussy: queue\n", "line 4: agents.a.while_bussy"),
         ("agents:\n  a:\n    runner: plugin:x/a/default\n    state_scopes: [moon]\n", "unknown state scope 'moon'"),
-        ("default_agent: z\nagents:\n  a: {runner: 'plugin:x/a/default'}\n", "default_agent 'z' is not one"),
+        ("default_agent: z\nagents:\n  a: {runner: 'plugin:x/a/default'}\n", "default_agent 'z' is not one of: a"),
         ("agents: [", "not valid YAML"),
         ("", "line 1"),
     ],

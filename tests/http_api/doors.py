@@ -15,7 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from host.scripted import AGENTS, AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host.agents import parse_agents
+from paddock.host.agents_file import parse_agents
 from paddock.http_api.app import create_app
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from host.scripted import AGENTS, SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
 from http_api.frames import split
-from paddock.host.agents import parse_agents
+from paddock.host.agents_file import parse_agents
 from paddock.http_api import attach
 from paddock.http_api.app import create_app
 from paddock.http_api.attach import SocketTransport

@@ -22,7 +22,7 @@ import uvloop
 from paddock import compose
 from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError
-from paddock.host.agents import AgentsFileError
+from paddock.host.agents_file import AgentsFileError
 from paddock.settings import Settings
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite import SqliteStore

@@ -295,7 +295,7 @@ def same_answer(new: NewRun, body_hash: bytes, answer: Accepted) -> Accepted | H
     """The same request again gets the same answer; another one under the same name is refused."""
     if body_hash == new.body_hash:
         return answer
-    text = f"runId {new.client_run_id!r} was already used in this thread with another body; use a new runId"
+    text = f"runId {new.client_run_id!r} was already used in this thread with another body or agent; use a new runId"
     return HostError(ErrorCode.CONFLICT, text)
 
 

@@ -2,7 +2,7 @@
 
 1 shape and size of the frame · 2 the run: known, started on this very connection, active · 3 its deadline ·
 4 the operation in its grant · 5 scope · 6 size of the payload · 7 rate · 8 existence and 9 the work itself.
-The reason of a refusal is in the audit alone; the runner gets a code and a sentence that tells nothing it may not know.
+The runner gets a code and a sentence that tells nothing it may not know; the whole reason is in the audit.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -34,7 +34,7 @@ from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 REFUSED = "this run may not do that"
-"""One sentence for unknown, ended and foreign runs, missing permissions and foreign scopes alike."""
+"""One sentence for unknown, ended and foreign runs alike, so that none can be told from another."""
 
 Reader = Callable[[Grant, Any], Awaitable[BaseModel]]
 Writer = Callable[[Grant, Any, AuditRow], Awaitable[BaseModel]]
@@ -190,16 +190,18 @@ def _read(method: str, params: Mapping[str, Any]) -> Any:
 
 def _operation(grant: Grant, method: str) -> None:
     if method not in grant.actions:
-        raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, f"{method} is not in the grant of the run")
+        text = f"this run was not granted {method}: its manifest, the plugin file and the agent must all allow it"
+        raise RefusedError(ErrorCode.UNAUTHORIZED, text, f"{method} is not in the grant of the run")
 
 
 def _scope(grant: Grant, asked: Any) -> None:
     conversation = getattr(asked, "conversation_id", None)
     if conversation is not None and conversation != grant.scope.conversation_id:
-        raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "another conversation")
+        raise RefusedError(ErrorCode.UNAUTHORIZED, "this run may see its own conversation only", "another conversation")
     scope = getattr(asked, "scope", None)
     if scope is not None and scope not in grant.state_scopes:
-        raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, f"state scope {scope!r} is not in the grant of the run")
+        text = f"this run was not granted the state scope {scope[:64]!r}; granted are: {', '.join(sorted(grant.state_scopes))}"
+        raise RefusedError(ErrorCode.UNAUTHORIZED, text, "a state scope outside the grant of the run")
 
 
 def _payload(asked: Any) -> None:

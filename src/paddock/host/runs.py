@@ -179,6 +179,11 @@ class Runs:
             self._manifests.pop(binding.runner_id, None)
             self._refused[binding.runner_id] = error
 
+    def refusal(self, runner_id: str) -> str | None:
+        """Why runs of this runner cannot be started now, as far as is known."""
+        error = self._refused.get(runner_id)
+        return error.message if error else None
+
     # --- authorise ---------------------------------------------------------------------------------------------------
 
     def authorise(self, session: SessionLoop, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
