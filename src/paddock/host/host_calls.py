@@ -200,7 +200,8 @@ def _scope(grant: Grant, asked: Any) -> None:
         raise RefusedError(ErrorCode.UNAUTHORIZED, "this run may see its own conversation only", "another conversation")
     scope = getattr(asked, "scope", None)
     if scope is not None and scope not in grant.state_scopes:
-        text = f"this run was not granted the state scope {scope[:64]!r}; granted are: {', '.join(sorted(grant.state_scopes))}"
+        granted = ", ".join(sorted(grant.state_scopes))
+        text = f"this run was not granted the state scope {scope[:64]!r}; granted are: {granted}"
         raise RefusedError(ErrorCode.UNAUTHORIZED, text, "a state scope outside the grant of the run")
 
 
