@@ -6,6 +6,10 @@ from typing import Any
 
 import structlog
 
+_TRACEBACKS = structlog.processors.ExceptionRenderer(
+    structlog.tracebacks.ExceptionDictTransformer(show_locals=False)  # locals hold keys, config and what people wrote
+)
+
 
 def configure(level: str, form: str) -> None:
     """Set up structlog, and let libraries that log the standard way speak through the same lines."""
@@ -26,7 +30,7 @@ def configure(level: str, form: str) -> None:
 
 def _rendered(form: str) -> list[Any]:
     if form == "json":
-        return [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+        return [_TRACEBACKS, structlog.processors.JSONRenderer()]
     return [
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
     ]

@@ -16,6 +16,7 @@ log = structlog.get_logger("paddock.audit")
 
 FLUSH_SECONDS = 0.02
 MAX_PENDING = 10_000
+RETRY_SECONDS = 1.0
 
 
 class Audit:
@@ -44,8 +45,12 @@ class Audit:
 
     async def flush(self) -> None:
         rows, self._pending = self._pending, []
-        if rows:
-            await self._records.write(rows)
+        try:
+            if rows:
+                await self._records.write(rows)
+        except StorageUnavailableError:
+            self._pending = [*rows, *self._pending][:MAX_PENDING]
+            raise
 
     def _go(self) -> None:
         if self._timer is not None:
@@ -57,4 +62,6 @@ class Audit:
         try:
             await self.flush()
         except StorageUnavailableError:
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._go)
             log.warning("audit rows could not be written: the store is away", action="audit.flush")

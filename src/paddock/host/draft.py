@@ -15,6 +15,7 @@ from paddock.rules.chain import Head
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.outputs import KNOWN_TYPES, Collected
 from paddock.rules.projection import Book
+from paddock.rules.results import Result
 from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow
 from paddock.rules.run_context import RunInput
 from paddock.rules.session.commands import Command
@@ -140,11 +141,20 @@ class Draft:
             return
         keys = {id(item.result): item.scope_key for item in said if item.scope_key is not None}
         for result in collected.gather([item.result for item in said]):
-            if result.type not in KNOWN_TYPES:
-                self.rows.append(self.audit("result.ignored", turn_id, f"unknown type {result.type[:64]!r}"))
+            if result.type not in KNOWN_TYPES or result.type == "state.updated":
+                self.rows.append(self._judged(result))
             for output in collected.read(result, self._now):
                 self._decide(_with_scope_key(output, keys.get(id(result))) if keys else output)
         self.done.append(lambda: self._around.consumed(turn_id, len(said)))
+
+    def _judged(self, result: Result) -> AuditRow:
+        """The audit row of a result that something was decided about."""
+        if result.type == "state.updated":
+            where = f"{result.data['scope']}/{result.data['key']}"
+            return self.audit("state.updated", result.run_id, "in the grant", result="allowed", resource=where)
+        if result.type == "state.refused":
+            return self.audit("state.updated", result.run_id, "outside the grant or its cap", result="unauthorized")
+        return self.audit("result.ignored", result.run_id, f"unknown type {result.type[:64]!r}")
 
     # --- new runs ----------------------------------------------------------------------------------------------------
 
@@ -235,7 +245,8 @@ class Draft:
         agent_id = str(fact.target_id)
         memory.collected = Collected(turn_id, agent_id)
         granted = self._around.authorise(turn_id, agent_id, self._now)
-        self.rows.append(self.audit("run.start", turn_id, "", result="allowed", resource=agent_id))
+        verdict = ("allowed", "manifest, agent and scope") if granted else ("unauthorized", "its runner is not known")
+        self.rows.append(self.audit("run.start", turn_id, verdict[1], result=verdict[0], resource=agent_id))
         return replace(fact, metadata={**fact.metadata, **granted})
 
     def audit(

@@ -80,7 +80,6 @@ class HostCalls:
         self._audit = audit
         self._clock = clock
         self._runs: Runs | None = None
-        self._run_rates: dict[str, TokenBucket] = {}
         self._plugin_rates: dict[str, TokenBucket] = {}
 
     def serve(self, runs: Runs) -> None:
@@ -90,9 +89,6 @@ class HostCalls:
     @property
     def offered(self) -> frozenset[str]:
         return frozenset(self._work)
-
-    def forget(self, run_id: str) -> None:
-        self._run_rates.pop(run_id, None)
 
     async def __call__(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
         """Answer one host call or raise HostError."""
@@ -145,7 +141,7 @@ class HostCalls:
 
     def _run(self, caller: Caller, run_id: str) -> LiveRun:
         run = self._runs.find(run_id) if self._runs is not None else None
-        if run is None:
+        if run is None or run.settled or run.over:
             raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "no such run is active")
         if run.connection_id != caller.connection_id:
             raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "the run was started on another connection")
@@ -157,7 +153,7 @@ class HostCalls:
 
     def _rate(self, run: LiveRun, caller: Caller) -> None:
         now = self._clock()
-        mine = self._run_rates.setdefault(run.turn_id, TokenBucket.full(RUN_CALLS_PER_SECOND, RUN_BURST, now))
+        mine = run.rate = run.rate or TokenBucket.full(RUN_CALLS_PER_SECOND, RUN_BURST, now)
         shared = self._plugin_rates.setdefault(
             caller.plugin, TokenBucket.full(PLUGIN_CALLS_PER_SECOND, PLUGIN_BURST, now)
         )

@@ -12,8 +12,9 @@ from paddock.host.arrivals import Said
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
 from paddock.rules.permissions import Grant, RunScope, allowance, state_key
-from paddock.rules.results import TERMINAL_TYPES, Result, problem_with
+from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
 from paddock.rules.run_context import AgentPart, agent_part, run_context
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
@@ -32,6 +33,9 @@ log = structlog.get_logger("paddock.runs")
 
 SNAPSHOT_BYTES = 256 * 1024
 """How much state rides along in a run's context; more is read by `state.get`."""
+MAX_RUN_BYTES = 64 * 1024 * 1024
+"""What one run may say altogether: its open message is held in memory and becomes one row."""
+SNAPSHOT_SCOPES = frozenset({"conversation", "actor", "subject", "runner"})
 CREDIT_STEP = 64
 """Credit is given back in steps, so that a stream of small results does not cost a frame each."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
@@ -43,6 +47,7 @@ class LiveRun:
     """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
 
     __slots__ = (
+        "_bytes",
         "_clock",
         "_taken",
         "_timers",
@@ -50,9 +55,11 @@ class LiveRun:
         "grant",
         "handle",
         "over",
+        "rate",
         "session",
         "settled",
         "starting",
+        "state_sizes",
         "stopping",
         "turn_id",
     )
@@ -69,9 +76,13 @@ class LiveRun:
         """The runner is done with it: said its last word, acknowledged a cancel, or is gone."""
         self.stopping = False
         self.forced = False
+        self.rate: TokenBucket | None = None
+        self.state_sizes: dict[str, int] = {}
+        """Bytes in each scope when it started, and what it added since by its results; an upper bound."""
         self._clock = clock
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
+        self._bytes = 0
 
     @property
     def connection_id(self) -> str | None:
@@ -85,6 +96,11 @@ class LiveRun:
 
     def result(self, result: Result, size: int) -> None:
         wrong = problem_with(result, size)
+        self._bytes += size
+        if self._bytes > MAX_RUN_BYTES:
+            wrong = Wrong(
+                "payload_too_large", f"the run said more than {MAX_RUN_BYTES} bytes; send large data as artifacts"
+            )
         self.settled = self.settled or result.type in TERMINAL_TYPES
         if wrong is not None:
             self.fail(wrong.code, wrong.message)
@@ -102,15 +118,21 @@ class LiveRun:
             self.session.post(RunFailed(self.turn_id, code, message, at=self._clock()))
 
     def _state_updated(self, result: Result, size: int) -> None:
+        """Allowed inside the grant and the cap of its scope; else it is passed on as refused, and on record as such."""
         scope = str(result.data["scope"])
-        allowed = "state.set" in self.grant.actions and scope in self.grant.state_scopes
-        key = state_key(scope, self.grant) if allowed else None
+        key = state_key(scope, self.grant) if self._may_update(scope, result) else None
         if key is None:
-            log.warning(
-                "state update outside the grant ignored", action="state.updated", run_id=self.turn_id, scope=scope
-            )
             result = Result(result.run_id, "state.refused", result.data, result.sequence, result.timestamp)
         self.session.post(Said(self.turn_id, result, size, scope_key=key))
+
+    def _may_update(self, scope: str, result: Result) -> bool:
+        if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
+            return False
+        grown = self.state_sizes.get(scope, 0) + len(msgspec.json.encode(result.data["value"]))
+        if grown > MAX_STATE_SCOPE_BYTES:
+            return False
+        self.state_sizes[scope] = grown
+        return True
 
     # what the host does
 
@@ -221,6 +243,7 @@ class Runs:
             case AwaitAck():
                 pass  # armed when the frame has been written: starting a process has its own time
             case CancelRun() if run is not None:
+                run.stopping = True
                 self._spawn(self._cancel(run, command.reason))
             case AwaitCancelAck() if run is not None:
                 run.after(command.seconds, lambda: session.post(CancelTimedOut(command.turn_id, self._clock())))
@@ -264,8 +287,10 @@ class Runs:
             code = START_CODES.get(error.code, "runner.start_failed") if error else "runner.not_found"
             message = error.message if error else f"agent {command.agent_id!r} is not configured"
             self._refuse(session, command.turn_id, code, message)
-        elif not self._at_once(run, command.agent_id):
-            run.starting = self._spawn(self._dispatch(run, command.agent_id))
+        else:
+            run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
+            if not self._at_once(run, command.agent_id):
+                run.starting = self._spawn(self._dispatch(run, command.agent_id))
 
     def _at_once(self, run: LiveRun, agent_id: str) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
@@ -282,13 +307,17 @@ class Runs:
         session.post(RunFailed(turn_id, code, message, at=self._clock()))
 
     async def _dispatch(self, run: LiveRun, agent_id: str) -> None:
-        state = await self._state(run.grant) if "state.get" in run.grant.actions else {}
-        context = self._context(run, agent_id, state)
         try:
+            state = await self._state(run) if "state.get" in run.grant.actions else {}
+            context = self._context(run, agent_id, state)
             run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
         except HostError as error:
             code = str(error.details.get("run_code") or START_CODES.get(error.code, "runner.start_failed"))
             run.lost(code, error.message)
+            return
+        except Exception:  # a run that cannot be started must end, whatever the reason
+            log.exception("a run could not be started", action="run.start", run_id=run.turn_id)
+            run.lost("runtime_error", "the host could not start the run; its log has the details")
             return
         finally:
             run.starting = None
@@ -305,7 +334,6 @@ class Runs:
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id
         run.after(AwaitAck(turn_id).seconds, lambda: session.post(AckTimedOut(turn_id, self._clock())))
-        run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
 
     def _deadline(self, run: LiveRun) -> None:
         run.fail("deadline_exceeded", "the run took longer than its deadline allows")
@@ -321,18 +349,23 @@ class Runs:
             run.settled = await _asked(run.handle, reason) or run.settled
         if run.settled and not run.over:
             run.session.post(CancelAcknowledged(run.turn_id, self._clock()))
-        elif run.over and run.handle is not None and not run.forced:
+        elif not run.over:
+            run.stopping = False  # it refused: whoever ends the run must still see it stopped
+        elif run.handle is not None and not run.forced:
             if run.settled:
                 run.handle.release()
             else:
                 await run.handle.force_stop()
 
-    async def _state(self, grant: Grant) -> dict[str, dict[str, Any]]:
+    async def _state(self, run: LiveRun) -> dict[str, dict[str, Any]]:
         """The values this run may see, by scope; what does not fit is left for it to ask."""
         snapshot: dict[str, dict[str, Any]] = {}
-        for scope in ("conversation", "actor", "subject", "runner"):
-            key = state_key(scope, grant) if scope in grant.state_scopes else None
-            if key is not None:
+        for scope in run.grant.state_scopes:
+            key = state_key(scope, run.grant)
+            if key is None:
+                continue
+            run.state_sizes[scope] = await self._records.state_size(key)
+            if scope in SNAPSHOT_SCOPES:
                 values = await self._records.state_snapshot(key, max_bytes=SNAPSHOT_BYTES)
                 snapshot[scope] = {name: _decode(value) for name, value in values.items()}
         return snapshot

@@ -108,12 +108,20 @@ class SessionLoop:
         state = self._memory.state
         return not self._working and not self._waiting and state.turn is None and not state.queue
 
+    @property
+    def known_turn_ids(self) -> tuple[str, ...]:
+        """Every turn that has not ended, and those of a draft that could not be written."""
+        return tuple({**dict.fromkeys(self._memory.state.live_turn_ids), **dict.fromkeys(self._memory.inputs)})
+
     def input_of(self, turn_id: str) -> tuple[RunInput, str]:
         """What a turn that has not ended was asked, and its trace id."""
         return self._memory.inputs[turn_id]
 
     def post(self, arrival: Arrival) -> None:
         """Hand something to the session. An ack alone waits a moment for company; everything else wakes the loop."""
+        if self.failed:
+            _turn_away([arrival], HostError(*_UNAVAILABLE, retryable=True))
+            return
         self._waiting.append(arrival)
         if self._working:
             return
@@ -241,12 +249,14 @@ class SessionLoop:
             self._fail([], mistake)
 
     def _act(self, draft: Draft) -> None:
-        for command in draft.commands:
-            self._house.performer.perform(self, command)
-            if type(command) is EndRun:
-                self._memory.inputs.pop(command.turn_id, None)
-        for tell in draft.done:
-            tell()
+        try:
+            for command in draft.commands:
+                self._house.performer.perform(self, command)
+                if type(command) is EndRun:
+                    self._memory.inputs.pop(command.turn_id, None)
+        finally:  # it is on record, so whoever waits for that is told, whatever becomes of the rest
+            for tell in draft.done:
+                tell()
         if self._waiting:
             self._loop.call_soon(self._take_in)
             return
@@ -263,10 +273,14 @@ class SessionLoop:
         self.failed, self._working = True, False
         code, text = _UNAVAILABLE if expected else _MISTAKE
         error = cause if isinstance(cause, HostError) else HostError(code, text, retryable=True)
-        for arrival in [*arrivals, *self._waiting]:
-            if isinstance(arrival, Order):
-                reject(arrival.answer, error)
-            elif isinstance(arrival, Ask):
-                reject(arrival.recorded, error)
+        _turn_away([*arrivals, *self._waiting], error)
         self._waiting.clear()
         self._house.broken(self)
+
+
+def _turn_away(arrivals: Iterable[Arrival], error: HostError) -> None:
+    for arrival in arrivals:
+        if isinstance(arrival, Order):
+            reject(arrival.answer, error)
+        elif isinstance(arrival, Ask):
+            reject(arrival.recorded, error)

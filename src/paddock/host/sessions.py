@@ -18,7 +18,7 @@ from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import EventLog, Store
 from paddock.rules.chain import StoredFact
-from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.outputs import Collected
 from paddock.rules.run_context import RunInput
 from paddock.rules.session import messages
@@ -31,6 +31,7 @@ log = structlog.get_logger("paddock.sessions")
 
 IDLE_SESSIONS = 512
 RETRY_SECONDS = 1.0
+_STORE_AWAY = ("storage_unavailable", "the store could not write while this run was in progress")
 
 
 class Sessions:
@@ -60,6 +61,8 @@ class Sessions:
         self._loops: dict[str, SessionLoop] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
+        self._returning: set[tuple[str, str | None]] = set()
+        """Sessions that are being brought back, each with the turn that somebody sees to the end of."""
 
     def agents(self) -> messages.Agents:
         return self._agents().for_session
@@ -68,7 +71,8 @@ class Sessions:
         """The session's loop: in memory, or claimed and folded from the log now."""
         loop = self._loops.get(session_id)
         if loop is not None:
-            self._idle.pop(session_id, None)
+            if session_id in self._idle:
+                self._idle.move_to_end(session_id)
             return loop
         opening = self._opening.get(session_id)
         if opening is None:
@@ -85,15 +89,33 @@ class Sessions:
         """Bring every unfinished run to its one visible end; queued ones that never started go on."""
         seen: dict[str, None] = {run.session_id: None for run in await self._store.unfinished_runs()}
         for session_id in seen:
-            await self._interrupt(session_id, code, message)
+            await self._recover_one(session_id, code, message)
         return len(seen)
 
-    async def _interrupt(self, session_id: str, code: str, message: str) -> None:
+    async def _recover_one(self, session_id: str, code: str, message: str) -> None:
+        """One session that cannot be read or written, or whose next turn waits for a runner, keeps no other waiting."""
+        turn_id: str | None = None
+        try:
+            state = (await self.open(session_id)).state
+            turn_id = state.turn.turn_id if state.turn else None
+            if not state.queue:
+                await self._interrupt(session_id, code, message, turn_id)
+                return
+        except Exception:
+            log.exception("a session could not be recovered yet", action="session.recover", session_id=session_id)
+        self._see_to(session_id, turn_id, code, message, delay=0.0)
+
+    async def _interrupt(self, session_id: str, code: str, message: str, turn_id: str | None = None) -> None:
+        """End the live turn (only that one, when it is named). The loop is asked for again after every wait."""
+        state = (await self.open(session_id)).state
+        if state.queue:
+            for agent_id in {state.active_agent_id, *(queued.agent_id for queued in state.queue)}:
+                await self.performer.prepare(agent_id)
         loop = await self.open(session_id)
-        for queued in loop.state.queue:
-            await self.performer.prepare(queued.agent_id)
         turn = loop.state.turn
-        if turn is not None:
+        if turn is None or turn_id not in (None, turn.turn_id):
+            self.retired(loop)
+        else:
             await loop.record(RunFailed(turn.turn_id, code, message, at=self.clock()))
 
     async def _load(self, session_id: str) -> SessionLoop:
@@ -101,6 +123,7 @@ class Sessions:
         waiting = self._opening[session_id] = []
         try:
             loop = self._loops[session_id] = await self._build(session_id)
+            self.retired(loop)  # whoever asked may not use it after all
         except BaseException as error:
             for also in waiting:
                 reject(also, error if isinstance(error, Exception) else StorageUnavailableError("the store was closed"))
@@ -148,6 +171,7 @@ class Sessions:
 
     def retired(self, session: SessionLoop) -> None:
         self._idle[session.session_id] = None
+        self._idle.move_to_end(session.session_id)
         while len(self._idle) > IDLE_SESSIONS:
             oldest, _ = self._idle.popitem(last=False)
             known = self._loops.get(oldest)
@@ -159,21 +183,30 @@ class Sessions:
         if self._loops.get(session.session_id) is session:
             del self._loops[session.session_id]
         self._idle.pop(session.session_id, None)
-        for turn_id in session.state.live_turn_ids:
+        for turn_id in session.known_turn_ids:
             self.performer.abandon(turn_id)
-        if session.state.live_turn_ids:
-            self._spawn(self._bring_back(session.session_id))
+        turn = session.state.turn
+        if turn is not None:
+            self._see_to(session.session_id, turn.turn_id, *_STORE_AWAY, delay=RETRY_SECONDS)
 
-    async def _bring_back(self, session_id: str) -> None:
-        while True:
-            await asyncio.sleep(RETRY_SECONDS)
-            try:
-                await self._interrupt(
-                    session_id, "storage_unavailable", "the store could not write while this run was in progress"
-                )
-            except (HostError, StorageUnavailableError):
-                continue
-            return
+    def _see_to(self, session_id: str, turn_id: str | None, code: str, message: str, *, delay: float) -> None:
+        """Try until this turn's end is on record; once for each turn, and never another one's."""
+        if (session_id, turn_id) not in self._returning:
+            self._returning.add((session_id, turn_id))
+            self._spawn(self._bring_back(session_id, turn_id, code, message, delay))
+
+    async def _bring_back(self, session_id: str, turn_id: str | None, code: str, message: str, delay: float) -> None:
+        try:
+            while True:
+                await asyncio.sleep(delay)
+                delay = RETRY_SECONDS
+                try:
+                    await self._interrupt(session_id, code, message, turn_id)
+                except Exception:  # noqa: BLE001, S112 - the loop said why; a run must not be left without an end
+                    continue
+                return
+        finally:
+            self._returning.discard((session_id, turn_id))
 
 
 def _input(stored: StoredFact) -> RunInput:

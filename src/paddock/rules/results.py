@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from paddock.rules.limits import MAX_STATE_KEY_CHARS, MAX_STATE_VALUE_BYTES
+
 MAX_RESULT_BYTES = 1_048_576
 TERMINAL_TYPES = frozenset({"run.completed", "run.failed"})
 
@@ -70,14 +72,15 @@ def _completed(data: dict[str, Any]) -> str | None:
 
 def _state_updated(data: dict[str, Any]) -> str | None:
     wrong = _needs_strings("scope", "key")(data)
+    if wrong is None and len(data["key"]) > MAX_STATE_KEY_CHARS:
+        return f"data.key has more than {MAX_STATE_KEY_CHARS} characters"
     if wrong is None and "value" not in data:
         return "data.value is missing"
-    if wrong is None and len(msgspec.json.encode(data["value"])) > MAX_STATE_BYTES:
-        return f"data.value is over the cap of {MAX_STATE_BYTES} bytes"
+    if wrong is None and len(msgspec.json.encode(data["value"])) > MAX_STATE_VALUE_BYTES:
+        return f"data.value is over the cap of {MAX_STATE_VALUE_BYTES} bytes"
     return wrong
 
 
-MAX_STATE_BYTES = 262_144
 Shape = Callable[[dict[str, Any]], str | None]
 SHAPES: Mapping[str, Shape] = {
     "message.delta": _needs_message("chunk"),

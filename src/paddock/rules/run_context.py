@@ -3,6 +3,7 @@
 The part that is the same for every run of an agent is computed once; history is never part of it.
 """
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from paddock.rules.values import Value
 HOST_NAME = "paddock"
 TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host_adapter"]
 
+_PLACE = re.compile(r"h[0-9a-f]{1,15}", re.ASCII)
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -93,7 +95,7 @@ def cursor_of(seq: int) -> str:
 def seq_of(cursor: str) -> int | None:
     """The place a cursor names, or None when it is not one of ours."""
     try:
-        return int(cursor[1:], 16) if cursor[:1] == "h" and cursor[1:].isalnum() else None
+        return int(cursor[1:], 16) if _PLACE.fullmatch(cursor) else None
     except ValueError:
         return None
 

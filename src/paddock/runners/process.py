@@ -101,6 +101,7 @@ class RunnerProcess:
         self._input_side = _Input(self._input_closed)
         self._input: asyncio.WriteTransport | None = None
         self._readers: list[asyncio.BaseTransport] = []
+        self._handed_over = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
@@ -121,6 +122,7 @@ class RunnerProcess:
 
     async def _connect(self) -> None:
         loop, warden = self._loop, self._warden
+        self._handed_over = True  # the transports close these files; closing one twice may hit a stranger's
         self._input, _ = await loop.connect_write_pipe(lambda: self._input_side, warden.stdin)
         self._input.set_write_buffer_limits(HIGH_WATER)
         errors, _ = await loop.connect_read_pipe(lambda: _Pipe(self._stderr.feed, self._stderr.close), warden.stderr)
@@ -260,7 +262,7 @@ class RunnerProcess:
         for pipe in self._readers:
             pipe.close()
         for file in (self._warden.stdin, self._warden.stdout, self._warden.stderr):
-            if file is not None and not self._readers:
+            if file is not None and not self._handed_over:
                 file.close()
 
     def _exited(self, code: int) -> None:

@@ -9,7 +9,8 @@ import apsw
 from paddock.rules.errors import StorageUnavailableError
 
 FILE_NAME = "paddock.db"
-BUSY_MILLISECONDS = 5_000
+BUSY_MILLISECONDS = 50
+"""How long to wait for another program that holds the file. On the event loop, so hardly at all: the file is ours."""
 WAL_PAGES = 4_000
 """Pages in the write-ahead log before a commit also moves them into the database: 16 MiB."""
 
@@ -64,7 +65,7 @@ def _open(directory: Path, flags: int) -> Connection:
     return connection
 
 
-def unavailable(error: apsw.Error) -> StorageUnavailableError:
+def unavailable(error: Exception) -> StorageUnavailableError:
     """Say in one sentence what the disk or the file refused."""
     match error:
         case apsw.FullError():

@@ -95,7 +95,7 @@ class Writer:
             return
         try:
             self._write(works)
-        except apsw.Error as error:
+        except Exception as error:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
             self._roll_back()
             self._over(works, error)
         else:
@@ -111,7 +111,7 @@ class Writer:
             connection.execute("begin immediate")
             write_apart(connection, works, self.owners)
 
-    def _over(self, works: Sequence[Work], error: apsw.Error | None) -> None:
+    def _over(self, works: Sequence[Work], error: Exception | None) -> None:
         """Tell everybody of a group how it ended, and go on with the next."""
         if error is None:
             self._recovered()
@@ -150,10 +150,10 @@ class Writer:
 
     def _commit_for_ever(self) -> None:
         while (works := self._commits.get()) is not None:
-            error: apsw.Error | None = None
+            error: Exception | None = None
             try:
                 self._connection.execute("commit")
-            except apsw.Error as problem:
+            except Exception as problem:  # noqa: BLE001 - the same
                 error = problem
                 self._roll_back()
             with suppress(RuntimeError):  # the loop is gone, and everybody who waited with it
@@ -163,7 +163,7 @@ class Writer:
 
     # --- when the disk refuses ---------------------------------------------------------------------------------------
 
-    def _failed(self, error: apsw.Error) -> None:
+    def _failed(self, error: Exception) -> None:
         if self.healthy:
             _log.error("storage refuses to write", extra={"action": "storage.commit_failed", "error": str(error)})
         self.healthy = False
@@ -188,7 +188,7 @@ class Writer:
         try:
             self._connection.execute("begin immediate")
             self._connection.execute(_PROBE)
-        except apsw.Error as error:
+        except Exception as error:  # noqa: BLE001 - the same
             self._roll_back()
             self._over([], error)
         else:

@@ -1,0 +1,338 @@
+"""Storage away, runners that hang, mistakes of our own: every accepted run still ends and nobody waits for ever."""
+
+import asyncio
+import random
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import paddock.host.runs as runs_module
+import paddock.host.sessions as sessions_module
+import paddock.host.tails as tails_module
+from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
+from paddock.host.tails import Tails
+from paddock.http_api.ag_ui import Peer, frames
+from paddock.ports import Batch, Caller
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.session.messages import RunFailed
+from paddock.storage.memory import MemoryStore
+from paddock.storage.sqlite import SqliteStore
+
+pytestmark = pytest.mark.anyio
+HERE = Caller("test/one", "c1")
+IMPATIENT = 'default_agent: one\nagents:\n  one: {runner: "plugin:test/one/default", deadline_seconds: 0.2}\n'
+
+
+def a_thread() -> str:
+    return str(uuid.uuid4())
+
+
+async def until(true: Callable[[], object], seconds: float = 5.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+class FlakyStore(MemoryStore):
+    """A store that can be taken away."""
+
+    down = reads_down = False
+
+    async def append(self, batch: Batch) -> None:
+        if self.down:
+            raise StorageUnavailableError("full")
+        await super().append(batch)
+
+    async def write(self, rows) -> None:
+        if self.down:
+            raise StorageUnavailableError("full")
+        await super().write(rows)
+
+    async def state_snapshot(self, scope_key: str, *, max_bytes: int):
+        if self.reads_down:
+            raise StorageUnavailableError("cannot read")
+        return await super().state_snapshot(scope_key, max_bytes=max_bytes)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_module, "RETRY_SECONDS", 0.02)
+
+
+async def ended(house: SmallHouse, accepted) -> tuple[str, str | None]:
+    await house.story(accepted)
+    run = await house.run(accepted)
+    return run.status, run.code
+
+
+async def test_a_run_whose_state_cannot_be_read_ends() -> None:
+    store = FlakyStore()
+    async with small_house(store) as house:
+        store.reads_down = True
+        assert await ended(house, await house.say(thread=a_thread())) == ("failed", "runtime_error")
+
+
+async def test_the_deadline_holds_while_a_run_is_still_starting() -> None:
+    class NeverStarts(ScriptedGateway):
+        async def start_run(self, *_: object) -> AtRunner:
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+    async with small_house(gateway=NeverStarts(), agents=IMPATIENT) as house:
+        assert await ended(house, await house.say(thread=a_thread())) == ("failed", "deadline_exceeded")
+
+
+@pytest.mark.usefixtures("quick")
+async def test_after_the_store_was_away_only_the_run_it_interrupted_fails() -> None:
+    store, thread = FlakyStore(), a_thread()
+    async with small_house(store) as house:
+        first = await house.say("a", thread=thread)
+        at_runner = await house.gateway.next()
+        second = await house.say("b", thread=thread)
+        store.down = True
+        at_runner.delta("x")
+        await until(lambda: at_runner.forced)
+        for _ in range(3):
+            with pytest.raises(HostError) as refused:
+                await house.say("c", thread=thread)
+            assert refused.value.code is ErrorCode.UNAVAILABLE
+        tasks = [task for task in asyncio.all_tasks() if "_bring_back" in repr(task.get_coro())]
+        assert len(tasks) == 1
+        store.down = False
+        assert await ended(house, first) == ("failed", "storage_unavailable")
+        later = await house.gateway.next()
+        later.message("fine")
+        later.say("run.completed")
+        assert await ended(house, second) == ("completed", None)
+
+
+async def test_a_request_that_could_not_be_recorded_leaves_no_run_behind() -> None:
+    store = FlakyStore()
+    async with small_house(store) as house:
+        store.down = True
+        for _ in range(3):
+            with pytest.raises(HostError):
+                await house.say(thread=a_thread())
+        assert house.runs.live == []
+
+
+async def test_a_session_that_failed_answers_at_once() -> None:
+    store, thread = FlakyStore(), a_thread()
+    async with small_house(store) as house:
+        accepted = await house.say(thread=thread)
+        session = await house.sessions.open(thread)
+        store.down = True
+        (await house.gateway.next()).delta("x")
+        await until(lambda: session.failed)
+        with pytest.raises(HostError):
+            await asyncio.wait_for(session.record(RunFailed(accepted.task_id, "x", "y")), 1)
+
+
+async def test_what_is_on_record_is_answered_even_when_starting_it_goes_wrong() -> None:
+    class Broken(ScriptedGateway):
+        def start_at_once(self, *_: object) -> AtRunner | None:
+            raise RuntimeError("a mistake of ours")
+
+    async with small_house(gateway=Broken({"history": ["page"]})) as house:
+        assert await asyncio.wait_for(house.say(thread=a_thread()), 2)
+
+
+async def test_nothing_is_granted_after_the_last_word_of_a_run() -> None:
+    async with small_house() as house:
+        await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        run.say("run.completed")
+        with pytest.raises(HostError) as refused:
+            await house.calls(HERE, "history.page", {"run_id": run.run_id}, 10)
+        assert refused.value.code is ErrorCode.UNAUTHORIZED
+
+
+async def test_a_runner_that_refuses_to_cancel_is_still_stopped_when_its_run_ends() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+
+        async def refuse(reason: str) -> bool:
+            run.asked_to_stop.set()
+            return False
+
+        run.cancel = refuse
+        await house.inbox.cancel(await house.run(accepted), ANN)
+        await run.asked_to_stop.wait()
+        run.say("message.delta", chunk=3)
+        await house.story(accepted)
+        await until(lambda: run.released or run.forced)
+
+
+async def test_state_updates_keep_to_the_caps_and_leave_an_audit_row_each() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        for index in range(20):
+            run.say("state.updated", scope="conversation", key=f"k{index}", value="v" * 250_000)
+        run.say("run.completed")
+        await house.story(accepted)
+        rows = [row.result for row in await house.store.audit(run_id=accepted.task_id) if row.action == "state.updated"]
+        assert sorted(rows) == ["allowed"] * 16 + ["unauthorized"] * 4
+
+
+async def test_a_run_may_not_say_more_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_module, "MAX_RUN_BYTES", 1000)
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        for _ in range(11):
+            run.delta("x")
+        assert await ended(house, accepted) == ("failed", "payload_too_large")
+
+
+async def test_audit_rows_wait_for_a_store_that_was_away() -> None:
+    store = FlakyStore()
+    async with small_house(store) as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        store.down = True
+        await house.calls(HERE, "history.page", {"run_id": run.run_id}, 10)
+        await asyncio.sleep(0.05)
+        store.down = False
+        run.say("run.completed")
+        await house.story(accepted)
+        assert "history.page" in [row.action for row in await store.audit(run_id=accepted.task_id)]
+
+
+async def test_idle_sessions_are_forgotten_however_they_were_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions_module, "IDLE_SESSIONS", 4)
+    async with small_house() as house:
+        threads = [a_thread() for _ in range(12)]
+        for thread in threads:
+            accepted = await house.say("hi", thread=thread, run="r")
+            (await house.gateway.next()).say("run.completed")
+            await house.story(accepted)
+        for thread in threads:
+            await house.say("hi", thread=thread, run="r")
+        assert house.sessions.loaded <= 5
+
+
+async def test_recovery_of_one_session_does_not_wait_for_the_runner_of_another() -> None:
+    store, first, second = MemoryStore(), a_thread(), a_thread()
+    async with small_house(store) as house:
+        await house.say("a", thread=first)
+        await house.say("queued", thread=first)
+        other = await house.say("b", thread=second)
+
+    class NeverReady(ScriptedGateway):
+        async def manifest(self, runner_id: str):
+            await asyncio.sleep(3600)
+
+    async with small_house(store, gateway=NeverReady()) as house:
+        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 2)
+        assert (await house.run(other)).status == "failed"
+
+
+async def test_after_a_restart_a_queued_turn_goes_to_whoever_is_active_then() -> None:
+    agents = "default_agent: one\nagents:\n" + "".join(
+        f'  {name}: {{runner: "plugin:test/{name}/default"}}\n' for name in ("one", "two")
+    )
+    store, thread = MemoryStore(), a_thread()
+    async with small_house(store, agents=agents) as house:
+        await house.say("a", thread=thread)
+        asked = await house.say("b", thread=thread, agent_id="two")
+        last = await house.say("c", thread=thread)
+        await house.inbox.cancel(await house.run(asked), ANN)
+    async with small_house(store, agents=agents) as house:
+        await house.sessions.recover("host_restarted", "x")
+        assert (await house.gateway.next()).run_id == last.task_id
+
+
+async def test_another_program_that_holds_the_database_does_not_stop_the_event_loop(tmp_path: Path) -> None:
+    async with small_house(SqliteStore(tmp_path)) as house:
+        await house.say(thread=a_thread())
+        hold = "\n".join(
+            [
+                "import sqlite3, sys",
+                "held = sqlite3.connect(sys.argv[1], isolation_level=None)",
+                "held.execute('begin immediate')",
+                "print('held', flush=True)",
+                "sys.stdin.read()",
+            ]
+        )
+        file = str(tmp_path / "paddock.db")
+        holder = subprocess.Popen([sys.executable, "-c", hold, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            assert holder.stdout is not None
+            holder.stdout.readline()
+            began = time.monotonic()
+            with pytest.raises(HostError):
+                await house.say(thread=a_thread())
+            assert time.monotonic() - began < 2
+        finally:
+            holder.kill()
+            holder.wait()
+        await until(house.store.healthy)
+        await house.store.close()
+
+
+async def frames_after(tails: Tails, accepted, seq: int, k: int) -> list[bytes]:
+    follower, said = tails.follow(accepted.thread_id, accepted.task_id, seq - 1), []
+    while True:
+        for entry in await follower.next(3):
+            these = frames(entry.fact, Peer("1", "t", "r", "1"))
+            said += these[k + 1 :] if entry.fact.seq == seq else these
+            if entry.fact.kind in {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "EVENT:CANCELED"}:
+                follower.close()
+                return said
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_a_replay_from_any_place_gives_what_the_live_stream_gave(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(tails_module, "PAGE", chance.choice([1, 2, 3, 256]))
+    store = SqliteStore(tmp_path)
+    async with small_house(store) as house:
+        accepted = await house.say("q", thread=a_thread())
+        run = await house.gateway.next()
+        live = asyncio.ensure_future(frames_after(house.tails, accepted, accepted.first_seq, -1))
+        await _babble(run, chance)
+        said = await live
+        assert await frames_after(Tails(store), accepted, accepted.first_seq, -1) == said
+        for index, frame in enumerate(said[:-1]):
+            _, seq, k = frame.split(b"\n")[0][4:].split(b".")
+            assert await frames_after(Tails(store), accepted, int(seq), int(k)) == said[index + 1 :]
+        await store.close()
+
+
+async def _babble(run: AtRunner, chance: random.Random) -> None:
+    """A run that says all sorts of things, with pauses, and ends one way or another."""
+    text = ""
+    for _ in range(chance.randint(1, 12)):
+        match chance.choice(["delta", "delta", "delta", "whole", "revised", "tool", "future"]):
+            case "delta":
+                piece = chance.choice(["a", "bb", "é漢", ""])
+                text += piece
+                run.delta(piece)
+            case "whole":
+                run.message(text + chance.choice(["", "!"]))
+                text = ""
+            case "revised":
+                run.message(chance.choice(["other", "", text[:1]]))
+                text = ""
+            case "tool":
+                run.say("tool.call.started", tool_call_id="t", tool_name="n", parameters={"a": 1})
+            case _:
+                run.say("of.the.future")
+        if chance.random() < 0.6:
+            await asyncio.sleep(0.008)
+    endings = [
+        lambda: run.say("run.completed"),
+        lambda: run.say("run.completed", message={"role": "assistant", "content": text + "?"}),
+        lambda: run.say("run.failed", message="no"),
+        lambda: run.listener.lost("runner.crashed", "gone"),
+    ]
+    chance.choice(endings)()
