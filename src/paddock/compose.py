@@ -99,6 +99,7 @@ class House:
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
             self.tasks.spawn(self._warm_up())
+            self.tasks.spawn(self.sessions.keep_queues_moving())
             self._open = True
             yield
         finally:

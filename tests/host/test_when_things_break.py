@@ -252,14 +252,9 @@ async def test_after_a_restart_a_queued_turn_goes_to_whoever_is_active_then() ->
 async def test_another_program_that_holds_the_database_does_not_stop_the_event_loop(tmp_path: Path) -> None:
     async with small_house(SqliteStore(tmp_path)) as house:
         await house.say(thread=a_thread())
-        hold = "\n".join(
-            [
-                "import sqlite3, sys",
-                "held = sqlite3.connect(sys.argv[1], isolation_level=None)",
-                "held.execute('begin immediate')",
-                "print('held', flush=True)",
-                "sys.stdin.read()",
-            ]
+        hold = (
+            "import sqlite3, sys\nheld = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+            "held.execute('begin immediate')\nprint('held', flush=True)\nsys.stdin.read()"
         )
         file = str(tmp_path / "paddock.db")
         holder = subprocess.Popen([sys.executable, "-c", hold, file], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -336,3 +331,20 @@ async def _babble(run: AtRunner, chance: random.Random) -> None:
         lambda: run.listener.lost("runner.crashed", "gone"),
     ]
     chance.choice(endings)()
+
+
+async def test_an_input_that_waits_too_long_for_its_turn_fails_where_it_stands() -> None:
+    now = [1000.0]
+    thread = a_thread()
+    async with small_house(clock=lambda: now[0]) as house:
+        await house.say("a", thread=thread)
+        run = await house.gateway.next()
+        waiting = await house.say("b", thread=thread)
+        now[0] += sessions_module.QUEUE_SECONDS - 1
+        house.sessions.expire_queued()
+        fresh = await house.say("c", thread=thread)
+        now[0] += 2
+        house.sessions.expire_queued()
+        assert await ended(house, waiting) == ("failed", "deadline_exceeded")
+        run.say("run.completed")
+        assert (await house.gateway.next()).run_id == fresh.task_id

@@ -31,6 +31,10 @@ log = structlog.get_logger("paddock.sessions")
 
 IDLE_SESSIONS = 512
 RETRY_SECONDS = 1.0
+QUEUE_SECONDS = 600.0
+"""How long an input may wait for its turn; the deadline of its run starts when it gets it."""
+QUEUE_LOOK_SECONDS = 5.0
+TOO_LONG_IN_LINE = "the input waited too long for its turn"
 _STORE_AWAY = ("storage_unavailable", "the store could not write while this run was in progress")
 
 
@@ -91,6 +95,20 @@ class Sessions:
         for session_id in seen:
             await self._recover_one(session_id, code, message)
         return len(seen)
+
+    def expire_queued(self) -> None:
+        """End what has waited too long for its turn: an accepted run does not stay in line for ever."""
+        now = self.clock()
+        for loop in list(self._loops.values()):
+            for queued in loop.state.queue:
+                if queued.created_at + QUEUE_SECONDS < now:
+                    loop.post(RunFailed(queued.turn_id, "deadline_exceeded", TOO_LONG_IN_LINE, at=now))
+
+    async def keep_queues_moving(self) -> None:
+        """Look for such inputs now and then, for as long as the house stands."""
+        while True:
+            await asyncio.sleep(QUEUE_LOOK_SECONDS)
+            self.expire_queued()
 
     async def _recover_one(self, session_id: str, code: str, message: str) -> None:
         """One session that cannot be read or written, or whose next turn waits for a runner, keeps no other waiting."""
