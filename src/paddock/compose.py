@@ -20,6 +20,7 @@ from paddock.host.audit import Audit
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls, work_table
 from paddock.host.inbox import Inbox
+from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
@@ -37,6 +38,8 @@ from paddock.storage.sqlite import SqliteStore
 
 log = structlog.get_logger("paddock.house")
 
+HOME = DEV.workspace_id
+"""The workspace whose agents are tried out at start."""
 SHUTDOWN_SECONDS = 5.0
 """How long running turns get to have their end recorded when the host stops."""
 
@@ -108,9 +111,9 @@ class House:
 
     async def _warm_up(self) -> None:
         """Learn what the agents' runners ask for before the first run needs it."""
-        for binding in self.agents.list():
-            await self.runs.prepare(binding.agent_id)
-            if problem := self.runs.refusal(binding.runner_id):
+        for binding in self.agents.list(HOME):
+            await self.runs.prepare(binding.agent_id, HOME)
+            if problem := self.runs.refusal(binding.runner_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
@@ -157,7 +160,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         env_allow=settings.env_allow,
         on_foreign=_audited(audit, clock),
     )
-    agents.offer(lambda: gateway.attached_names if settings.agents else gateway.all_names)
+    agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
         gateway=gateway,
         agents=lambda: agents,

@@ -198,7 +198,7 @@ class RunnerStatus(Value, frozen=True):
 class RunnerGateway(Protocol):
     """All runners, wherever they run. Processes start on demand."""
 
-    async def manifest(self, runner_id: str) -> AgentRunnerManifest:
+    async def manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest:
         """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started."""
         ...
 

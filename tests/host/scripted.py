@@ -92,7 +92,7 @@ class ScriptedGateway:
         self.started: asyncio.Queue[AtRunner] = asyncio.Queue()
         self.missing: set[str] = set()
 
-    async def manifest(self, runner_id: str) -> AgentRunnerManifest:
+    async def manifest(self, runner_id: str, workspace: str = "") -> AgentRunnerManifest:
         if runner_id in self.missing:
             raise HostError(ErrorCode.NOT_FOUND, f"no runner {runner_id}")
         return manifest_of(runner_id, self.permissions)

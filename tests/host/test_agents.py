@@ -10,7 +10,7 @@ from paddock.host.agents_file import AgentsFileError, load_agents, parse_agents
 def test_without_a_file_the_echo_agent_answers() -> None:
     agents = load_agents(None)
     assert agents.default_agent_id == "echo"
-    assert agents.known("echo")
+    assert agents.known("echo", "w")
 
 
 def test_the_first_agent_is_the_default_when_none_is_named() -> None:
@@ -54,13 +54,14 @@ def test_a_file_that_is_not_there_says_so() -> None:
 def test_a_runner_that_may_be_addressed_by_its_own_name_is_an_agent_while_it_is_there() -> None:
     agents = parse_agents("agents:\n  a: {runner: 'plugin:x/a/default'}\n", "f")
     offers: dict[str, str] = {}
-    agents.offer(lambda: offers)
-    assert not agents.known("greeter")
+    agents.offer(lambda workspace: offers if workspace == "w" else {})
+    assert not agents.known("greeter", "w")
     offers = {"greeter": "plugin:me/greeter/default", "a": "plugin:me/a/default"}
-    assert agents.known("greeter")
-    assert "greeter" in agents.for_session.while_busy
-    binding = agents.get("a")
+    assert agents.known("greeter", "w")
+    assert not agents.known("greeter", "another")
+    assert "greeter" in agents.for_session("w").while_busy
+    binding = agents.get("a", "w")
     assert binding is not None
     assert binding.runner_id == "plugin:x/a/default", "the file wins"
     offers = {}
-    assert not agents.known("greeter")
+    assert not agents.known("greeter", "w")

@@ -226,7 +226,7 @@ async def test_recovery_of_one_session_does_not_wait_for_the_runner_of_another()
         other = await house.say("b", thread=second)
 
     class NeverReady(ScriptedGateway):
-        async def manifest(self, runner_id: str):
+        async def manifest(self, runner_id: str, workspace: str = ""):
             await asyncio.sleep(3600)
 
     async with small_house(store, gateway=NeverReady()) as house:

@@ -8,6 +8,8 @@ from paddock.rules.permissions import BindingPolicy
 from paddock.rules.session import messages
 
 NONE_OFFERED: Mapping[str, str] = {}
+MAX_WORKSPACES = 1024
+"""Workspaces remembered at once; the others are put together again when they speak."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +26,20 @@ class AgentBinding:
     policy: BindingPolicy = field(default_factory=BindingPolicy)
 
 
+@dataclass(frozen=True, slots=True)
+class _InForce:
+    """The agents of one workspace, until what is offered to it changes."""
+
+    offers: Mapping[str, str]
+    bindings: Mapping[str, AgentBinding]
+    for_session: messages.Agents
+
+
 class Agents:
     """The agents in force now: those the file names, and runners that may be addressed by their own name.
 
-    `offers` gives the latter, name to runner id, as a new mapping whenever it changes. A name in the file wins.
+    `offers` gives the latter for a workspace, name to runner id, as a new mapping whenever it changes. A name in the
+    file wins.
     """
 
     def __init__(
@@ -36,45 +48,43 @@ class Agents:
         default_agent_id: str | None,
         *,
         max_queue: int = 100,
-        offers: Callable[[], Mapping[str, str]] = lambda: NONE_OFFERED,
+        offers: Callable[[str], Mapping[str, str]] = lambda _workspace: NONE_OFFERED,
     ) -> None:
+        self.default_agent_id = default_agent_id
         self._named = {binding.agent_id: binding for binding in bindings}
-        self._default = default_agent_id
         self._max_queue = max_queue
         self._offers = offers
-        self._seen: Mapping[str, str] | None = None
-        self._all: dict[str, AgentBinding] = {}
-        self._for_session = messages.Agents(None, {})
+        self._in_force: dict[str, _InForce] = {}
 
-    def known(self, agent_id: str) -> bool:
-        return agent_id in self._in_force()
+    def known(self, agent_id: str, workspace: str) -> bool:
+        return agent_id in self._of(workspace).bindings
 
-    def get(self, agent_id: str) -> AgentBinding | None:
-        return self._in_force().get(agent_id)
+    def get(self, agent_id: str, workspace: str) -> AgentBinding | None:
+        return self._of(workspace).bindings.get(agent_id)
 
-    def list(self) -> list[AgentBinding]:
-        return list(self._in_force().values())
+    def list(self, workspace: str) -> list[AgentBinding]:
+        return list(self._of(workspace).bindings.values())
 
-    @property
-    def for_session(self) -> messages.Agents:
+    def for_session(self, workspace: str) -> messages.Agents:
         """What the session machine needs to know of them, as one value."""
-        self._in_force()
-        return self._for_session
+        return self._of(workspace).for_session
 
-    @property
-    def default_agent_id(self) -> str | None:
-        return self._default
-
-    def offer(self, offers: Callable[[], Mapping[str, str]]) -> None:
+    def offer(self, offers: Callable[[str], Mapping[str, str]]) -> None:
         """Let runners be addressed by their own names."""
-        self._offers, self._seen = offers, None
+        self._offers = offers
+        self._in_force.clear()
 
-    def _in_force(self) -> Mapping[str, AgentBinding]:
-        offers = self._offers()
-        if self._seen is None or offers is not self._seen:
-            self._seen = offers
-            own = {name: AgentBinding(name, runner_id, name) for name, runner_id in offers.items()}
-            self._all = own | self._named
-            busy = {agent_id: binding.while_busy for agent_id, binding in self._all.items()}
-            self._for_session = messages.Agents(self._default, busy, self._max_queue)
-        return self._all
+    def _of(self, workspace: str) -> _InForce:
+        offers = self._offers(workspace)
+        known = self._in_force.get(workspace)
+        if known is None or known.offers is not offers:
+            if len(self._in_force) >= MAX_WORKSPACES:
+                self._in_force.clear()
+            known = self._in_force[workspace] = self._put_together(offers)
+        return known
+
+    def _put_together(self, offers: Mapping[str, str]) -> _InForce:
+        own = {name: AgentBinding(name, runner_id, name) for name, runner_id in offers.items()}
+        bindings = own | self._named
+        busy = {agent_id: binding.while_busy for agent_id, binding in bindings.items()}
+        return _InForce(offers, bindings, messages.Agents(self.default_agent_id, busy, self._max_queue))

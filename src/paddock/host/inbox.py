@@ -47,15 +47,16 @@ class Inbox:
 
     async def accept(self, new: NewRun) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
-        agents = self._agents()
-        if new.agent_id is not None and not agents.known(new.agent_id):
-            known = ", ".join(binding.agent_id for binding in agents.list())
+        agents, workspace = self._agents(), new.principal.workspace_id
+        if new.agent_id is not None and not agents.known(new.agent_id, workspace):
+            known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
         try:
             session = await self._sessions.open(new.thread_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known
-            await self._runs.prepare(new.agent_id or session.state.active_agent_id or agents.default_agent_id)
+            agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
+            await self._runs.prepare(agent_id, workspace)
             session = await self._sessions.open(new.thread_id)
             task_id = new_id()
             return await session.submit(new, task_id, task_id.replace("-", ""))

@@ -177,9 +177,9 @@ class Runs:
         self._version = host_version
         self._deadline_seconds = deadline_seconds
         self._live: dict[str, LiveRun] = {}
-        self._manifests: dict[str, AgentRunnerManifest] = {}
-        self._parts: dict[str, tuple[AgentBinding, AgentRunnerManifest, AgentPart]] = {}
-        self._refused: dict[str, HostError] = {}
+        self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
+        self._parts: dict[tuple[str, str], tuple[AgentBinding, AgentRunnerManifest, AgentPart]] = {}
+        self._refused: dict[tuple[str, str], HostError] = {}
         self.draining = False
 
     def find(self, run_id: str) -> LiveRun | None:
@@ -189,48 +189,49 @@ class Runs:
     def live(self) -> list[LiveRun]:
         return list(self._live.values())
 
-    async def prepare(self, agent_id: str | None) -> None:
+    async def prepare(self, agent_id: str | None, workspace: str) -> None:
         """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts."""
-        binding = self._agents().get(agent_id or "")
+        binding = self._agents().get(agent_id or "", workspace)
         if binding is None:
             return
+        place = (workspace, binding.runner_id)
         try:
-            self._manifests[binding.runner_id] = await self._gateway.manifest(binding.runner_id)
-            self._refused.pop(binding.runner_id, None)
+            self._manifests[place] = await self._gateway.manifest(binding.runner_id, workspace)
+            self._refused.pop(place, None)
         except HostError as error:
-            self._manifests.pop(binding.runner_id, None)
-            self._refused[binding.runner_id] = error
+            self._manifests.pop(place, None)
+            self._refused[place] = error
 
-    def refusal(self, runner_id: str) -> str | None:
+    def refusal(self, runner_id: str, workspace: str) -> str | None:
         """Why runs of this runner cannot be started now, as far as is known."""
-        error = self._refused.get(runner_id)
+        error = self._refused.get((workspace, runner_id))
         return error.message if error else None
 
     # --- authorise ---------------------------------------------------------------------------------------------------
 
     def authorise(self, session: SessionLoop, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
         """Freeze what this run may do. What is returned is recorded with its dispatch."""
-        binding = self._agents().get(agent_id)
-        part = self._part(binding) if binding else None
+        owner = session.owner
+        binding = self._agents().get(agent_id, owner.workspace_id)
+        part = self._part(binding, owner.workspace_id) if binding else None
         if binding is None or part is None:
             return {}
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
-        owner = session.owner
         scope = RunScope(turn_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
         grant = part.allowance.for_run(scope, deadline_at=deadline)
         self._live[turn_id] = LiveRun(session, turn_id, grant, self._clock)
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
 
-    def _part(self, binding: AgentBinding) -> AgentPart | None:
-        manifest = self._manifests.get(binding.runner_id)
+    def _part(self, binding: AgentBinding, workspace: str) -> AgentPart | None:
+        manifest = self._manifests.get((workspace, binding.runner_id))
         if manifest is None:
             return None
-        known = self._parts.get(binding.agent_id)
+        known = self._parts.get((workspace, binding.agent_id))
         if known is not None and known[0] is binding and known[1] is manifest:
             return known[2]
         allowed = allowance(manifest, binding.policy, self._offered)
         part = agent_part(allowed, binding.config, wants_static_refs=manifest.context.wants_static_context_refs)
-        self._parts[binding.agent_id] = (binding, manifest, part)
+        self._parts[workspace, binding.agent_id] = (binding, manifest, part)
         return part
 
     # --- perform -----------------------------------------------------------------------------------------------------
@@ -282,8 +283,9 @@ class Runs:
         if self.draining:
             self._refuse(session, command.turn_id, "host_shutdown", "the host is shutting down")
         elif run is None:
-            binding = self._agents().get(command.agent_id)
-            error = self._refused.get(binding.runner_id) if binding else None
+            workspace = session.owner.workspace_id
+            binding = self._agents().get(command.agent_id, workspace)
+            error = self._refused.get((workspace, binding.runner_id)) if binding else None
             code = START_CODES.get(error.code, "runner.start_failed") if error else "runner.not_found"
             message = error.message if error else f"agent {command.agent_id!r} is not configured"
             self._refuse(session, command.turn_id, code, message)
@@ -327,7 +329,7 @@ class Runs:
         self._arm(run)
 
     def _context(self, run: LiveRun, agent_id: str, state: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        part = self._parts[agent_id][2]
+        part = self._parts[run.grant.scope.workspace_id, agent_id][2]
         given, trace_id = run.session.input_of(run.turn_id)
         return run_context(part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
 

@@ -43,7 +43,7 @@ log = structlog.get_logger("paddock.session")
 class Performer(Protocol):
     """Who does what the session decided."""
 
-    async def prepare(self, agent_id: str | None) -> None:
+    async def prepare(self, agent_id: str | None, workspace: str) -> None:
         """Learn what must be known of an agent before a run of it can be authorised."""
         ...
 
@@ -68,7 +68,7 @@ class House(Protocol):
     clock: Callable[[], float]
     watch: Watch
 
-    def agents(self) -> Agents: ...
+    def agents(self, workspace: str) -> Agents: ...
     def retired(self, session: "SessionLoop") -> None: ...
     def broken(self, session: "SessionLoop") -> None: ...
 
@@ -161,7 +161,7 @@ class SessionLoop:
         return self._house.watch
 
     def agents(self) -> Agents:
-        return self._house.agents()
+        return self._house.agents(self.owner.workspace_id)
 
     def authorise(self, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
         return self._house.performer.authorise(self, turn_id, agent_id, at)

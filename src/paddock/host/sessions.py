@@ -68,8 +68,8 @@ class Sessions:
         self._returning: set[tuple[str, str | None]] = set()
         """Sessions that are being brought back, each with the turn that somebody sees to the end of."""
 
-    def agents(self) -> messages.Agents:
-        return self._agents().for_session
+    def agents(self, workspace: str) -> messages.Agents:
+        return self._agents().for_session(workspace)
 
     async def open(self, session_id: str) -> SessionLoop:
         """The session's loop: in memory, or claimed and folded from the log now."""
@@ -125,10 +125,11 @@ class Sessions:
 
     async def _interrupt(self, session_id: str, code: str, message: str, turn_id: str | None = None) -> None:
         """End the live turn (only that one, when it is named). The loop is asked for again after every wait."""
-        state = (await self.open(session_id)).state
+        loop = await self.open(session_id)
+        state, workspace = loop.state, loop.owner.workspace_id
         if state.queue:
             for agent_id in {state.active_agent_id, *(queued.agent_id for queued in state.queue)}:
-                await self.performer.prepare(agent_id)
+                await self.performer.prepare(agent_id, workspace)
         loop = await self.open(session_id)
         turn = loop.state.turn
         if turn is None or turn_id not in (None, turn.turn_id):

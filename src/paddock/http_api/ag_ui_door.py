@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from paddock.host.agents import Agents
 from paddock.host.inbox import Inbox, NewRun
+from paddock.host.principals import Principal
 from paddock.http_api.ag_ui_input import MAX_BODY_BYTES, TOO_LARGE, AgUiInput, read_ag_ui_input
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
@@ -26,7 +27,7 @@ class AgUiDoor:
 
     async def post(self, request: Request) -> RunStream:
         principal = await self._auth.principal(request.scope)
-        agent_id = self._agent_of(request)
+        agent_id = self._agent_of(request, principal)
         given = _read(await read_body(request, MAX_BODY_BYTES, TOO_LARGE))
         new = NewRun(
             principal=principal,
@@ -46,8 +47,8 @@ class AgUiDoor:
         )
 
     async def capabilities(self, request: Request) -> Response:
-        await self._auth.principal(request.scope)
-        binding = self._agents.get(self._agent_of(request) or "")
+        principal = await self._auth.principal(request.scope)
+        binding = self._agents.get(self._agent_of(request, principal) or "", principal.workspace_id)
         identity = {} if binding is None else {"name": binding.label, "description": binding.description}
         extras = {
             "rejoin": "GET /api/v1/agent/runs/{runId}/events with Last-Event-ID",
@@ -62,10 +63,11 @@ class AgUiDoor:
         }
         return json_response(answer)
 
-    def _agent_of(self, request: Request) -> str | None:
+    def _agent_of(self, request: Request, principal: Principal) -> str | None:
         agent_id: str | None = request.path_params.get("agent")
-        if agent_id is not None and not self._agents.known(agent_id):
-            known = ", ".join(binding.agent_id for binding in self._agents.list())
+        workspace = principal.workspace_id
+        if agent_id is not None and not self._agents.known(agent_id, workspace):
+            known = ", ".join(binding.agent_id for binding in self._agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r}; known are: {known}")
         return agent_id
 
