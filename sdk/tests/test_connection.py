@@ -1,8 +1,8 @@
 """The wire as the SDK speaks it, frame by frame."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, ClassVar
 
 import pytest
 
@@ -139,15 +139,63 @@ async def test_an_exception_becomes_one_failure_with_its_words(
     assert "out of ideas" in caplog.text
 
 
-async def test_a_run_that_is_no_generator_fails_with_a_helpful_sentence(wire: MakeWire) -> None:
-    class Forgot(AgentRunner):
-        async def run(self, ctx: RunContext, api: HostApi) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            """No yield in here."""
+async def no_yield(ctx: RunContext, api: HostApi) -> Result:
+    return message("hello")
 
-    w = wire(Forgot())  # pyright: ignore[reportArgumentType]
+
+def not_async(ctx: RunContext, api: HostApi) -> Iterator[Result]:
+    yield message("hello")
+
+
+def only_returns(ctx: RunContext, api: HostApi) -> Result:
+    return message("hello")
+
+
+async def plain_text(ctx: RunContext, api: HostApi) -> AsyncIterator[str]:
+    yield "hello"
+
+
+async def a_dict(ctx: RunContext, api: HostApi) -> AsyncIterator[dict[str, str]]:
+    yield {"text": "hello"}
+
+
+async def a_number(ctx: RunContext, api: HostApi) -> Results:
+    yield delta(5)  # pyright: ignore[reportArgumentType]
+
+
+SLIPS = [
+    (no_yield, "Slip.run() never yields: write `yield message(...)`"),
+    (not_async, "Slip.run() is not async: write `async def run(self, ctx, api)`"),
+    (only_returns, "Slip.run() returned Result: write `async def run(self, ctx, api)`"),
+    (plain_text, "Slip.run() yielded plain text: write `yield delta(...)`"),
+    (a_dict, "Slip.run() yielded dict: write `yield delta(...)`"),
+    (a_number, "delta() takes text, not int"),
+]
+
+
+@pytest.mark.parametrize(("body", "sentence"), SLIPS, ids=[body.__name__ for body, _ in SLIPS])
+async def test_a_slip_of_the_author_fails_the_run_with_what_to_write(wire: MakeWire, body: Any, sentence: str) -> None:
+    class Slip(AgentRunner):
+        run = staticmethod(body)
+
+    w = wire(Slip())
     await w.hello()
     await w.start()
-    assert "never yields" in (await w.ended())["data"]["message"]
+    assert (await w.ended())["data"]["message"].startswith(sentence)
+
+
+async def test_a_runner_that_describes_itself_wrongly_is_said_in_one_line(
+    wire: MakeWire, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Typo(AgentRunner):
+        permissions: ClassVar[dict[str, list[str]]] = {"history": ["pages"]}
+
+    w = wire(Typo())
+    await w.hello()
+    assert (await w.ask("list_agent_runners"))["result"]["runners"] == []
+    [record] = caplog.records
+    assert record.getMessage().startswith("runner 'default' is not offered: permissions.history.0: Input should be")
+    assert (record.exc_info, record.getMessage().endswith("not 'pages'")) == (None, True)
 
 
 @pytest.mark.spec("wire/credit")

@@ -195,6 +195,23 @@ def test_a_file_as_stdin_is_refused_with_a_sentence(tmp_path: Path) -> None:
     assert b"stdin must be a pipe" in done.stderr
 
 
+NOT_SERVED = [
+    ("serve(R)", "serve(): R is a class; serve an object of it: `serve(R())`"),
+    ("serve()", "serve(): there is nothing to serve; write `serve(MyRunner())`"),
+    ("serve('r')", "serve(): str is not a runner; make it a subclass of AgentRunner"),
+    ("serve(R(), R())", "serve(): two runners are called 'default'; give each class its own `name`"),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), NOT_SERVED)
+def test_what_cannot_be_served_is_said_in_one_sentence(tmp_path: Path, call: str, sentence: str) -> None:
+    command = program(tmp_path, "yield message('x')")
+    path = Path(command[1])
+    path.write_text(path.read_text().replace("serve(R())", call))
+    done = subprocess.run(command, stdin=subprocess.PIPE, capture_output=True, timeout=20, check=False, text=True)
+    assert (done.returncode, done.stderr) == (1, f"{sentence}\n")
+
+
 def test_an_echo_process_stays_small() -> None:
     child = start([sys.executable, "-m", "paddock_runners.echo"])
     status = Path(f"/proc/{child.pid}/status").read_text()

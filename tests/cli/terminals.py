@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import shutil
 import signal
 import sys
 import time
@@ -11,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 PADDOCK = Path(sys.executable).with_name("paddock")
+CALLED = "paddock" if shutil.which("paddock") == str(PADDOCK) else str(PADDOCK)
+"""How hints name the program when a test calls it."""
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 
 

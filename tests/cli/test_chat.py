@@ -1,7 +1,9 @@
 """`paddock chat`: one message, a conversation, and what happens when something is in the way."""
 
 import json
+import os
 import stat
+import subprocess
 import time
 import uuid
 from collections.abc import Callable
@@ -12,7 +14,9 @@ import pytest
 
 from cli.conftest import AGENTS, Command
 from cli.cutting_proxy import cutting_proxy
-from cli.terminals import CTRL_C, CTRL_D, UP, Person
+from cli.terminals import CALLED, CTRL_C, CTRL_D, PADDOCK, UP, Person
+from paddock.cli import chat
+from paddock.rules import run_input
 from walk.hosts import NASTY, HostProcess, wait_until
 
 People = Callable[..., Person]
@@ -75,9 +79,9 @@ def test_what_the_host_refuses_is_its_own_sentence(served: HostProcess, paddock:
 def test_without_a_host_it_says_how_to_start_one(paddock: Command, tmp_path: Path) -> None:
     said = paddock("chat", "--url", "http://127.0.0.1:9", "hi")
     assert (said.returncode, said.stdout) == (1, "")
-    assert said.stderr == "paddock: No host answers at http://127.0.0.1:9. Start one with: paddock serve\n"
+    assert said.stderr == f"paddock: No host answers at http://127.0.0.1:9. Start one with: {CALLED} serve\n"
     here = paddock("chat", "--data", tmp_path / "d", "--url", "http://127.0.0.1:9", "hi")
-    assert f"paddock serve --data {tmp_path / 'd'}" in here.stderr
+    assert f"{CALLED} serve --data {tmp_path / 'd'}" in here.stderr
     wrong = paddock("chat", "--url", "nonsense", "hi")
     assert wrong.returncode == 2
     assert "must look like http://127.0.0.1:8484" in wrong.stderr
@@ -147,7 +151,7 @@ def test_a_conversation_at_a_terminal(served: HostProcess, person: People, tmp_p
     talking.sees("/new\r\n")
     talking.sees("> ")
     talking.press(CTRL_D)
-    talking.sees("To go on later: paddock chat --thread ")
+    talking.sees(f"To go on later: {CALLED} chat --data {served.data} --thread ")
     assert talking.leaves() == 0
     kept = tmp_path / "state" / "paddock" / "chat_history"
     assert kept.read_text().splitlines()[-3:] == ["good morning", "good morning!", "/new"]
@@ -161,7 +165,7 @@ def test_ctrl_c_twice_at_the_prompt_leaves(served: HostProcess, person: People) 
     talking.sees("(Ctrl-C again or Ctrl-D leaves)")
     talking.sees("> ")
     talking.press(CTRL_C)
-    talking.sees("To go on later: paddock chat --thread ")
+    talking.sees(f"To go on later: {CALLED} chat --data {served.data} --thread ")
     assert talking.leaves() == 0
 
 
@@ -199,3 +203,89 @@ def test_cancelling_reaches_the_record(served: HostProcess, person: People) -> N
     talking.leaves()
     run = f"{served.url}/api/v1/agent/runs/{label}"
     wait_until(lambda: httpx.get(run).json()["status"] == "cancelled", 5, "the run being cancelled")
+
+
+# --- which host, and who is asking ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["flag", "environment"])
+def test_whoever_names_a_data_directory_never_talks_to_another_host(
+    served: HostProcess, paddock: Command, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = tmp_path / "empty"
+    (tmp_path / ".paddock").symlink_to(served.data)  # the host that would be found without being asked for another
+    assert paddock("chat", "hi").stdout == "hi\n"
+    flags = ("--data", empty) if way == "flag" else ()
+    env = {"PADDOCK_DATA": str(empty)} if way == "environment" else {"PADDOCK_URL": served.url}
+    said = paddock("chat", *flags, "hi", env=env)
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr == (
+        f"paddock: No host serves the data directory {empty}. Start one with: {CALLED} serve --data {empty}\n"
+    )
+
+
+def test_a_host_that_took_the_address_of_a_killed_one_is_not_taken_for_it(
+    served: HostProcess, paddock: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "serve.json").write_text(json.dumps({"url": served.url, "pid": 1}))
+    (tmp_path / "local-token").write_text("pdl_of_the_killed_one\n")
+    said = paddock("chat", "--data", tmp_path, "hi")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert f"It does not serve {tmp_path} (any more); start one with: {CALLED} serve --data {tmp_path}" in said.stderr
+
+
+def test_from_another_directory_it_says_how_to_be_let_in(paddock: Command, tmp_path: Path) -> None:
+    host = HostProcess(tmp_path / "data").start()
+    try:
+        assert paddock("keys", "create", "--data", host.data, "--user", "ann").returncode == 0
+        (tmp_path / "elsewhere").mkdir()
+        said = paddock("chat", "--url", host.url, "hi", cwd=tmp_path / "elsewhere")
+    finally:
+        host.stop()
+    assert said.returncode == 1
+    assert "add --data DIR" in said.stderr
+    assert "PADDOCK_API_KEY" in said.stderr
+
+
+# --- what cannot be said ----------------------------------------------------------------------------------------------
+
+
+def test_too_long_a_message_is_refused_with_its_length_before_anything_is_sent(paddock: Command) -> None:
+    said = paddock("chat", "--url", "http://127.0.0.1:9", input="x" * 12_345)
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr == "paddock: That is 12,345 characters; a message may have at most 10,000.\n"
+    assert chat.MAX_TEXT == run_input.MAX_TEXT
+
+
+@pytest.mark.parametrize("way", ["pipe", "argument"])
+def test_what_is_no_text_is_a_sentence(served: HostProcess, clean_env: dict[str, str], way: str) -> None:
+    words = [b"caf\xe9"] if way == "argument" else []
+    more = {"stdin": subprocess.DEVNULL} if words else {"input": b"caf\xe9"}
+    command = [os.fsencode(PADDOCK), b"chat", b"--url", served.url.encode(), *words]
+    said = subprocess.run(command, capture_output=True, check=False, timeout=60, env=clean_env, **more)
+    assert (said.returncode, said.stdout) == (1, b"")
+    assert said.stderr == b"paddock: What you say must be text in UTF-8, and this is not.\n"
+
+
+@pytest.mark.parametrize("json_lines", [(), ("--json",)])
+def test_an_answer_that_cannot_be_written_is_a_sentence(
+    served: HostProcess, clean_env: dict[str, str], json_lines: tuple[str, ...]
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [PADDOCK, "chat", "--data", served.data, *json_lines, "hi"]
+        said = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60, env=clean_env
+        )
+    sentence = "paddock: Cannot write to standard output: No space left on device.\n"
+    assert (said.returncode, said.stderr) == (1, sentence)
+
+
+def test_a_single_message_at_a_terminal_says_how_to_go_on(
+    served: HostProcess, person: People, paddock: Command
+) -> None:
+    talking = person("chat", "--data", served.data, "--agent", "slow", "remember")
+    talking.sees("1 0\r\n")
+    talking.sees(f"To go on later: {CALLED} chat --data {served.data} --thread ")
+    assert talking.leaves() == 0
+    thread = talking.screen.split("--thread ")[1].strip()
+    assert paddock("chat", "--data", served.data, "--thread", thread, "--agent", "slow", "remember").stdout == "2 2\n"

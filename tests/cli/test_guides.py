@@ -1,15 +1,28 @@
 """What the guides show is what the program does."""
 
 import asyncio
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
+import yaml
 
 from cli.conftest import Command
 from paddock.cli.scaffold import files
+from paddock.host.agents_file import parse_agents
 from paddock_sdk.protocol.ids import PluginId
-from paddock_sdk.testing import pretend_host
+from paddock_sdk.testing import pretend_host, pretend_host_for
+from walk.hosts import wait_until
 
-GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+TOP = Path(__file__).parents[2]
+GUIDES = TOP / "docs" / "guides"
 
 
 def test_the_first_runner_in_the_guide_is_the_one_that_new_writes() -> None:
@@ -35,3 +48,102 @@ def test_every_command_is_in_the_guide(paddock: Command) -> None:
         commands = [line.split()[0] for line in listed.splitlines() if re.match(r"  \w", line)]
         assert commands
         assert not [name for name in commands if name != "version" and pattern.format(name) not in guide]
+
+
+def test_every_key_of_the_agents_file_is_in_the_guide_and_its_example_is_read() -> None:
+    guide = (GUIDES / "settings.md").read_text()
+    [example] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    agents = parse_agents(example, "settings.md")
+    assert agents.default_agent_id == "support"
+    shown = set(yaml.safe_load(example)["agents"]["support"])
+    with pytest.raises(Exception, match="known are: ") as unknown:
+        parse_agents("agents: {a: {zzz: 1, runner: plugin:a/b/c}}", "x")
+    known = set(str(unknown.value).partition("known are: ")[2].split(", "))
+    assert known == shown
+    assert not [key for key in known if f"| `{key}` |" not in guide]
+
+
+def test_the_runner_in_the_readme_answers(tmp_path: Path) -> None:
+    [shown] = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "runner.py").write_text(shown)
+
+    async def answer() -> str:
+        async with pretend_host_for([sys.executable, "runner.py"], cwd=tmp_path) as host:
+            return (await host.run("you")).text
+
+    assert asyncio.run(answer()) == "Hello, you!"
+
+
+# --- the guides as somebody types them ------------------------------------------------------------------------------
+
+
+class Typist:
+    """Types commands in one directory; those that go on for ever run in the background, as in another terminal."""
+
+    def __init__(self, directory: Path, env: dict[str, str]) -> None:
+        self.directory = directory
+        self._env = {**env, "PATH": f"{Path(sys.executable).parent}:{env['PATH']}", "PADDOCK_PORT": "0"}
+        self._background: list[subprocess.Popen[bytes]] = []
+
+    def types(self, command: str) -> str:
+        words = shlex.split(command, comments=True)
+        if words[1:3] == ["runner", "install"]:
+            words.append("--yes")  # a person would answer y
+        done = subprocess.run(
+            words, cwd=self.directory, env=self._env, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def leaves_running(self, command: str, until: str) -> None:
+        log = self.directory / f"terminal-{len(self._background)}"
+        with log.open("wb") as file:
+            words = shlex.split(command, comments=True)
+            started = subprocess.Popen(words, cwd=self.directory, env=self._env, stdout=file, stderr=file)
+        self._background.append(started)
+        wait_until(lambda: until in log.read_text(), 20, f"{until!r} after {command}")
+
+    def interrupts_all(self) -> None:
+        for one in reversed(self._background):
+            one.send_signal(2)
+            one.wait(20)
+        self._background.clear()
+
+
+@contextmanager
+def a_typist(directory: Path, env: dict[str, str]) -> Iterator[Typist]:
+    typist = Typist(directory, env)
+    try:
+        yield typist
+    finally:
+        typist.interrupts_all()
+
+
+def commands_in(page: Path) -> list[str]:
+    """What a page tells people to type: indented or fenced lines that start with one of our programs."""
+    return re.findall(r"^(?:    )?((?:paddock|python) .*)$", page.read_text(), re.MULTILINE)
+
+
+def test_the_first_runner_guide_works_as_it_is_written(tmp_path: Path, clean_env: dict[str, str]) -> None:
+    new, test, serve, dev, chat, install = commands_in(GUIDES / "first-runner.md")
+    with a_typist(tmp_path, clean_env) as typist:
+        typist.types(new)
+        assert typist.types(test) == "passed\n"
+        typist.leaves_running(serve, until="ready at")
+        typist.leaves_running(dev, until="try it: paddock chat --agent hello")
+        assert typist.types(chat).startswith("Hello! You said 'hi'.")
+        typist.types(install)
+        typist.interrupts_all()
+        typist.leaves_running(serve, until="ready at")
+        assert typist.types(chat).startswith("Hello! You said 'hi'.")
+
+
+@pytest.mark.skipif(shutil.which("node") is None and not os.environ.get("CI"), reason="node is not installed")
+def test_the_node_example_is_tried_as_its_page_says(tmp_path: Path, clean_env: dict[str, str]) -> None:
+    shutil.copytree(TOP / "examples", tmp_path / "examples")
+    dev, chat, install = commands_in(TOP / "examples" / "node-runner" / "README.md")
+    with a_typist(tmp_path, clean_env) as typist:
+        typist.leaves_running("paddock serve", until="ready at")
+        typist.leaves_running(dev, until="try it: ")
+        assert "hello" in typist.types(chat)
+        typist.types(install)

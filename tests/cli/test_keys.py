@@ -39,6 +39,12 @@ def test_a_key_made_beside_or_before_a_host_opens_it_and_closes_it_to_everybody_
     assert not [key for key in keys if key.encode() in stored]
 
 
+def test_a_key_opens_the_default_workspace_unless_told_otherwise(paddock: Command, tmp_path: Path) -> None:
+    made = paddock("keys", "create", "--data", tmp_path / "d", "--user", "ann")
+    assert made.returncode == 0
+    assert made.stderr.startswith("A key for user ann in workspace default with role user.")
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -164,6 +164,44 @@ def test_what_tools_leave_behind_is_not_part_of_a_package(tmp_path: Path) -> Non
         assert [file.path for file in read_package(source).contents.files] == sorted(HONEST)
 
 
+DATA = {
+    "d/serve.json": b"{}",
+    "d/deep/er/log": b"secret",
+    "lib/x/local-token": b"t",
+    "y/paddock.db": b"",
+    ".paddock/z": b"",
+}
+
+
+@pytest.mark.parametrize("kind", ["directory", "zip", "tar", "wrapped"])
+def test_a_hosts_data_is_left_out_whatever_its_directory_is_called(tmp_path: Path, kind: str) -> None:
+    files = {**HONEST, "lib/code.py": b"", **DATA}
+    source = {
+        "directory": lambda: a_directory(tmp_path / "s", files),
+        "zip": lambda: a_zip(tmp_path / "p.zip", files),
+        "tar": lambda: a_tar(tmp_path / "p.tar.gz", files),
+        "wrapped": lambda: a_zip(tmp_path / "w.zip", {f"demo/{name}": data for name, data in files.items()}),
+    }[kind]()
+    contents = read_package(source).contents
+    assert [file.path for file in contents.files] == sorted([*HONEST, "lib/code.py"])
+    assert contents.data_directories == ("d", "lib/x", "y")
+    clean = a_directory(tmp_path / "clean", {**HONEST, "lib/code.py": b""})
+    assert contents.sha256 == read_package(clean).contents.sha256
+
+
+@pytest.mark.parametrize("maker", [a_directory, a_zip])
+def test_a_package_that_is_itself_a_hosts_data_is_refused(tmp_path: Path, maker: Callable[..., Path]) -> None:
+    with pytest.raises(PackageError, match="is where a host keeps its data"):
+        read_package(maker(tmp_path / "p.zip", {**HONEST, "local-token": b"t"}))
+
+
+def test_nothing_hides_in_an_installed_tree_by_looking_like_data(tmp_path: Path) -> None:
+    plugins = InstalledPlugins(tmp_path / "data")
+    entry = plugins.install(read_package(a_directory(tmp_path / "s")))
+    a_directory(plugins.directory("me/demo"), {"evil/paddock.db": b"", "evil/code.py": b""})
+    assert "was changed after it was installed" in plugins.problem(entry)
+
+
 def test_every_permission_has_words_a_person_can_answer() -> None:
     literals = {
         (name, literal)

@@ -1,11 +1,9 @@
-"""`paddock runner ...`: from nothing to an installed plugin that answers, and trying it while writing it."""
+"""`paddock runner new`, `install`, `list`, `verify`, `remove`: from nothing to an installed plugin that answers."""
 
 import os
-import shutil
-import signal
+import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +11,8 @@ import pytest
 
 from cli.conftest import Command
 from cli.package_makers import HONEST, PLUGIN, a_directory, a_tar, a_zip
-from cli.terminals import PADDOCK, Person
+from cli.terminals import CALLED, Person
+from paddock.runners.isolation import active_level
 from walk.hosts import HostProcess, wait_until
 
 AGENTS = 'agents:\n  hello: {runner: "plugin:me/hello/default"}\n'
@@ -28,9 +27,11 @@ def test_a_new_plugin_passes_its_own_test_and_answers_once_installed(paddock: Co
         "runner.py",
         "test_runner.py",
     ]
-    own = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    passed = subprocess.run(own, cwd=tmp_path / "hello", capture_output=True, text=True, check=False)
-    assert passed.returncode == 0, passed.stdout
+    for own in (["-m", "pytest", "-q", "-p", "no:cacheprovider"], ["test_runner.py"]):
+        passed = subprocess.run(
+            [sys.executable, *own], cwd=tmp_path / "hello", capture_output=True, text=True, check=False
+        )
+        assert passed.returncode == 0, passed.stdout + passed.stderr
     assert paddock("runner", "install", "hello", "--yes", "--data", "data").returncode == 0
 
     host = HostProcess(tmp_path / "data").start()
@@ -163,146 +164,85 @@ def _a_wheel(place: Path, name: str, version: str) -> Path:
     return a_zip(place / f"{name}-{version}-py3-none-any.whl", files)
 
 
-# --- dev ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def hello(paddock: Command, tmp_path: Path) -> Path:
-    assert paddock("runner", "new", "hello", "--author", "me").returncode == 0
-    return tmp_path / "hello"
-
-
-class Dev:
-    """`paddock runner dev` in the background."""
-
-    def __init__(self, *arguments: object, env: dict[str, str], log: Path) -> None:
-        self._log = log
-        with log.open("w") as file:
-            command = [PADDOCK, "runner", "dev", *map(str, arguments)]
-            self.process = subprocess.Popen(command, env=env, stderr=file, stdin=subprocess.DEVNULL)
-
-    def says(self, text: str, times: int = 1) -> None:
-        wait_until(lambda: self._log.read_text().count(text) >= times, 20, f"{text!r} in {self._log.read_text()!r}")
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(15)
-
-
-@pytest.fixture
-def dev(clean_env: dict[str, str], tmp_path: Path):
-    started: list[Dev] = []
-
-    def start(*arguments: object) -> Dev:
-        started.append(Dev(*arguments, env=clean_env, log=tmp_path / f"dev-{len(started)}.log"))
-        return started[-1]
-
-    yield start
-    for one in started:
-        if one.process.poll() is None:
-            one.process.kill()
-            one.process.wait(10)
-
-
-def test_a_plugin_under_work_answers_at_the_host_and_again_after_each_save(
-    paddock: Command, hello: Path, dev: Callable[..., Dev], tmp_path: Path
+def test_what_new_prints_can_be_typed_as_it_is_and_needs_no_test_library(
+    paddock: Command, tmp_path: Path, clean_env: dict[str, str]
 ) -> None:
-    host = HostProcess(tmp_path / "data", agents=AGENTS).start()
+    made = paddock("runner", "new", "hello", "--author", "me").stdout
+    assert f"  try   {CALLED} runner dev hello\n" in made
+    [command] = re.findall(r"^  test  (.*)$", made, re.MULTILINE)
+    (tmp_path / "pytest.py").write_text("raise SystemExit('there is no pytest here')\n")
+    env = {**clean_env, "PYTHONPATH": str(tmp_path)}
+
+    passed = subprocess.run(command, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+
+    assert (passed.returncode, passed.stdout) == (0, "passed\n"), passed.stderr
+    runner = tmp_path / "hello" / "runner.py"
+    runner.write_text(runner.read_text().replace("turn {turns}.", "turn 1."))
+    failed = subprocess.run(command, shell=True, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert "AssertionError" in failed.stderr
+
+
+# --- what is agreed to ------------------------------------------------------------------------------------------------
+
+
+NETWORK = PLUGIN + '[isolation]\nlevel = "L1"\nnetwork = true\n'
+AT_L1 = "at isolation L1: apart from your files" if active_level().level == "L1" else "at isolation L1, which cannot"
+
+
+def test_the_network_and_the_level_are_shown_before_the_yes_and_in_the_list(paddock: Command, tmp_path: Path) -> None:
+    source = a_directory(tmp_path / "s", {**HONEST, "paddock-plugin.toml": NETWORK.encode()})
+    at = ("--data", tmp_path / "d")
+    shown = paddock("runner", "install", source, "--yes", *at).stdout
+    assert "    - use this machine's network\n" in shown
+    assert AT_L1 in shown
+    assert "L0" not in shown
+    listed = paddock("runner", "list", *at).stdout
+    assert "read the conversation it is in; use this machine's network\n" in listed
+    assert f"  runs    {AT_L1}" in listed
+
+
+def test_a_plugin_that_does_not_ask_for_a_level_gets_the_one_the_host_is_set_to(
+    paddock: Command, tmp_path: Path
+) -> None:
+    a_directory(tmp_path / "s")
+    at = ("--data", tmp_path / "d")
+    at_l0 = paddock("runner", "install", "s", "--yes", *at).stdout
+    assert "It runs at isolation L0: as your user, with your files and this machine's network." in at_l0
+    assert "use this machine's network\n" not in at_l0
+    (tmp_path / "d" / "paddock.toml").write_text('isolation = "L1"\n')
+    assert AT_L1 in paddock("runner", "list", *at).stdout
+    assert "isolation L0" in paddock("runner", "list", *at, env={"PADDOCK_ISOLATION": "L0"}).stdout
+
+
+def test_what_is_installed_already_is_refused_before_anything_is_shown(paddock: Command, tmp_path: Path) -> None:
+    at = (a_zip(tmp_path / "p.zip"), "--data", tmp_path / "d")
+    assert paddock("runner", "install", *at, "--yes").returncode == 0
+    again = paddock("runner", "install", *at)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "me/demo 1.0 is already installed. Use --replace" in again.stderr
+    assert "  replaces  1.0\n" in paddock("runner", "install", *at, "--replace", "--yes").stdout
+
+
+@pytest.mark.parametrize("name", [".paddock", "data"])
+def test_a_live_data_directory_is_never_part_of_a_package(paddock: Command, tmp_path: Path, name: str) -> None:
+    source = a_directory(tmp_path / "s")
+    host = HostProcess(source / name).start()
     try:
-        trying = dev(hello, "--data", host.data)
-        trying.says("attached plugin:me/hello/default")
-        assert paddock("chat", "--data", host.data, "hi").stdout.startswith("Hello! You said 'hi'.")
-
-        runner = hello / "runner.py"
-        runner.write_text(runner.read_text().replace("Hello!", "Good day!"))
-        trying.says("attached plugin:me/hello/default", times=2)
-        assert paddock("chat", "--data", host.data, "hi").stdout.startswith("Good day! You said 'hi'.")
-
-        runner.write_text("raise SystemExit('broken')")
-        trying.says("the plugin ended with exit code 1; it starts again when you save")
-        assert paddock("chat", "--data", host.data, "hi").returncode == 1
-        assert trying.stop() == 0
+        token = (source / name / "local-token").read_text()
+        assert paddock("runner", "install", source, "--yes", "--data", tmp_path / "d").returncode == 0
+        inside = paddock("runner", "install", ".", "--yes", "--data", name, cwd=source)  # into itself
+        assert inside.returncode == 0, inside.stderr
     finally:
         host.stop()
+    for place in (tmp_path / "d", source / name):
+        installed = place / "plugins" / "me" / "demo"
+        assert sorted(path.name for path in installed.rglob("*")) == sorted(HONEST)
+        assert not [path for path in installed.rglob("*") if token.strip() in path.read_text()]
+        assert paddock("runner", "verify", "--data", place).returncode == 0
 
 
-def test_a_host_that_restarts_gets_the_plugin_back(
-    paddock: Command, hello: Path, dev: Callable[..., Dev], tmp_path: Path
-) -> None:
-    first = HostProcess(tmp_path / "data", agents=AGENTS).start()
-    trying = dev(hello, "--data", first.data)
-    trying.says("attached plugin:me/hello/default")
-    first.stop()
-    second = HostProcess(tmp_path / "data", agents=AGENTS).start()
-    try:
-        trying.says("attached plugin:me/hello/default", times=2)
-        assert paddock("chat", "--data", second.data, "hi").stdout.startswith("Hello!")
-        trying.stop()
-    finally:
-        second.stop()
-
-
-@pytest.mark.skipif(shutil.which("node") is None and not os.environ.get("CI"), reason="node is not installed")
-def test_a_plugin_in_another_language_is_tried_the_same_way(
-    paddock: Command, dev: Callable[..., Dev], tmp_path: Path
-) -> None:
-    example = shutil.copytree(Path(__file__).parents[2] / "examples" / "node-runner", tmp_path / "node")
-    agents = 'agents:\n  node: {runner: "plugin:examples/node-counter/default"}\n'
-    host = HostProcess(tmp_path / "data", agents=agents).start()
-    try:
-        trying = dev(example, "--data", host.data)
-        trying.says('try it: paddock chat --agent node "hello"')
-        said = paddock("chat", "--data", host.data, "--agent", "node", "bonjour")
-        assert said.returncode == 0, said.stderr
-        assert "bonjour" in said.stdout
-        assert trying.stop() == 0
-    finally:
-        host.stop()
-
-
-def test_a_line_that_is_no_frame_is_shown_and_not_sent(
-    paddock: Command, hello: Path, dev: Callable[..., Dev], served: HostProcess
-) -> None:
-    plugin = hello / "paddock-plugin.toml"
-    plugin.write_text(
-        plugin.read_text().replace('["python", "runner.py"]', '["sh", "-c", "echo oops; exec python runner.py"]')
-    )
-    plugin.write_text(plugin.read_text().replace("exec python", f"exec {sys.executable}"))
-    trying = dev(hello, "--data", served.data)
-    trying.says("not a frame, ignored: oops")
-    assert trying.stop() == 0
-
-
-def test_dev_leaves_no_process_behind(
-    hello: Path, dev: Callable[..., Dev], served: HostProcess, tmp_path: Path
-) -> None:
-    runner = hello / "runner.py"
-    told = str(tmp_path / "pid")
-    lines = [
-        "import subprocess",
-        "child = subprocess.Popen(['sleep', '1000'])",
-        f"open({told!r}, 'w').write(str(child.pid))",
-    ]
-    runner.write_text("\n".join(lines) + "\n" + runner.read_text())
-    trying = dev(hello, "--data", served.data)
-    trying.says("attached")
-    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 10, "the grandchild")
-    trying.stop()
-    pid = int((tmp_path / "pid").read_text())
-    wait_until(lambda: not _runs(pid), 5, "the grandchild being gone")
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def test_without_a_host_or_a_plugin_dev_says_so(paddock: Command, hello: Path, tmp_path: Path) -> None:
-    started = time.monotonic()
-    assert "No host answers" in paddock("runner", "dev", hello, "--url", "http://127.0.0.1:9").stderr
-    nothing = paddock("runner", "dev", tmp_path, "--url", "http://127.0.0.1:9")
-    assert nothing.returncode == 2
-    assert "is no plugin: it has no paddock-plugin.toml" in nothing.stderr
-    assert time.monotonic() - started < 10
+def test_what_was_left_out_is_said(paddock: Command, tmp_path: Path) -> None:
+    source = a_directory(tmp_path / "s", {**HONEST, "lib/data/paddock.db": b"x"})
+    shown = paddock("runner", "install", source, "--yes", "--data", tmp_path / "d").stdout
+    assert "  Left out: lib/data, where a host keeps its data\n" in shown

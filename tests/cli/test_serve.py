@@ -8,12 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx
 import pytest
 
 from cli.conftest import AGENTS, Command
+from cli.package_makers import a_directory
+from cli.terminals import CALLED, PADDOCK
 from walk.hosts import NASTY, HostProcess, wait_until
 
 
@@ -37,7 +40,7 @@ def test_a_host_says_where_it_is_and_leaves_nothing_behind_when_stopped(new_host
     assert httpx.get(f"{host.url}/readyz").status_code == 200
     assert time.monotonic() - started < 10  # three seconds on a machine with nothing else to do
     assert f"  data  {host.data}\n" in host.output
-    assert f'  chat  paddock chat --data {host.data} "hello"\n' in host.output
+    assert f'  chat  {CALLED} chat --data {host.data} "hello"\n' in host.output
     said = json.loads((host.data / "serve.json").read_text())
     assert said == {"url": host.url, "pid": host.process.pid}
     assert stat.S_IMODE((host.data / "local-token").stat().st_mode) == 0o600
@@ -93,9 +96,9 @@ def test_other_machines_are_let_in_only_once_a_key_exists(
     data = tmp_path / "data"
     refused = paddock("serve", "--data", data, "--host", "0.0.0.0", "--port", "0")
     assert refused.returncode == 2
-    assert f"paddock keys create --data {data} --workspace default --user NAME --role admin" in refused.stderr
+    assert f"{CALLED} keys create --user NAME --role admin --data {data}" in refused.stderr
 
-    command = refused.stderr[refused.stderr.index("paddock keys create") :].split()[1:]
+    command = refused.stderr[refused.stderr.index("keys create") :].split()
     assert paddock(*command).returncode == 0
 
     host = new_host(extra=("--host", "0.0.0.0")).start()
@@ -135,8 +138,37 @@ def test_a_mistyped_variable_is_pointed_out(new_host: Callable[..., HostProcess]
 def test_a_data_directory_that_cannot_be_made_is_one_sentence(paddock: Command, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = paddock("serve", "--data", tmp_path / "file" / "d", "--port", "0")
-    assert refused.returncode == 1
-    assert refused.stderr == f"paddock: the data directory {tmp_path}/file/d cannot be made: Not a directory\n"
+    assert refused.returncode == 2
+    why = f"the data directory {tmp_path}/file/d cannot be made: Not a directory. Choose another with --data."
+    assert refused.stderr == f"paddock: {why}\n"
+
+
+@pytest.mark.parametrize("command", [("keys", "create", "--user", "u"), ("runner", "install", "p", "--yes")])
+def test_a_data_directory_that_can_never_be_is_exit_code_2_everywhere(
+    paddock: Command, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    a_directory(tmp_path / "p")
+    (tmp_path / "file").write_text("")
+    refused = paddock(*command, "--data", tmp_path / "file" / "d")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.endswith(f"cannot be used: {tmp_path}/file is not a directory.\n")
+
+
+def test_the_version_is_told_in_both_ways(paddock: Command) -> None:
+    asked = paddock("--version")
+    assert (asked.returncode, asked.stdout, asked.stderr) == (0, version("paddock") + "\n", "")
+    assert paddock("version").stdout == asked.stdout
+
+
+def test_output_that_cannot_be_written_is_one_sentence(paddock: Command) -> None:
+    with Path("/dev/full").open("w") as full:
+        failed = subprocess.run(
+            [PADDOCK, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=30
+        )
+    assert (failed.returncode, failed.stderr) == (
+        1,
+        "paddock: Cannot write to standard output: No space left on device.\n",
+    )
 
 
 def test_what_a_killed_host_left_behind_does_not_stop_the_next_one(new_host: Callable[..., HostProcess]) -> None:

@@ -42,10 +42,10 @@ def assert_problem(answer: httpx.Response, status: int, code: str, detail: str) 
 
 class Tokens:
     def __init__(self) -> None:
-        self.minted: list[tuple[str, str, str]] = []
+        self.minted: list[tuple[str, str, str, Any]] = []
 
-    def mint(self, workspace: str, author: str, name: str) -> str:
-        self.minted.append((workspace, author, name))
+    def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
+        self.minted.append((workspace, author, name, permissions))
         return "one-time-token"
 
 
@@ -56,8 +56,10 @@ class AttachableGateway(ScriptedGateway):
         super().__init__()
         self.attach_tokens = Tokens()
         self.statuses: list[RunnerStatus] = []
+        self.listed_for: list[str | None] = []
 
-    async def list_runners(self) -> list[RunnerStatus]:
+    async def list_runners(self, workspace: str | None = None) -> list[RunnerStatus]:
+        self.listed_for.append(workspace)
         return self.statuses
 
 

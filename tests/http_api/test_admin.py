@@ -1,11 +1,14 @@
 """What there is: agents, runners, keys; is it ready; and a page for whoever looks with a browser."""
 
+import re
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
 from host.scripted import manifest_of
 from http_api.doors import LOCAL_TOKEN, assert_problem, open_doors
+from http_api.test_spec import PAGE
 from paddock.ports import RunnerStatus
 
 pytestmark = pytest.mark.anyio
@@ -45,6 +48,42 @@ async def test_runners_are_listed_with_their_state_and_isolation() -> None:
         }
 
 
+async def test_the_page_names_the_fields_of_every_answer() -> None:
+    async with open_doors() as doors:
+        manifest = manifest_of("plugin:test/one/default", {})
+        doors.gateway.statuses = [RunnerStatus("plugin:test/one/default", "test/one", "ready", "L0", "", manifest, 42)]
+        ask, token = doors.client, {"author": "me", "name": "mine"}
+        answers = {
+            "http/agents": (await ask.get("/api/v1/agents")).json()["agents"][0],
+            "http/runners": (await ask.get("/api/v1/runners")).json()["runners"][0],
+            "http/attach-tokens": (await ask.post("/api/v1/runners/attach-tokens", json=token)).json(),
+            "http/probes": (await ask.get("/readyz")).json(),
+            "http/api-keys": (await ask.post("/api/v1/api-keys", json={"user": "ann"})).json(),
+        }
+        for line, answer in answers.items():
+            assert set(answer) in fields_on_the_page(line), line
+
+
+def fields_on_the_page(line: str) -> list[set[str]]:
+    """The field lists in braces of one line of the page, question marks left out."""
+    [text] = re.findall(rf"^- `{line}`: ((?:.|\n  )*)", PAGE, re.MULTILINE)
+    return [set(re.findall(r"\w+", fields)) for fields in re.findall(r"\{([^}]*)\}", text)]
+
+
+@pytest.mark.spec("http/runners")
+async def test_who_is_no_administrator_sees_neither_processes_nor_what_went_wrong() -> None:
+    async with open_doors() as doors:
+        broken = RunnerStatus("plugin:test/two/*", "test/two", "unhealthy", "L1", "it keeps crashing", None, 42)
+        doors.gateway.statuses = [broken]
+        seen = []
+        for role in ("user", "admin"):
+            headers = await doors.key_for("ann", "acme", role)
+            [runner] = (await doors.client.get("/api/v1/runners", headers=headers)).json()["runners"]
+            seen.append({"detail", "pid"} & runner.keys())
+        assert seen == [set(), {"detail", "pid"}]
+        assert doors.gateway.listed_for == ["acme", "acme"]
+
+
 @pytest.mark.spec("http/api-keys")
 async def test_a_key_is_shown_once_and_belongs_to_whom_it_was_made_for() -> None:
     async with open_doors() as doors:
@@ -67,6 +106,8 @@ async def test_a_key_is_shown_once_and_belongs_to_whom_it_was_made_for() -> None
         (b'{"user": "ann", "role": "root"}', "role must be user or admin"),
         (b'{"user": "ann", "role": ["admin"]}', "role must be user or admin"),
         (b'{"user": "ann", "workspace": 5}', "workspace must be a printable string"),
+        (b'{"user": "ann", "rol": "admin"}', "unknown field 'rol'; did you mean role?"),
+        (b'{"user": "ann", "x": 1}', "unknown field 'x'; known are user, workspace, role"),
         (b"[]", "the body must be a JSON object"),
         (b"{", "the body is not valid JSON"),
     ],
@@ -91,7 +132,25 @@ async def test_an_attach_token_is_for_the_workspace_of_who_asks() -> None:
         body = {"author": "me", "name": "mine"}
         made = await doors.client.post("/api/v1/runners/attach-tokens", json=body, headers=root)
         assert (made.status_code, made.json()["token"]) == (201, "one-time-token")
-        assert doors.gateway.attach_tokens.minted == [("acme", "me", "mine")]
+        allowed = {"history": ["page"]}
+        await doors.client.post("/api/v1/runners/attach-tokens", json=body | {"permissions": allowed}, headers=root)
+        assert doors.gateway.attach_tokens.minted == [("acme", "me", "mine", None), ("acme", "me", "mine", allowed)]
+
+
+@pytest.mark.spec("http/strict-admin")
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({"nam": "mine"}, "unknown field 'nam'; did you mean name?"),
+        ({"author": "me"}, "name must be a printable string"),
+        ({"author": "me", "name": "mine", "permissions": None}, "permissions must be an object, or left out"),
+    ],
+)
+async def test_a_token_for_nothing_is_not_made(body: Any, detail: str) -> None:
+    async with open_doors() as doors:
+        answer = await doors.client.post("/api/v1/runners/attach-tokens", json=body, headers=LOCAL)
+        assert_problem(answer, 422, "invalid_argument", detail)
+        assert doors.gateway.attach_tokens.minted == []
 
 
 @pytest.mark.spec("http/probes")

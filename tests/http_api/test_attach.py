@@ -4,13 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed
 
 from host.scripted import AGENTS, SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
@@ -18,7 +19,8 @@ from http_api.frames import split
 from paddock.host.agents_file import parse_agents
 from paddock.http_api import attach
 from paddock.http_api.app import create_app
-from paddock.http_api.attach import SocketTransport
+from paddock.http_api.attach import SocketTransport, close_reason
+from paddock.ports import ApiKeyRow
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 
@@ -57,14 +59,14 @@ async def listed(gateway: Gateway) -> list[str]:
     return [status.runner_id for status in await gateway.list_runners() if status.state == "attached"]
 
 
-async def serve_by_hand(socket: ClientConnection) -> None:
+async def serve_by_hand(socket: ClientConnection, asks_for: Any = None) -> None:
     """A runner in a few lines: shakes hands, offers one runner, echoes once per run."""
     async for line in socket:
         frame = json.loads(line)
         run = frame["params"].get("context", {}).get("run_id")
         result: Any = {
             "initialize": {"protocol_version": "1", "sdk": {"name": "by hand", "version": "0"}},
-            "list_agent_runners": {"runners": [manifest_of(ONE, {}).model_dump(mode="json")]},
+            "list_agent_runners": {"runners": [manifest_of(ONE, asks_for or {}).model_dump(mode="json")]},
             "run_agent": {"run_id": run, "accepted": True},
         }.get(frame["method"])
         if result is not None:
@@ -121,23 +123,91 @@ async def test_a_token_is_good_once_and_without_one_nobody_comes_in(tmp_path: Pa
         token = await a_token(client)
         async with connect(f"{address}?token={token}"):
             for bad in (f"?token={token}", "?token=guess", ""):
-                with pytest.raises(InvalidStatus) as refused:
-                    await connect(f"{address}{bad}")
-                assert refused.value.response.status_code == 403
+                async with connect(f"{address}{bad}") as stranger:
+                    with pytest.raises(ConnectionClosed):
+                        await asyncio.wait_for(stranger.recv(), 5)
+                assert stranger.close_code == 4401
+                assert stranger.close_reason == "this attach token is not valid (any more); ask for a new one"
         assert await listed(gateway) == []
 
 
-async def test_who_does_not_speak_the_protocol_is_shown_out(tmp_path: Path) -> None:
+GREETING = {"protocol_version": "1", "sdk": {"name": "by hand", "version": "0"}}
+A_TYPO = manifest_of(ONE, {}).model_dump(mode="json") | {"permissions": {"history": ["rewrite"]}}
+REFUSED = [
+    ([{"protocol_version": "99"}], "it speaks protocol version '99'; this host speaks '1'"),
+    ([{}], "it names no protocol version; this host speaks '1'"),
+    ([GREETING, {"runners": []}], "it offers no runners"),
+    ([GREETING, {"runners": [A_TYPO]}], "runner 'default': permissions.history.0: 'rewrite' is not known; known are"),
+    ([GREETING, {"runners": [{"id": ONE, "name": "词" * 60}]}], "runner '词词"),
+]
+
+
+@pytest.mark.spec("http/attach-refused")
+@pytest.mark.parametrize(("answers", "reason"), REFUSED)
+async def test_who_is_shown_out_hears_why(tmp_path: Path, answers: list[Any], reason: str) -> None:
     async with (
         an_open_house(tmp_path) as (_, gateway, client, address),
         connect(f"{address}?token={await a_token(client)}") as socket,
     ):
-        frame = json.loads(await socket.recv())
-        assert frame["method"] == "initialize"
-        await socket.send(json.dumps({"jsonrpc": "2.0", "id": frame["id"], "result": {"protocol_version": "99"}}))
+        for answer in answers:
+            frame = json.loads(await socket.recv())
+            await socket.send(json.dumps({"jsonrpc": "2.0", "id": frame["id"], "result": answer}))
         with pytest.raises(ConnectionClosed):
             await asyncio.wait_for(socket.recv(), 5)
-        assert await listed(gateway) == []
+        assert (socket.close_code, await listed(gateway)) == (4400, [])
+        assert socket.close_reason is not None
+        assert socket.close_reason.startswith(reason)
+
+
+@pytest.mark.parametrize("text", ["", "short", "x" * 123, "x" * 124, "词" * 41, "词" * 42, "ab\ud800", "🐎" * 40])
+def test_a_reason_fits_a_close_frame_and_no_character_is_cut(text: str) -> None:
+    reason = close_reason(text)
+    assert len(reason.encode()) <= 123
+    assert "\ufffd" not in reason
+    assert reason == text.replace("\ud800", "?") if len(text.encode(errors="replace")) <= 123 else reason[-1] == "…"
+
+
+@pytest.mark.spec("http/runners")
+async def test_an_attached_runner_is_listed_for_its_own_workspace_only(tmp_path: Path) -> None:
+    async with an_open_house(tmp_path) as (house, gateway, client, address):
+        token = await a_token(client)
+        async with connect(f"{address}?token={token}") as socket:
+            serving = asyncio.create_task(serve_by_hand(socket))
+            await until_listed(gateway, [ONE])
+            seen = []
+            for workspace in ("default", "acme"):
+                row = ApiKeyRow(workspace, sha256(workspace.encode()).digest(), workspace, "ann", "admin", 0.0)
+                await house.store.add_key(row)
+                answer = await client.get("/api/v1/runners", headers={"Authorization": f"Bearer {workspace}"})
+                seen.append([runner["runnerId"] for runner in answer.json()["runners"]])
+            assert seen == [[ONE], []]
+            serving.cancel()
+
+
+@pytest.mark.spec("http/attach-tokens")
+async def test_permissions_of_a_token_cut_what_its_runner_asks_for(tmp_path: Path) -> None:
+    async with an_open_house(tmp_path) as (_, gateway, client, address):
+        body = {"author": "test", "name": "one", "permissions": {"history": ["page"]}}
+        token = (await client.post("/api/v1/runners/attach-tokens", json=body)).json()["token"]
+        async with connect(f"{address}?token={token}") as socket:
+            serving = asyncio.create_task(serve_by_hand(socket, {"history": ["page", "search"], "storage": ["plugin"]}))
+            await until_listed(gateway, [ONE])
+            permissions = (await gateway.manifest(ONE)).permissions
+            assert (permissions.history, permissions.storage) == (["page"], [])
+            serving.cancel()
+
+
+@pytest.mark.spec("http/attach-tokens")
+async def test_permissions_that_cannot_be_are_a_problem_that_names_the_field(tmp_path: Path) -> None:
+    async with an_open_house(tmp_path) as (_, _gateway, client, _address):
+        for permissions, detail in (
+            ({"history": ["rewrite"]}, "permissions.history.0: 'rewrite' is not known; known are 'page', 'search'"),
+            ({"histroy": ["page"]}, "permissions knows no 'histroy' (did you mean history?)"),
+            ("all", "permissions must be an object"),
+        ):
+            body = {"author": "test", "name": "one", "permissions": permissions}
+            answer = await client.post("/api/v1/runners/attach-tokens", json=body)
+            helpers.assert_problem(answer, 422, "invalid_argument", detail)
 
 
 class SlowSocket:
@@ -145,15 +215,15 @@ class SlowSocket:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.closed: int | None = None
+        self.closed: tuple[int, str] | None = None
         self.may_go_on = asyncio.Event()
 
     async def send_text(self, line: str) -> None:
         self.lines.append(line)
         await self.may_go_on.wait()
 
-    async def close(self, code: int) -> None:
-        self.closed = code
+    async def close(self, code: int, reason: str) -> None:
+        self.closed = (code, reason)
 
 
 @pytest.mark.spec("http/attach")
@@ -166,6 +236,6 @@ async def test_a_runner_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyP
         await asyncio.sleep(0)
     socket.may_go_on.set()
     await asyncio.wait_for(pump, 2)
-    assert socket.closed == 1013
+    assert socket.closed == (1013, "the runner does not read what the host sends")
     assert len(socket.lines) == 1
     assert not socket.lines[0].endswith("\n")

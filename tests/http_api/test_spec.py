@@ -1,9 +1,12 @@
 """Every named line of the page on the HTTP API is proved by a test, and no test claims a line that is not there."""
 
+import json
 import re
 from pathlib import Path
 
 from http_api.test_run_input import TABLE
+from paddock.http_api.runs import as_json
+from paddock.rules.rows import RunRow
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[1] / "docs/spec/http.md").read_text()
@@ -20,3 +23,9 @@ def test_the_page_and_the_tests_name_the_same_lines() -> None:
 
 def test_the_page_has_every_sentence_of_the_table() -> None:
     assert all(f"`{sentence}`" in PAGE for sentence, _ in TABLE)
+
+
+def test_the_page_shows_a_run_with_every_field_it_can_have() -> None:
+    [example] = re.findall(r"## A run, looked at\n\n```json\n(.*?)```", PAGE, re.DOTALL)
+    row = RunRow(*[1] * len(RunRow.__struct_fields__))  # pyright: ignore[reportArgumentType]
+    assert set(as_json(row)) == set(json.loads(example)) | {"code", "message"}

@@ -1,9 +1,10 @@
 """Runners that attach from elsewhere, with a fixture program behind a bridge in place of a WebSocket."""
 
+import json
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.attach import TOKEN_SECONDS, AttachTokens
 from paddock.runners.gateway import Gateway
-from runners.house import FIXTURES, PYTHON, House, News, house, plugin
+from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+from runners.house import FIXTURES, PYTHON, House, News, eventually, house, plugin
 
 pytestmark = pytest.mark.anyio
 
@@ -24,14 +26,16 @@ class Bridge:
     def __init__(self, child: "subprocess.Popen[bytes]") -> None:
         self.child = child
         self.closed = False
+        self.reason, self.refused = "", False
 
     def send(self, line: bytes) -> None:
         if not self.closed:
             self.child.stdin.write(line + b"\n")
             self.child.stdin.flush()
 
-    def close(self) -> None:
-        self.closed = True
+    def close(self, reason: str = "", *, refused: bool = False) -> None:
+        if not self.closed:
+            self.closed, self.reason, self.refused = True, reason, refused
 
     async def attach(self, gateway: Gateway, token: str) -> Any:
         peer = await gateway.attach(token, self)
@@ -39,8 +43,9 @@ class Bridge:
         return peer
 
     def _read(self, peer: Any, token: Any) -> None:
-        for line in self.child.stdout:
-            anyio.from_thread.run_sync(peer.feed_line, line.strip(), token=token)
+        with suppress(anyio.RunFinishedError):  # its last words may come after the test
+            for line in self.child.stdout:
+                anyio.from_thread.run_sync(peer.feed_line, line.strip(), token=token)
 
 
 @contextmanager
@@ -61,8 +66,8 @@ async def run(here: House, text: str, workspace: str = "w1") -> tuple[News, Any]
     return news, await here.gateway.start_run("plugin:test/nasty/default", "r", context, news)
 
 
-async def attached(here: House, bridge: Bridge, workspace: str = "w1", name: str = "nasty") -> Any:
-    peer = await bridge.attach(here.gateway, here.gateway.attach_tokens.mint(workspace, "test", name))
+async def attached(here: House, bridge: Bridge, workspace: str = "w1", permissions: Any = None) -> Any:
+    peer = await bridge.attach(here.gateway, here.gateway.attach_tokens.mint(workspace, "test", "nasty", permissions))
     with anyio.fail_after(10):
         await peer.introduced()
     return peer
@@ -124,7 +129,112 @@ async def test_a_runner_of_another_protocol_is_let_go(tmp_path: Path) -> None:
     async with house(tmp_path) as here:
         with program("test/nasty", "versions.py", "2") as bridge:
             await attached(here, bridge)
-            assert bridge.closed
+            assert (bridge.closed, bridge.refused) == (True, True)
+            assert bridge.reason == "it speaks protocol version '2'; this host speaks '1'"
+
+
+NOTHING_TO_OFFER = [
+    ("[]", "it offers no runners"),
+    ('[{"id": "plugin:test/nasty/a", "name": "a"}]', "runner 'a': label is missing"),
+    ("oops", "the answer to list_agent_runners has no list of runners"),
+]
+
+
+@pytest.mark.parametrize(("offer", "reason"), NOTHING_TO_OFFER)
+async def test_a_runner_with_nothing_to_offer_hears_why_it_is_let_go(tmp_path: Path, offer: str, reason: str) -> None:
+    async with house(tmp_path) as here:
+        with program("test/nasty", "offers.py", offer) as bridge:
+            await attached(here, bridge)
+            assert (bridge.closed, bridge.refused, bridge.reason) == (True, True, reason)
+
+
+async def test_one_that_never_introduces_itself_hears_so(tmp_path: Path) -> None:
+    async with house(tmp_path, start_seconds=0.2) as here:
+        silent = Bridge(None)  # pyright: ignore[reportArgumentType]
+        silent.send = lambda _line: None
+        peer = await here.gateway.attach(here.gateway.attach_tokens.mint("w1", "test", "nasty"), silent)
+        await peer.introduced()
+        assert (silent.refused, silent.reason) == (True, "it did not introduce itself within 0.2 seconds")
+
+
+async def test_one_that_breaks_the_rules_later_hears_which_and_may_come_back(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        with program() as bridge:
+            peer = await attached(here, bridge)
+            peer.feed_line(b"x" * 5_000_000)
+            await eventually(lambda: bridge.closed)
+            assert (bridge.refused, "more than 4194304 bytes" in bridge.reason) == (False, True)
+
+
+# --- what it may ask for ----------------------------------------------------------------------------------------------
+
+OFFER = json.dumps(
+    [
+        {
+            "id": "plugin:test/nasty/default",
+            "name": "default",
+            "label": "x",
+            "capabilities": {},
+            "permissions": {"history": ["page", "search"], "storage": ["plugin"]},
+            "context": {},
+        }
+    ]
+)
+ALL = {"history": ["page", "search"], "storage": ["plugin"]}
+CEILINGS = [
+    (None, None, ALL),
+    ({"history": ["page"]}, None, {"history": ["page"]}),
+    (None, {"storage": ["plugin"]}, {"storage": ["plugin"]}),
+    ({"history": ["page"], "storage": ["plugin"]}, {"history": ["page", "search"]}, {"history": ["page"]}),
+    ({}, ALL, {}),
+]
+
+
+@pytest.mark.parametrize(("of_token", "of_plugin", "given"), CEILINGS)
+async def test_its_runners_are_cut_by_the_token_and_by_the_installed_plugin(
+    tmp_path: Path, of_token: Any, of_plugin: Any, given: Any
+) -> None:
+    installed = plugin("other") if of_plugin is None else plugin(ceiling=AgentRunnerPermissions(**of_plugin))
+    async with house(tmp_path, [installed]) as here:
+        with program("test/nasty", "offers.py", OFFER) as bridge:
+            peer = await attached(here, bridge, permissions=of_token)
+            [manifest] = peer.manifests.values()
+            assert manifest.permissions == AgentRunnerPermissions(**given)
+
+
+BAD_PERMISSIONS = [
+    ([], "permissions must be an object"),
+    ({"histori": ["page"]}, "permissions knows no 'histori' (did you mean history?)"),
+    ({"history": ["rewrite"]}, "permissions.history.0: 'rewrite' is not known; known are 'page', 'search'"),
+    ({"storage": "all"}, "permissions.storage: Input should be a valid list"),
+]
+
+
+@pytest.mark.parametrize(("permissions", "sentence"), BAD_PERMISSIONS)
+async def test_permissions_that_cannot_be_are_refused_with_the_field(permissions: Any, sentence: str) -> None:
+    with pytest.raises(HostError) as refused:
+        AttachTokens().mint("w", "a", "n", permissions)
+    assert (refused.value.code, refused.value.message) == (ErrorCode.INVALID_ARGUMENT, sentence)
+
+
+# --- whose it is ------------------------------------------------------------------------------------------------------
+
+
+async def test_only_its_own_workspace_sees_it_and_names_stay_the_same_object_until_they_change(tmp_path: Path) -> None:
+    async with house(tmp_path, [plugin("other")]) as here:
+        names, mine = here.gateway.names, {"nasty": "plugin:test/nasty/default"}
+        installed = {"other": "plugin:test/other/default"}
+        before = [names(space, installed=flag) for space in ("w1", "w2") for flag in (False, True)]
+        assert before == [{}, installed, {}, installed]
+        with program() as bridge:
+            peer = await attached(here, bridge)
+            assert (names("w1", installed=False), names("w1", installed=True)) == (mine, installed | mine)
+            assert names("w1", installed=True) is names("w1", installed=True)
+            assert names("w2", installed=True) is before[3]
+            seen = [[each.runner_id for each in await here.gateway.list_runners(w)] for w in ("w1", "w2", None)]
+            assert [("plugin:test/nasty/default" in each) for each in seen] == [True, False, True]
+            peer.end()
+        assert names("w1", installed=True) == installed
 
 
 async def test_a_token_is_good_once_and_for_a_minute() -> None:

@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from paddock.runners.catalog import Catalog
-from paddock.runners.manifests import check_manifests, intersect
+from paddock.runners.manifests import check_manifests, intersect, lower
 from paddock.runners.plugins import PluginError, load_plugin, load_plugins
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
@@ -113,39 +113,70 @@ UNLISTED = {
     "no label": {key: value for key, value in manifest().items() if key != "label"},
     "no object": "default",
     "nothing": None,
+    "a permission nobody knows": manifest(name="typo", permissions={"history": ["page", "rewrite"]}),
+    "permissions that are no list": manifest(permissions={"storage": "all"}),
 }
 
 
 @pytest.mark.parametrize("case", UNLISTED)
 def test_a_bad_manifest_is_not_listed_warned_of_and_hides_nothing(case: str) -> None:
     with structlog.testing.capture_logs() as said:
-        listed = check_manifests("test/good", [UNLISTED[case], manifest()], AgentRunnerPermissions())
-    assert list(listed) == ["plugin:test/good/default"]
+        listing = check_manifests("test/good", [UNLISTED[case], manifest()], AgentRunnerPermissions())
+    assert list(listing.runners) == ["plugin:test/good/default"]
+    assert [line["reason"] for line in said] == listing.problems
     assert [line["event"] for line in said] == ["runner.not_listed"]
 
 
 @pytest.mark.parametrize("version", ["1", "1.7"])
 def test_the_same_major_version_is_listed_and_a_missing_one_means_one(version: str) -> None:
-    assert check_manifests("test/good", [manifest(protocol_version=version)], None)
-    [listed] = check_manifests("test/good", [manifest()], None).values()
+    assert check_manifests("test/good", [manifest(protocol_version=version)], None).runners
+    [listed] = check_manifests("test/good", [manifest()], None).runners.values()
     assert listed.protocol_version == "1"
 
 
-def test_an_unknown_permission_is_dropped_with_a_warning_and_the_runner_stays() -> None:
-    asked = {"history": ["page", "rewrite"], "teleport": ["now"], "storage": "all"}
+PROBLEMS = [
+    ("a permission nobody knows", "runner 'typo': permissions.history.1: 'rewrite' is not known; known are"),
+    ("no label", "runner 'default': label is missing"),
+    ("version two", "runner 'default': its manifest is of protocol version '2', this host speaks '1'"),
+    ("another plugin's", "runner 'default': its id 'plugin:test/other/default' belongs to test/other, not to"),
+    ("nothing", "runner without a name: its manifest is not an object"),
+]
+
+
+@pytest.mark.parametrize(("case", "sentence"), PROBLEMS)
+def test_why_a_runner_is_not_listed_is_said_in_plain_words(case: str, sentence: str) -> None:
+    listing = check_manifests("test/good", [UNLISTED[case]], None)
+    assert listing.why_none.startswith(sentence)
+    assert check_manifests("test/good", [], None).why_none == "it offers no runners"
+
+
+def test_a_kind_of_permission_from_the_future_opens_nothing_and_is_warned_of() -> None:
+    asked = {"history": ["page"], "histori": ["search"]}
     with structlog.testing.capture_logs() as said:
-        [listed] = check_manifests("test/good", [manifest(permissions=asked)], None).values()
-    assert (listed.permissions.history, listed.permissions.storage) == (["page"], [])
-    assert {line["permission"] for line in said} == {"history", "storage"}
+        [listed] = check_manifests("test/good", [manifest(permissions=asked)], None).runners.values()
+    assert listed.permissions.history == ["page"]
+    assert [line["permission"] for line in said] == ["'histori' (did you mean history?)"]
 
 
-def test_a_manifest_gets_no_more_than_a_person_agreed_to() -> None:
+def test_a_manifest_gets_no_more_than_a_person_agreed_to_and_the_rest_is_named() -> None:
     asked = {"history": ["page", "search"], "storage": ["plugin", "workspace"], "history_scope": "workspace"}
     ceiling = AgentRunnerPermissions(history=["page"], tools=["call"])
     with structlog.testing.capture_logs() as said:
-        [listed] = check_manifests("test/good", [manifest(permissions=asked)], ceiling).values()
+        [listed] = check_manifests("test/good", [manifest(permissions=asked)], ceiling).runners.values()
     assert listed.permissions == AgentRunnerPermissions(history=["page"])
-    assert [line["event"] for line in said] == ["runner.above_ceiling"]
+    [line] = said
+    assert line["event"] == "runner.above_ceiling"
+    assert line["left_out"] == {
+        "history": ["search"],
+        "storage": ["plugin", "workspace"],
+        "history_scope": "workspace",
+    }
+    assert line.keys() == {"event", "log_level", "runner_id", "left_out"}
+
+
+def test_the_lower_of_two_ceilings_counts_and_none_is_none() -> None:
+    one, other = AgentRunnerPermissions(history=["page", "search"]), AgentRunnerPermissions(history=["page"])
+    assert (lower(one, other), lower(one, None), lower(None, other), lower(None, None)) == (other, one, other, None)
 
 
 def test_a_wider_scope_needs_both() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+import structlog
 
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
@@ -89,12 +90,44 @@ async def test_a_refused_run_is_lost_with_the_runners_code(data: object, code: s
     assert news.losses == [(code, "no room")]
 
 
-@pytest.mark.parametrize("result", [{}, [], None, "yes", {"accepted": False}])
-async def test_an_acknowledgement_that_is_none_fails_the_run(result: object) -> None:
+async def test_accepted_may_be_left_out_of_the_acknowledgement() -> None:
+    wire = Wire()
+    news, _ = await wire.run()
+    wire.says(id=1, result={"run_id": "r1"})
+    assert (news.acks, news.losses) == (1, [])
+
+
+NO_ACKNOWLEDGEMENTS = [
+    ({}, "has no run_id"),
+    ({"accepted": True}, "has no run_id"),
+    ([], 'must be an object: {"run_id": ..., "accepted": true}'),
+    (None, 'must be an object: {"run_id": ..., "accepted": true}'),
+    ("yes", 'must be an object: {"run_id": ..., "accepted": true}'),
+    ({"run_id": "r2", "accepted": True}, "names another run: 'r2'"),
+    ({"run_id": "r1", "accepted": False}, "says accepted is not true; a run is refused with an error"),
+]
+
+
+@pytest.mark.parametrize(("result", "said"), NO_ACKNOWLEDGEMENTS)
+async def test_an_acknowledgement_that_is_none_fails_the_run_and_says_why(result: object, said: str) -> None:
     wire = Wire()
     news, _ = await wire.run()
     wire.says(id=1, result=result)
-    assert news.code == "runner.protocol_error"
+    assert news.losses == [("runner.protocol_error", f"the runner's answer to run_agent {said}")]
+
+
+async def test_results_of_types_nobody_knows_are_warned_of_once_in_a_run_and_handed_on() -> None:
+    wire = Wire()
+    runs = [(await wire.run(run_id))[0] for run_id in ("r1", "r2")]
+    with structlog.testing.capture_logs() as said:
+        for number, kind in enumerate(["message.delta", "dance.started", "dance.ended", "run.completed"], 1):
+            wire.result("r1", number, kind)
+        wire.result("r2", 1, "dance.started")
+    assert [(line["event"], line["run_id"], line["type"]) for line in said] == [
+        ("runner.unknown_result", "r1", "dance.started"),
+        ("runner.unknown_result", "r2", "dance.started"),
+    ]
+    assert [len(news.results) for news in runs] == [4, 1]
 
 
 async def test_lines_may_arrive_in_any_pieces() -> None:
@@ -279,6 +312,155 @@ async def test_calls_end_with_the_connection() -> None:
     for _ in range(5):
         await anyio.lowlevel.checkpoint()
     assert wire.sent == []
+
+
+# --- answers in chunks ------------------------------------------------------------------------------------------------
+
+
+class Pieces:
+    """An answer in chunks that remembers how far it came and that it was closed."""
+
+    def __init__(self, count: int, *, then_wait: bool = False, problem: Exception | None = None) -> None:
+        self.given = 0
+        self.closed = 0
+        self._count, self._then_wait, self._problem = count, then_wait, problem
+
+    @property
+    def result(self) -> Mapping[str, Any]:
+        assert self.given == self._count, "read before the end"
+        return {"usage": {"total_tokens": self._count}}
+
+    def __aiter__(self) -> "Pieces":
+        return self
+
+    async def __anext__(self) -> Mapping[str, Any]:
+        await anyio.lowlevel.checkpoint()
+        if self.given < self._count:
+            self.given += 1
+            return {"text": str(self.given)}
+        if self._problem is not None:
+            raise self._problem
+        if self._then_wait:
+            await anyio.sleep_forever()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+async def streaming(pieces: Pieces, **limits: int) -> tuple[Wire, Any]:
+    """A wire on which run r1 has asked for these pieces as call c1."""
+    wire = Wire(**limits)
+    _, run = await wire.run()
+    wire.answer = pieces  # pyright: ignore[reportAttributeAccessIssue]
+    wire.open.set()
+    call(wire, "c1", "models.stream")
+    return wire, run
+
+
+def chunks_of(wire: Wire) -> list[Any]:
+    return [(sent["params"]["id"], sent["params"]["sequence"]) for sent in wire.sent if "call_chunk" in str(sent)]
+
+
+def ends_of(wire: Wire) -> list[dict[str, Any]]:
+    return [sent for sent in wire.sent if sent.get("id") == "c1"]
+
+
+async def test_an_answer_in_chunks_is_sent_in_order_and_ended_by_the_response() -> None:
+    pieces = Pieces(3)
+    wire, _ = await streaming(pieces)
+    await eventually(lambda: bool(ends_of(wire)))
+    assert chunks_of(wire) == [("c1", 1), ("c1", 2), ("c1", 3)]
+    assert wire.sent[2]["params"]["data"] == {"text": "2"}
+    assert wire.sent[-1] == {"jsonrpc": "2.0", "id": "c1", "result": {"usage": {"total_tokens": 3}}}
+    assert pieces.closed == 1
+
+
+async def test_chunks_stop_at_the_credit_and_go_on_when_the_peer_gives_more() -> None:
+    wire, _ = await streaming(Pieces(10), call_credit=2)
+    await eventually(lambda: len(chunks_of(wire)) == 2)
+    await settle()
+    assert len(chunks_of(wire)) == 2
+    wire.says(method="call_credit", params={"id": "c1", "credit": 3})
+    await eventually(lambda: len(chunks_of(wire)) == 5)
+    await settle()
+    assert (len(chunks_of(wire)), ends_of(wire)) == (5, [])
+    wire.says(method="call_credit", params={"id": "c1", "credit": 100})
+    await eventually(lambda: bool(ends_of(wire)))
+    assert len(chunks_of(wire)) == 10
+
+
+async def settle() -> None:
+    """Let everything that can go on without us go on."""
+    for _ in range(20):
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("how", ["completed", "released"])
+async def test_the_end_of_its_run_cuts_an_answer_off_and_still_answers_once(how: str) -> None:
+    pieces = Pieces(1, then_wait=True)
+    wire, run = await streaming(pieces, call_credit=0)
+    await eventually(lambda: pieces.given == 1)
+    if how == "completed":
+        wire.result("r1", 1, "run.completed")
+    else:
+        run.release()
+    await eventually(lambda: bool(ends_of(wire)))
+    [end] = ends_of(wire)
+    assert (end["error"]["data"]["code"], end["error"]["message"]) == ("unauthorized", "the run is over")
+    assert (chunks_of(wire), pieces.closed) == ([], 1)
+
+
+async def test_the_end_of_another_run_cuts_nothing_off() -> None:
+    pieces = Pieces(1, then_wait=True)
+    wire, _ = await streaming(pieces)
+    _, other = await wire.run("r2")
+    await eventually(lambda: len(chunks_of(wire)) == 1)
+    other.release()
+    await settle()
+    assert (ends_of(wire), pieces.closed) == ([], 0)
+    wire.connection.end("runner.crashed", "gone")
+    await eventually(lambda: pieces.closed == 1)
+
+
+async def test_chunks_for_a_run_that_ended_meanwhile_are_not_begun() -> None:
+    wire, pieces = Wire(), Pieces(3)
+    _, run = await wire.run()
+    wire.answer = pieces  # pyright: ignore[reportAttributeAccessIssue]
+    call(wire, "c1", "models.stream")
+    await settle()
+    run.release()
+    wire.open.set()
+    await eventually(lambda: bool(ends_of(wire)))
+    assert (ends_of(wire)[0]["error"]["data"]["code"], chunks_of(wire), pieces.closed) == ("unauthorized", [], 1)
+
+
+async def test_a_problem_in_the_middle_ends_the_chunks_with_its_refusal() -> None:
+    wire, _ = await streaming(Pieces(2, problem=HostError(ErrorCode.RATE_LIMITED, "slower", retryable=True)))
+    await eventually(lambda: bool(ends_of(wire)))
+    assert (len(chunks_of(wire)), ends_of(wire)[0]["error"]["data"]["code"]) == (2, "rate_limited")
+
+
+async def test_a_second_call_of_the_same_id_is_refused_and_the_first_goes_on() -> None:
+    wire, _ = await streaming(Pieces(5), call_credit=1)
+    await eventually(lambda: len(chunks_of(wire)) == 1)
+    wire.answer = Pieces(1)  # pyright: ignore[reportAttributeAccessIssue]
+    call(wire, "c1", "models.stream")
+    await eventually(lambda: bool(ends_of(wire)))
+    assert ends_of(wire)[0]["error"]["data"]["code"] == "invalid_argument"
+    wire.says(method="call_credit", params={"id": "c1", "credit": 9})
+    await eventually(lambda: len(ends_of(wire)) == 2)
+    assert len(chunks_of(wire)) == 5
+
+
+@pytest.mark.parametrize("params", [None, {}, {"id": "c1"}, {"id": "c1", "credit": "9"}, {"id": "c1", "credit": -1}])
+async def test_credit_that_cannot_be_read_is_warned_of_and_gives_nothing(params: object) -> None:
+    wire, _ = await streaming(Pieces(5), call_credit=1)
+    await eventually(lambda: len(chunks_of(wire)) == 1)
+    with structlog.testing.capture_logs() as said:
+        wire.says(method="call_credit", params=params)
+        await settle()
+    assert (len(chunks_of(wire)), [line["event"] for line in said]) == (1, ["runner.unknown_notification"])
 
 
 def test_every_code_of_the_house_has_one_of_the_wires_seven() -> None:

@@ -1,5 +1,6 @@
 """Runs through a real child process: what goes right."""
 
+import json
 import os
 from pathlib import Path
 
@@ -133,3 +134,15 @@ async def test_a_runner_that_reads_in_its_own_time_gets_all_its_runs(tmp_path: P
         await here.gateway.manifest("plugin:test/nasty/default")
         heard = [(await here.run(f"echo {number} {'x' * 262_144}"))[0] for number in range(40)]
         assert [int((await news.over()).text[0].split()[0]) for news in heard] == list(range(40))
+
+
+async def test_an_installed_plugin_whose_runner_cannot_be_listed_says_why(tmp_path: Path) -> None:
+    typo = {"id": "plugin:test/nasty/default", "name": "default", "label": "x", "capabilities": {}, "context": {}}
+    offer = json.dumps([typo | {"permissions": {"history": ["rewrite"]}}])
+    command = ("python", str(FIXTURES / "offers.py"), offer)
+    async with house(tmp_path, [plugin(command=command)]) as here:
+        [status] = await here.gateway.list_runners()
+        said = "runner 'default': permissions.history.0: 'rewrite' is not known; known are 'page', 'search'"
+        assert (status.runner_id, status.detail) == ("plugin:test/nasty/*", said)
+        news, _ = await here.run("echo hello")
+        assert news.losses == [("runner.not_found", f"there is no runner 'plugin:test/nasty/default': {said}")]

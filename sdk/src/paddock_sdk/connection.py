@@ -163,8 +163,8 @@ class Connection:
         for runner in self._offered:
             try:
                 yield runner.manifest(plugin)
-            except ValueError:
-                log.exception("runner %r is not offered: its class attributes do not make a manifest", runner.name)
+            except ValueError as problem:
+                log.error("runner %r is not offered: %s", runner.name, _in_plain_words(problem))  # noqa: TRY400 - a traceback would only show our own lines
 
     def _run_agent(self, frame_id: object, params: Mapping[str, Any]) -> Reply:
         runner = self._runners.get(params["runner_id"])
@@ -224,3 +224,13 @@ class Connection:
                 log.warning("%d runs did not end in %s s and are left behind", len(self._runs), LAST_WORDS_SECONDS)
         last_word()
         self.closed.set()
+
+
+def _in_plain_words(problem: ValueError) -> str:
+    """Which class attribute does not fit, and why."""
+    if not isinstance(problem, ValidationError):
+        return str(problem)
+    first = problem.errors()[0]
+    where = ("permissions", *first["loc"]) if problem.title == "AgentRunnerPermissions" else first["loc"]
+    place = ".".join(str(part) for part in where)
+    return f"{place}: {first['msg']}, not {str(first['input'])[:60]!r}"

@@ -45,11 +45,15 @@ def _said(**fields: Any) -> dict[str, Any]:
 
 def delta(text: str) -> Result:
     """The next piece of the answer."""
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - not every author has a type checker
+        raise TypeError(f"delta() takes text, not {type(text).__name__}")
     return Delta(text)
 
 
 def message(content: str | Sequence[Mapping[str, Any]], *, ui_hints: object = None) -> Result:
     """A whole message: text, or a list of content elements. After deltas it states the final text."""
+    if not isinstance(content, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"message() takes text or a list of content elements, not {type(content).__name__}")
     return Result("message.completed", _said(message={"role": "assistant", "content": content}, ui_hints=ui_hints))
 
 

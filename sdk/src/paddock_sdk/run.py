@@ -1,6 +1,7 @@
 """One run at work: its results under credit, its cancel, its one end. Frames come from and go to the connection."""
 
 import asyncio
+import inspect
 import logging
 import time
 from collections.abc import Callable
@@ -73,15 +74,15 @@ class Run:
             self._ctx.keep_recent_tail(page.items)
         results: Any = self._runner.run(self._ctx, api)
         if not hasattr(results, "__aiter__"):
-            if asyncio.iscoroutine(results):
-                results.close()
-            raise TypeError(f"{type(self._runner).__name__}.run() is not an async generator: it never yields")
+            raise TypeError(f"{type(self._runner).__name__}.run() {_why_no_results(results)}")
         return cast("Results", results)
 
     async def _pump(self, results: Results) -> bool:
         """Send what the runner says until it ends; True when it said so itself."""
         try:
             async for result in results:
+                if getattr(result, "type", None) is None:
+                    raise TypeError(f"{type(self._runner).__name__}.run() {_why_no_result(result)}")
                 if result.type in TERMINAL_TYPES or self._cancelled:
                     return self._say_last(result)
                 while self._credit <= 0:
@@ -117,3 +118,20 @@ class Run:
         self._sequence = sequence
         self._credit -= 1
         self._send(line)
+
+
+def _why_no_results(returned: Any) -> str:
+    """What an author wrote in place of an async generator, and what to write."""
+    if inspect.iscoroutine(returned):
+        returned.close()
+        return "never yields: write `yield message(...)` in it, also where it returns something"
+    if inspect.isgenerator(returned):
+        return "is not async: write `async def run(self, ctx, api)`"
+    kind = type(returned).__name__
+    return f"returned {kind}: write `async def run(self, ctx, api)` and `yield message(...)` in it"
+
+
+def _why_no_result(said: object) -> str:
+    if isinstance(said, str):
+        return "yielded plain text: write `yield delta(...)` for a piece of the answer or `yield message(...)` for all"
+    return f"yielded {type(said).__name__}: write `yield delta(...)`, `yield message(...)` or another result"

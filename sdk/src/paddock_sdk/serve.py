@@ -8,8 +8,9 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import cast
 
 from paddock_sdk.connection import Connection
 from paddock_sdk.runner import AgentRunner
@@ -22,8 +23,24 @@ DRAIN_SECONDS = 2.0
 
 def serve(*runners: AgentRunner) -> None:
     """Offer these runners to the host that started this program. Returns when the host is done with us."""
+    if problem := _problem_with(runners):
+        raise SystemExit(f"serve(): {problem}")
     reader, writer = take_stdio()
     asyncio.run(_serve(runners, reader, writer))
+
+
+def _problem_with(runners: Sequence[object]) -> str | None:
+    """What an author got wrong about what to serve, in one sentence."""
+    if not runners:
+        return "there is nothing to serve; write `serve(MyRunner())`"
+    for runner in runners:
+        if isinstance(runner, type):
+            return f"{runner.__name__} is a class; serve an object of it: `serve({runner.__name__}())`"
+        if not isinstance(runner, AgentRunner):
+            return f"{type(runner).__name__} is not a runner; make it a subclass of AgentRunner"
+    names = [runner.name for runner in cast("Sequence[AgentRunner]", runners)]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    return None if twice is None else f"two runners are called {twice!r}; give each class its own `name`"
 
 
 def take_stdio() -> tuple[int, int]:

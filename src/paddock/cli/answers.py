@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
+from paddock.cli.output import write
+
 DIM, RED, BOLD, PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 
@@ -48,8 +50,7 @@ class JsonPrinter:
     """Prints every event as one line of JSON."""
 
     def show(self, event: Mapping[str, Any]) -> None:
-        sys.stdout.write(json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n")
-        sys.stdout.flush()
+        write(json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n")
 
     def note(self, text: str) -> None:
         """Standard output belongs to the events alone."""
@@ -82,14 +83,12 @@ class AnswerPrinter:
 
     def _end_line(self) -> None:
         if self._open_line:
-            self.out.write("\n")
-            self.out.flush()
+            write("\n", self.out)
             self._open_line = False
 
     def _say(self, text: str) -> None:
         shown = harmless(text) if self.out.isatty() else text
-        self.out.write(shown)
-        self.out.flush()
+        write(shown, self.out)
         self._open_line = not shown.endswith("\n") if shown else self._open_line
 
     def note(self, text: str) -> None:

@@ -11,9 +11,13 @@ from paddock.cli.answers import DIM, RED, AnswerPrinter, Ending, JsonPrinter, co
 from paddock.cli.client import HostClient, connect
 from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.line_input import LineInput
+from paddock.cli.program import command
 from paddock.cli.turns import Turn
 
 INTERRUPTED = 130
+MAX_TEXT = 10_000
+"""What a host takes as one message, in characters."""
+NOT_TEXT = "What you say must be text in UTF-8, and this is not."
 HELP = "/new starts another conversation, /quit leaves. Ctrl-C stops an answer, arrow-up brings back what you typed."
 
 
@@ -26,6 +30,8 @@ class Chat:
     agent: str | None
     as_json: bool
     colours: bool
+    again: str
+    """The command that comes back to this host."""
 
     def printer(self) -> AnswerPrinter | JsonPrinter:
         return JsonPrinter() if self.as_json else AnswerPrinter(colours=self.colours)
@@ -41,16 +47,30 @@ def chat(
         agent=agent,
         as_json=as_json,
         colours=colours_wanted(sys.stdout, os.environ),
+        again=command("chat", url=url, data=data),
     )
     if message is None and sys.stdin.isatty():
         return converse(talk)
-    return _report(talk, say(talk, sys.stdin.read() if message is None else message))
+    code = _report(talk, say(talk, _from_pipe() if message is None else message))
+    if sys.stderr.isatty():
+        _say_how_to_go_on(talk)
+    return code
+
+
+def _from_pipe() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CommandError(NOT_TEXT) from error
+
+
+def _say_how_to_go_on(talk: Chat) -> None:
+    _aside(painted(f"To go on later: {talk.again} --thread {talk.thread_id}", DIM, on=talk.colours))
 
 
 def say(talk: Chat, text: str) -> Ending:
     """One turn. Ctrl-C cancels it and waits for its end; a second Ctrl-C leaves at once."""
-    if not text.strip():
-        raise CommandError('There is nothing to say. Try: paddock chat "hello"')
+    _check(text, talk)
     printer = talk.printer()
     turn = Turn(
         talk.connect, talk.thread_id, text, talk.agent, on_lost=lambda: printer.note("connection lost, trying again")
@@ -62,6 +82,18 @@ def say(talk: Chat, text: str) -> Ending:
         printer.note("stopping; Ctrl-C again leaves")
         turn.cancel()
         return _follow(turn, printer)
+
+
+def _check(text: str, talk: Chat) -> None:
+    """What no host would take is not sent."""
+    if not text.strip():
+        raise CommandError(f'There is nothing to say. Try: {talk.again} "hello"')
+    if len(text) > MAX_TEXT:
+        raise CommandError(f"That is {len(text):,} characters; a message may have at most {MAX_TEXT:,}.")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:  # bytes that came in as an argument and were no text
+        raise CommandError(NOT_TEXT) from error
 
 
 def _follow(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
@@ -102,7 +134,7 @@ def converse(talk: Chat) -> int:
                     _answer(talk, text)
     finally:
         lines.save()
-    _aside(painted(f"To go on later: paddock chat --thread {talk.thread_id}", DIM, on=talk.colours))
+    _say_how_to_go_on(talk)
     return 0
 
 

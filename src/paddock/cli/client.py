@@ -14,13 +14,20 @@ from urllib.parse import urlsplit
 
 from paddock.cli import presence
 from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.program import command
 
 DEFAULT_URL = "http://127.0.0.1:8484"
 CALL_SECONDS = 30.0
+UNAUTHENTICATED = 401
 UNAVAILABLE = 503
 """What a host says that is starting, stopping or unable to write: worth another try."""
 STREAM_SECONDS = 40.0
 """A stream that stays silent longer than this is asked for again; hosts send a comment every 15 s by default."""
+
+
+ELSEWHERE = (
+    "On the host's own machine, add --data DIR with its data directory; elsewhere, put your key into PADDOCK_API_KEY."
+)
 
 
 class HostGoneError(CommandError):
@@ -49,6 +56,8 @@ class HostClient:
     url: str
     token: str = ""
     start_hint: str = "paddock serve"
+    unknown_hint: str = ""
+    """What to do when the host does not know us."""
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The JSON answer; raises RefusedError for a problem, HostGoneError when nobody answers."""
@@ -58,7 +67,7 @@ class HostClient:
                 raw = response.read()
             except (OSError, HTTPException) as error:
                 raise self._gone(error) from error
-            return _answer(response.status, raw)
+            return self._answer(response.status, raw)
 
     def events(self, path: str, *, after: str = "") -> Iterator[Event]:
         """Events after a cursor until the stream ends or breaks; the reader knows which of the two it was."""
@@ -67,7 +76,7 @@ class HostClient:
             try:
                 response = self._send(connection, "GET", path, None, headers)
                 if response.status != 200:
-                    _answer(response.status, response.read())
+                    self._answer(response.status, response.read())
                 yield from _parse(response)
             except (OSError, HTTPException) as error:
                 raise self._gone(error) from error
@@ -95,23 +104,35 @@ class HostClient:
         )
         return connection.getresponse()
 
+    def _answer(self, status: int, raw: bytes) -> Any:
+        try:
+            return _answer(status, raw)
+        except RefusedError as error:
+            if error.status != UNAUTHENTICATED or not self.unknown_hint:
+                raise
+            raise RefusedError(error.status, error.code, f"{error}. {self.unknown_hint}") from error
+
     def _gone(self, error: Exception) -> HostGoneError:
         why = "" if isinstance(error, ConnectionRefusedError) else f" ({error or type(error).__name__})"
         return HostGoneError(f"No host answers at {self.url}{why}. Start one with: {self.start_hint}")
 
 
 def connect(url: str | None, data: Path | None) -> HostClient:
-    """The host to talk to: the one asked for, else the one that serves the data directory, else the usual address."""
-    here = presence.find(presence.data_directory(data))
-    asked = (url or os.environ.get("PADDOCK_URL", "")).rstrip("/")
+    """The host to talk to: the one asked for, by address or by data directory, else one that is easily found.
+
+    Whoever named a data directory means the host that serves it and no other one.
+    """
+    directory = presence.data_directory(data)
+    here = presence.find(directory)
+    asked = (url or ("" if data else os.environ.get("PADDOCK_URL", ""))).rstrip("/")
     key = os.environ.get("PADDOCK_API_KEY", "")
+    start = command("serve", data=directory if presence.asked_for(data) else None)
     if here is not None and asked in {"", here.url}:
-        return HostClient(here.url, token=key or here.token, start_hint=_start_hint(data))
-    return HostClient(asked or DEFAULT_URL, token=key, start_hint=_start_hint(data))
-
-
-def _start_hint(data: Path | None) -> str:
-    return f"paddock serve --data {data}" if data else "paddock serve"
+        hint = "Check PADDOCK_API_KEY." if key else f"It does not serve {directory} (any more); start one with: {start}"
+        return HostClient(here.url, token=key or here.token, start_hint=start, unknown_hint=hint)
+    if not asked and presence.asked_for(data):
+        raise HostGoneError(f"No host serves the data directory {directory}. Start one with: {start}")
+    return HostClient(asked or DEFAULT_URL, token=key, start_hint=start, unknown_hint=ELSEWHERE)
 
 
 def _answer(status: int, raw: bytes) -> Any:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from paddock.cli import presence
+from paddock.cli.output import write
 from paddock.settings import Settings
 
 MIN_FREE_BYTES = 500 * 1024 * 1024
@@ -37,9 +38,9 @@ def doctor(settings: Settings, *, colours: bool) -> int:
     """Print every finding; 1 when something that the host needs does not work."""
     findings = [_guarded(check, settings) for check in CHECKS]
     for finding in findings:
-        sys.stdout.write(_line(finding, colours=colours) + "\n")
+        write(_line(finding, colours=colours) + "\n")
     bad = [finding for finding in findings if finding.state == "fail"]
-    sys.stdout.write(f"{len(bad)} problem(s) to solve.\n" if bad else "Everything the host needs works here.\n")
+    write(f"{len(bad)} problem(s) to solve.\n" if bad else "Everything the host needs works here.\n")
     return 1 if bad else 0
 
 

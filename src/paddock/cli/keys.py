@@ -14,6 +14,7 @@ from pathlib import Path
 from paddock.cli import presence
 from paddock.cli.client import HostClient
 from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.output import write
 from paddock.ports import ApiKeyRow
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite import SqliteStore
@@ -31,6 +32,7 @@ def create(*, workspace: str, user: str, role: str, data: Path | None) -> int:
     """Print a new key on standard output, and what it is on standard error."""
     _check(workspace, user, role)
     directory = presence.data_directory(data).absolute()
+    presence.check_possible(directory)
     try:
         key = _create_directly(directory, workspace, user, role)
     except DataDirectoryInUseError as error:
@@ -41,7 +43,7 @@ def create(*, workspace: str, user: str, role: str, data: Path | None) -> int:
     sys.stderr.write(
         f"A key for user {user} in workspace {workspace} with role {role}. It is shown only now; keep it safe.\n"
     )
-    sys.stdout.write(key + "\n")
+    write(key + "\n")
     return 0
 
 

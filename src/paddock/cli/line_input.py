@@ -37,6 +37,8 @@ class LineInput:
             except EOFError:
                 sys.stdout.write("\n")
                 return None
+            except UnicodeDecodeError:
+                return "\udcff"  # refused where everything that is no text is, with the same sentence
             except KeyboardInterrupt:
                 sys.stdout.write("\n(Ctrl-C again or Ctrl-D leaves)\n")
         return None

@@ -50,9 +50,19 @@ Config = Annotated[
 ]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def everything(
     debug: Annotated[bool, option("--debug", says="Show tracebacks of failures.", env="PADDOCK_DEBUG")] = False,
+    version: Annotated[  # noqa: ARG001 - its callback has done the work
+        bool,
+        typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version),
+    ] = False,
 ) -> None:
     if debug:
         os.environ["PADDOCK_DEBUG"] = "1"
@@ -63,7 +73,9 @@ def version() -> None:
     """Print the version."""
     from importlib.metadata import version as version_of
 
-    typer.echo(version_of("paddock"))
+    from paddock.cli.output import write
+
+    write(version_of("paddock") + "\n")
 
 
 @app.command()
@@ -185,8 +197,10 @@ def doctor(
 
 @keys.command("create")
 def keys_create(
-    workspace: Annotated[str, option("--workspace", says="The workspace it opens.", metavar="W")],
     user: Annotated[str, option("--user", says="Who acts with it.", metavar="U")],
+    workspace: Annotated[
+        str, option("--workspace", says="The workspace it opens; default unless set.", metavar="W")
+    ] = "default",
     role: Annotated[str, option("--role", says="user, or admin to administer the host.", metavar="R")] = "user",
     data: Data = None,
 ) -> None:
@@ -214,10 +228,9 @@ def runner_dev(
     data: Data = None,
 ) -> None:
     """Run a plugin from its directory on a running host; it starts again when you save."""
-    from paddock.cli.client import connect
-    from paddock.cli.dev import dev, read
+    from paddock.cli.dev import dev
 
-    sys.exit(dev(read(path), lambda: connect(url, data)))
+    sys.exit(dev(path, url=url, data=data))
 
 
 @runner.command("install")
@@ -277,6 +290,7 @@ def main() -> None:
 
 def _fail(error: Exception) -> None:
     typer.echo(f"paddock: {_sentence(error)}", err=True)
+    _forget_output()
     sys.exit(_exit_code(error))
 
 
@@ -302,6 +316,14 @@ def _exit_code(error: Exception) -> int:
     if isinstance(error, CommandError):
         return error.exit_code
     return USAGE if _is_settings_error(error) else FAILED
+
+
+def _forget_output() -> None:
+    """What still waits and cannot be written must not end in a second complaint when Python leaves."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _silence_stdout()
 
 
 def _silence_stdout() -> None:

@@ -3,16 +3,23 @@
 import sys
 from pathlib import Path
 
+from paddock import settings
 from paddock.cli import presence
 from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli.output import write
+from paddock.cli.program import command
+from paddock.runners.isolation import active_level
 from paddock.runners.packages import Installed, InstalledPlugins, Package, PackageError, plain_words, read_package
+from paddock.runners.plugins import Level
 
 
 def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int:
     """Show what the package is and asks for, and install it only after a yes."""
     package = _read(source)
     plugins = _installed(data)
-    _say(_description(package, plugins.get(package.about.id)))
+    presence.check_possible(presence.data_directory(data))
+    _check_free(plugins, package.about.id, replace=replace)
+    _say(_description(package, plugins.get(package.about.id), _host_level(data)))
     if not yes:
         _ask()
     try:
@@ -29,11 +36,13 @@ def list_installed(data: Path | None) -> int:
     plugins = _installed(data)
     entries = _entries(plugins)
     if not entries:
-        _say("No plugins are installed. Install one with: paddock runner install PATH")
+        _say(f"No plugins are installed. Install one with: {command('runner install PATH', data=data)}")
+    host_level = _host_level(data)
     for entry in entries:
         _say(f"{entry.plugin}  {entry.version}  {'ok' if not plugins.problem(entry) else 'CHANGED'}")
         _say(f"  sha256  {entry.sha256}")
-        _say(f"  may     {'; '.join(plain_words(entry.asked)) or 'nothing beyond answering'}")
+        _say(f"  may     {'; '.join(plain_words(entry.asked, network=entry.network)) or 'nothing beyond answering'}")
+        _say(f"  runs    {_level_words(_stronger(entry.isolation, host_level), network=entry.network)}")
     return 0
 
 
@@ -68,6 +77,33 @@ def _installed(data: Path | None) -> InstalledPlugins:
     return InstalledPlugins(presence.data_directory(data).absolute())
 
 
+def _check_free(plugins: InstalledPlugins, plugin: str, *, replace: bool) -> None:
+    """Nobody is shown what would replace something that may not be replaced."""
+    try:
+        plugins.check_free(plugin, replace=replace)
+    except PackageError as error:
+        raise CommandError(str(error)) from error
+
+
+def _host_level(data: Path | None) -> Level:
+    """The isolation that the host of this data directory is set to."""
+    return settings.load({"data": data}).isolation
+
+
+def _stronger(one: Level, other: Level) -> Level:
+    return "L1" if "L1" in {one, other} else "L0"
+
+
+def _level_words(level: Level, *, network: bool) -> str:
+    """What really stands between the plugin and the machine, at the level it will run at."""
+    if level == "L0":
+        return "at isolation L0: as your user, with your files and this machine's network"
+    offered, why = active_level()
+    if offered != "L1":
+        return f"at isolation L1, which cannot be had here ({why}): a host refuses to start it"
+    return f"at isolation L1: apart from your files, {'with' if network else 'without'} this machine's network"
+
+
 def _entries(plugins: InstalledPlugins) -> list[Installed]:
     try:
         return plugins.list()
@@ -75,17 +111,20 @@ def _entries(plugins: InstalledPlugins) -> list[Installed]:
         raise CommandError(str(error)) from error
 
 
-def _description(package: Package, present: Installed | None) -> str:
+def _description(package: Package, present: Installed | None, host_level: Level) -> str:
     """What a person decides by. The package's own words are shown on one line each and cannot paint over ours."""
     about = package.about
-    wants = plain_words(about.ceiling)
+    level = _stronger(about.isolation, host_level)
+    wants = plain_words(about.ceiling, network=about.network)
     lines = [f"{about.id} {_one_line(about.version)}: {_one_line(about.description) or 'no description'}"]
     lines += [f"  replaces  {present.version}"] if present else []
     lines += [f"  runs      {_one_line(' '.join(about.command))}", f"  sha256    {package.contents.sha256}"]
     lines += ["  It asks to be allowed to:", *(f"    - {_one_line(line)}" for line in wants)] if wants else []
     lines += ["  It asks for nothing beyond answering."] if not wants else []
     lines += [f"  It needs these Python packages: {', '.join(package.requirements)}"] if package.requirements else []
-    lines += ["  At isolation L0 it runs as your user: install only what you trust."]
+    lines += [f"  Left out: {_one_line(one)}, where a host keeps its data" for one in package.contents.data_directories]
+    lines += [f"  It runs {_level_words(level, network=about.network)}."]
+    lines += ["  Install only what you trust."] if level == "L0" else []
     return "\n".join(lines)
 
 
@@ -105,4 +144,4 @@ def _ask() -> None:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
+    write(text + "\n")

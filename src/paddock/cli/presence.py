@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from paddock.cli.failures import USAGE, CommandError
+
 ADDRESS_FILE = "serve.json"
 TOKEN_FILE = "local-token"  # noqa: S105 - the name of a file, not what is in it
 DEFAULT_DATA = ".paddock"
@@ -29,6 +31,19 @@ def data_directory(flag: Path | None, environ: Mapping[str, str] | None = None) 
     """The data directory without reading any settings: what was asked for, else PADDOCK_DATA, else the default."""
     environ = os.environ if environ is None else environ
     return flag or Path(environ.get("PADDOCK_DATA") or DEFAULT_DATA).expanduser()
+
+
+def check_possible(data: Path) -> None:
+    """Raises CommandError when nothing could ever be kept there."""
+    place = next(one for one in (data.absolute(), *data.absolute().parents) if os.path.lexists(one))
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        why = "cannot be written" if place.is_dir() else "is not a directory"
+        raise CommandError(f"The data directory {data} cannot be used: {place} {why}.", exit_code=USAGE)
+
+
+def asked_for(flag: Path | None, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether somebody said which data directory, instead of leaving it to the default."""
+    return flag is not None or bool((os.environ if environ is None else environ).get("PADDOCK_DATA"))
 
 
 def find(data: Path) -> Presence | None:

@@ -2,10 +2,13 @@
 
 import getpass
 import re
+import shlex
 import sys
 from pathlib import Path
 
 from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.output import write
+from paddock.cli.program import program
 from paddock_sdk.protocol.ids import PluginId
 
 PLUGIN_FILE = """\
@@ -51,7 +54,7 @@ if __name__ == "__main__":
 '''
 
 TEST = '''\
-"""The runner on its own: real frames, a pretend host. Run with: python -m pytest"""
+"""The runner on its own: real frames, a pretend host. Run with: python test_runner.py (or python -m pytest)"""
 
 import asyncio
 
@@ -68,6 +71,11 @@ def test_it_greets_and_counts_the_turns() -> None:
     assert "'hi'" in first
     assert first.endswith("turn 1.")
     assert second.endswith("turn 2.")
+
+
+if __name__ == "__main__":
+    test_it_greets_and_counts_the_turns()
+    print("passed")
 '''
 
 README = """\
@@ -75,7 +83,7 @@ README = """\
 
 A Paddock plugin. It says hello and counts the turns of a conversation.
 
-    python -m pytest                    test it, without a host
+    python test_runner.py               test it, without a host; needs the paddock-sdk package and nothing else
     paddock runner dev .                try it on a running host; it reloads when you save
     paddock runner install .            install it; a host sees it from its next start
 
@@ -100,8 +108,9 @@ def new(name: str, *, author: str | None, directory: Path | None = None) -> int:
         path = target / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    sys.stdout.write(f"Wrote the plugin {plugin} to {target}\n")
-    sys.stdout.write(f"  test  cd {plugin.name} && python -m pytest\n  try   paddock runner dev {plugin.name}\n")
+    write(f"Wrote the plugin {plugin} to {target}\n")
+    write(f"  test  {shlex.quote(sys.executable)} {plugin.name}/test_runner.py\n")
+    write(f"  try   {program()} runner dev {plugin.name}\n")
     return 0
 
 

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ import uvloop
 from paddock import compose
 from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.program import command
 from paddock.host.agents_file import AgentsFileError
+from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import Settings
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite import SqliteStore
@@ -62,23 +64,25 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 @contextmanager
 def _only_host_of(data: Path) -> Generator[None]:
-    try:
-        with DataDirectory.lock(data):
-            yield
-    except DataDirectoryInUseError as error:
-        raise CommandError(
-            f"{error}: one host at a time. Stop that one, or use another --data.", exit_code=USAGE
-        ) from error
+    with ExitStack() as held:
+        try:
+            held.enter_context(DataDirectory.lock(data))
+        except DataDirectoryInUseError as error:
+            raise CommandError(
+                f"{error}: one host at a time. Stop that one, or use another --data.", exit_code=USAGE
+            ) from error
+        except StorageUnavailableError as error:
+            raise CommandError(f"{error}. Choose another with --data.", exit_code=USAGE) from error
+        yield
 
 
 def _refuse_strangers(settings: Settings) -> None:
     """Without a key everybody who reaches the port would be somebody: allowed on loopback only."""
     if settings.on_loopback or asyncio.run(_any_key(settings.data)):
         return
-    where = _data_flag(settings.data)
+    create = command("keys create --user NAME --role admin", data=_data_flag(settings.data))
     raise CommandError(
-        f"Listening on {settings.host} lets other machines in, and no API key exists yet. Create one first: "
-        f"paddock keys create{where} --workspace default --user NAME --role admin",
+        f"Listening on {settings.host} lets other machines in, and no API key exists yet. Create one first: {create}",
         exit_code=USAGE,
     )
 
@@ -214,14 +218,15 @@ def _reachable(url: str) -> str:
 def _say_ready(settings: Settings, url: str) -> None:
     _say(f"Paddock is ready at {url}")
     _say(f"  data  {settings.data}")
-    _say(f'  chat  paddock chat{_data_flag(settings.data)} "hello"')
+    _say(f'  chat  {command("chat", data=_data_flag(settings.data))} "hello"')
 
 
-def _data_flag(data: Path) -> str:
-    return "" if data == Path(presence.DEFAULT_DATA).absolute() else f" --data {data}"
+def _data_flag(data: Path) -> Path | None:
+    """What other commands must be told to find this directory, from here."""
+    return None if data == Path(presence.DEFAULT_DATA).absolute() else data
 
 
 def _say(text: str) -> None:
-    with suppress(BrokenPipeError):
+    with suppress(OSError):  # nobody may be reading, and the host is needed all the same
         sys.stdout.write(text + "\n")
         sys.stdout.flush()

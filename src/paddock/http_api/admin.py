@@ -36,26 +36,30 @@ class AdminDoor:
         self._keys = keys
 
     async def agents(self, request: Request) -> Response:
-        await self._auth.principal(request.scope)
+        principal = await self._auth.principal(request.scope)
         agents = self._agents
-        listed = [_agent(binding, agents.default_agent_id) for binding in agents.list()]
+        listed = [_agent(binding, agents.default_agent_id) for binding in agents.list(principal.workspace_id)]
         return json_response({"agents": listed})
 
     async def runners(self, request: Request) -> Response:
-        await self._auth.principal(request.scope)
-        return json_response({"runners": [_runner(status) for status in await self._gateway.list_runners()]})
+        principal = await self._auth.principal(request.scope)
+        listed = await self._gateway.list_runners(principal.workspace_id)
+        admin = principal.role == "admin"
+        return json_response({"runners": [_runner(status, for_admin=admin) for status in listed]})
 
     async def mint_attach_token(self, request: Request) -> Response:
         principal = await self._auth.admin(request.scope)
-        given = await read_object(request)
+        given = await read_object(request, ("author", "name", "permissions"))
         author, name = _name(given, "author"), _name(given, "name")
-        token = self._gateway.attach_tokens.mint(principal.workspace_id, author, name)
+        if given.get("permissions", {}) is None:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "permissions must be an object, or left out")
+        token = self._gateway.attach_tokens.mint(principal.workspace_id, author, name, given.get("permissions"))
         return json_response({"token": token, "path": "/api/v1/runners/attach"}, 201)
 
     async def create_key(self, request: Request) -> Response:
         """The key is in this answer and nowhere else; only its hash is kept."""
         principal = await self._auth.admin(request.scope)
-        given = await read_object(request)
+        given = await read_object(request, ("user", "workspace", "role"))
         role = given.get("role", "user")
         if role not in ("user", "admin"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, "role must be user or admin")
@@ -93,15 +97,16 @@ def _agent(binding: AgentBinding, default_agent_id: str | None) -> Mapping[str, 
     }
 
 
-def _runner(status: RunnerStatus) -> Mapping[str, Any]:
+def _runner(status: RunnerStatus, *, for_admin: bool) -> Mapping[str, Any]:
+    """What everybody may know of a runner; what went wrong inside and its process are for administrators."""
     manifest = status.manifest
     seen = {
         "runnerId": status.runner_id,
         "plugin": status.plugin,
         "state": status.state,
         "isolation": status.isolation,
-        "detail": status.detail,
-        "pid": status.pid,
+        "detail": status.detail if for_admin else None,
+        "pid": status.pid if for_admin else None,
         "manifest": manifest.model_dump(mode="json", exclude_none=True) if manifest else None,
     }
     return {key: value for key, value in seen.items() if value is not None}

@@ -5,24 +5,31 @@ Who may come and as which plugin is decided by the one-time token alone; nothing
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from paddock.ports import RunnerGateway
+from paddock.ports import RunnerGateway, RunnerStatus
 from paddock.rules.errors import HostError
 
 MAX_WAITING_BYTES = 8 * 1024 * 1024
 """A runner that does not read is let go rather than remembered for."""
-NORMAL, GOING_AWAY, REFUSED, OVERLOADED = 1000, 1001, 4401, 1013
+MAX_REASON_BYTES = 123
+"""What a WebSocket close frame can carry."""
+NORMAL, GOING_AWAY, BROKE_THE_RULES, OVERLOADED = 1000, 1001, 1008, 1013
+REFUSED, NO_TOKEN = 4400, 4401
+"""Ours: coming back with the same program (or the same token) would not help."""
 
 
 class AttachTokens(Protocol):
     """Makes the one-time tokens with which a runner may attach."""
 
-    def mint(self, workspace: str, author: str, name: str) -> str: ...
+    def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
+        """`permissions`, as they were written, are the most its runners may ask for. Raises HostError."""
+        ...
 
 
 class AttachedPeer(Protocol):
@@ -34,15 +41,19 @@ class AttachedPeer(Protocol):
         ...
 
 
-class LineTransport(Protocol):
+class AttachTransport(Protocol):
     def send(self, line: bytes) -> None: ...
-    def close(self) -> None: ...
+    def close(self, reason: str = "", *, refused: bool = False) -> None: ...
 
 
 class AttachingGateway(RunnerGateway, Protocol):
     @property
     def attach_tokens(self) -> AttachTokens: ...
-    async def attach(self, token: str, transport: LineTransport) -> AttachedPeer:
+    async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
+        """Every runner, but those attached for another workspace than the one named."""
+        ...
+
+    async def attach(self, token: str, transport: AttachTransport) -> AttachedPeer:
         """Take a runner in. Raises HostError when the token is not good (any more)."""
         ...
 
@@ -55,6 +66,7 @@ class SocketTransport:
         self._bytes = 0
         self._wake = asyncio.Event()
         self._closing: int | None = None
+        self._reason = ""
 
     def send(self, line: bytes) -> None:
         if self._closing is not None:
@@ -62,15 +74,15 @@ class SocketTransport:
         self._waiting.append(line)
         self._bytes += len(line)
         if self._bytes > MAX_WAITING_BYTES:
-            self._close(OVERLOADED)
+            self._close(OVERLOADED, "the runner does not read what the host sends")
         self._wake.set()
 
-    def close(self) -> None:
-        self._close(NORMAL)
+    def close(self, reason: str = "", *, refused: bool = False) -> None:
+        self._close(REFUSED if refused else BROKE_THE_RULES if reason else NORMAL, reason)
 
-    def _close(self, code: int) -> None:
+    def _close(self, code: int, reason: str) -> None:
         if self._closing is None:
-            self._closing = code
+            self._closing, self._reason = code, close_reason(reason)
             self._wake.set()
 
     async def pump(self, socket: WebSocket) -> None:
@@ -83,12 +95,18 @@ class SocketTransport:
                 self._bytes -= len(line)
                 await socket.send_text(line.rstrip(b"\n").decode())
             if self._closing is not None:
-                await socket.close(self._closing)
+                await socket.close(self._closing, self._reason)
                 return
 
 
+def close_reason(text: str) -> str:
+    """The text, cut to what a close frame can carry; never in the middle of a character."""
+    whole = text.encode("utf-8", "replace")
+    return whole.decode() if len(whole) <= MAX_REASON_BYTES else whole[:120].decode("utf-8", "ignore") + "…"
+
+
 class AttachDoor:
-    """The WebSocket endpoint. A token that is not good is refused before the socket opens."""
+    """The WebSocket endpoint. Who is refused hears why: the close frame says it, which an open socket must carry."""
 
     def __init__(self, gateway: AttachingGateway) -> None:
         self._gateway = gateway
@@ -99,7 +117,8 @@ class AttachDoor:
         try:
             peer = await self._gateway.attach(socket.query_params.get("token", ""), transport)
         except HostError as error:
-            await socket.close(REFUSED, error.message)
+            await socket.accept()
+            await socket.close(NO_TOKEN, close_reason(error.message))
             return
         try:
             await self._carry(socket, transport, peer)

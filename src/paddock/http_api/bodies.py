@@ -1,6 +1,7 @@
 """Bodies in and out: read no more than allowed, write JSON."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, cast
 
 import msgspec
@@ -36,8 +37,8 @@ def _declared(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return next((value for name, value in headers if name == b"content-length"), b"")
 
 
-async def read_object(request: Request) -> dict[str, Any]:
-    """The small JSON object of an administrative call."""
+async def read_object(request: Request, known: Sequence[str]) -> dict[str, Any]:
+    """The small JSON object of an administrative call. A field that is not known is a slip, and said."""
     body = await read_body(request, SMALL_BODY, f"the body exceeds {SMALL_BODY} bytes")
     try:
         value = msgspec.json.decode(body)
@@ -45,7 +46,16 @@ async def read_object(request: Request) -> dict[str, Any]:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"the body is not valid JSON: {error}") from error
     if not isinstance(value, dict):
         raise HostError(ErrorCode.INVALID_ARGUMENT, "the body must be a JSON object")
-    return cast("dict[str, Any]", value)
+    given = cast("dict[str, Any]", value)
+    for name in given:
+        if name not in known:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, f"unknown field {name[:64]!r}{_meant(name, known)}")
+    return given
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
 
 
 def json_response(value: object, status: int = 200) -> Response:

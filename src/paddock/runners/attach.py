@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_urlsafe
 from time import monotonic
+from typing import Any, Protocol
 
 import anyio
 import structlog
@@ -14,7 +15,7 @@ from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.connection import Connection, LineTransport, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError
-from paddock.runners.manifests import check_manifests
+from paddock.runners.manifests import check_manifests, lower, read_permissions
 from paddock.runners.supervisor import Surroundings
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
@@ -32,6 +33,16 @@ class Ticket:
     workspace: str
     plugin: PluginId
     expires_at: float
+    ceiling: AgentRunnerPermissions | None = None
+    """The most its runners may ask for; None: whatever they like, unless the plugin is installed."""
+
+
+class AttachTransport(LineTransport, Protocol):
+    """Carries lines to a runner elsewhere, and can tell it why it is shown out."""
+
+    def close(self, reason: str = "", *, refused: bool = False) -> None:
+        """`refused`: coming back unchanged would not help. A reason without it tells what the runner did wrong."""
+        ...
 
 
 class AttachTokens:
@@ -41,17 +52,18 @@ class AttachTokens:
         self._clock = clock
         self._tickets: dict[bytes, Ticket] = {}
 
-    def mint(self, workspace: str, author: str, name: str) -> str:
-        """A fresh token. Raises HostError for a name that cannot be one, or when too many are waiting."""
+    def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
+        """A fresh token. Raises HostError for a name or permissions that cannot be, or when too many are waiting."""
         self._drop_expired()
         if len(self._tickets) >= MAX_TOKENS:
             raise HostError(ErrorCode.RATE_LIMITED, "too many attach tokens are waiting to be used", retryable=True)
         try:
             plugin = PluginId(author, name)
+            ceiling = None if permissions is None else read_permissions(permissions)
         except ValueError as problem:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(problem)) from None
         token = f"pda_{token_urlsafe(32)}"
-        self._tickets[_digest(token)] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS)
+        self._tickets[_digest(token)] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, ceiling)
         return token
 
     def redeem(self, token: str) -> Ticket:
@@ -76,7 +88,7 @@ class AttachedRunner:
     def __init__(
         self,
         ticket: Ticket,
-        transport: LineTransport,
+        transport: AttachTransport,
         around: Surroundings,
         *,
         ceiling: AgentRunnerPermissions | None,
@@ -86,7 +98,7 @@ class AttachedRunner:
         self.ticket = ticket
         self.manifests: Mapping[str, AgentRunnerManifest] = {}
         self._around = around
-        self._ceiling = ceiling
+        self._ceiling = lower(ticket.ceiling, ceiling)
         self._on_ready = on_ready
         self._on_gone = on_gone
         self._transport = transport
@@ -100,17 +112,25 @@ class AttachedRunner:
         self.connection.feed_line(line)
 
     def end(self, code: str = "runner.crashed", message: str = "the attached runner disconnected") -> None:
-        """The other side is gone: its runs end with it."""
-        self._on_gone(self)
-        self.connection.end(code, message)
-        self._transport.close()
+        """The other side is gone, or we are: its runs end with it."""
+        self._let_go(code, message)
 
     async def introduced(self) -> None:
         """Wait until it has shaken hands and its runners are known, or it was let go."""
         await asyncio.shield(self._introduction)
 
     async def _kill(self) -> None:
-        self.end()
+        """The connection broke the rules; it knows which."""
+        self._let_go("runner.protocol_error", self.connection.reason, why=self.connection.reason)
+
+    def _refuse(self, why: str) -> None:
+        log.warning("runner.attach_refused", plugin=str(self.ticket.plugin), reason=why)
+        self._let_go("runner.refused", why, why=why, refused=True)
+
+    def _let_go(self, code: str, message: str, *, why: str = "", refused: bool = False) -> None:
+        self._on_gone(self)
+        self.connection.end(code, message)
+        self._transport.close(why, refused=refused)
 
     async def _introduce(self) -> None:
         plugin = self.ticket.plugin
@@ -118,10 +138,17 @@ class AttachedRunner:
             with anyio.fail_after(self._around.start_seconds):
                 await self.connection.open((plugin.author, plugin.name), host_version=self._around.host_version)
                 offered = await self.connection.list_runners()
-        except (HandshakeError, PeerRefusedError, TimeoutError) as problem:
-            log.warning("runner.attach_refused", plugin=str(plugin), reason=str(problem) or "no answer in time")
-            self.end()
+        except TimeoutError:
+            self._refuse(f"it did not introduce itself within {self._around.start_seconds:g} seconds")
             return
-        self.manifests = check_manifests(str(plugin), offered, self._ceiling)
+        except (HandshakeError, PeerRefusedError) as problem:
+            if not self.connection.closed:
+                self._refuse(str(problem))
+            return
+        listing = check_manifests(str(plugin), offered, self._ceiling)
+        if listing.why_none:
+            self._refuse(listing.why_none)
+            return
+        self.manifests = listing.runners
         self._on_ready(self)
         log.info("runner.attached", plugin=str(plugin), workspace=self.ticket.workspace, runners=list(self.manifests))

@@ -1,13 +1,15 @@
 """Host calls of one connection: at most so many at work, at most so many waiting, every one answered once.
 
 Whether a call is allowed is the handler's business. Nothing here trusts a field of the frame to say who calls.
+A handler may answer in chunks (`Chunks`): they go out under the peer's credit, the response comes last.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from typing import Any, Protocol, cast
 
+import anyio
 import structlog
 
 from paddock.ports import Caller, HostCallHandler
@@ -18,6 +20,9 @@ from paddock.runners.frames import Frame, Id
 MAX_RUNNING = 256
 MAX_WAITING = 1024
 MAX_WAITING_BYTES = 16 * 1024 * 1024
+CLOSE_SECONDS = 5.0
+"""How long the source of a cut-off answer may take to clean up."""
+RUN_IS_OVER = "the run is over"
 UNKNOWN_METHOD, INVALID_PARAMS, REFUSED = -32601, -32602, -32000
 
 API_CODE: Mapping[ErrorCode, str] = {
@@ -39,6 +44,37 @@ API_CODE: Mapping[ErrorCode, str] = {
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class Chunks(Protocol):
+    """An answer that comes in pieces: `async for` gives each one's data, then `result` is the response.
+
+    It is closed with `aclose`, if it has one, whether or not it was read to its end.
+    """
+
+    result: Mapping[str, Any]
+
+    def __aiter__(self) -> AsyncIterator[Mapping[str, Any]]: ...
+
+
+class _Stream:
+    """One answer on its way in chunks."""
+
+    def __init__(self, run_id: object, credit: int) -> None:
+        self.run_id = run_id
+        self.scope = anyio.CancelScope()
+        self._credit = credit
+        self._more = asyncio.Event()
+
+    def give(self, credit: int) -> None:
+        self._credit += credit
+        self._more.set()
+
+    async def pay(self) -> None:
+        while self._credit <= 0:
+            self._more.clear()
+            await self._more.wait()
+        self._credit -= 1
+
+
 class HostCalls:
     """Takes requests from the peer and writes one answer each."""
 
@@ -52,7 +88,10 @@ class HostCalls:
         drained: Callable[[], Awaitable[None]],
         max_running: int = MAX_RUNNING,
         max_frame_bytes: int = frames.MAX_FRAME_BYTES,
+        call_credit: int = frames.CALL_CREDIT,
+        is_live: Callable[[object], bool] = lambda _run_id: True,
     ) -> None:
+        """`is_live` tells whether a run is still going on at this peer; chunks are only sent to one that is."""
         self._caller = caller
         self._handler = handler
         self._methods = methods
@@ -60,6 +99,9 @@ class HostCalls:
         self._drained = drained
         self._max_running = max_running
         self._max_frame_bytes = max_frame_bytes
+        self._call_credit = call_credit
+        self._is_live = is_live
+        self._streams: dict[Id, _Stream] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[Frame, int]] = deque()
         self._waiting_bytes = 0
@@ -83,6 +125,22 @@ class HostCalls:
                 number, REFUSED, "rate_limited", "too many host calls are waiting on this connection", retry=True
             )
 
+    def give_credit(self, params: Any) -> bool:
+        """The peer's `call_credit`; False when it cannot be read. Credit for what is answered already is no fault."""
+        given = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        number, credit = given.get("id"), given.get("credit")
+        if not isinstance(number, str | int) or type(credit) is not int or credit < 0:
+            return False
+        if (stream := self._streams.get(number)) is not None:
+            stream.give(credit)
+        return True
+
+    def run_over(self, run_id: str) -> None:
+        """Answers in chunks end with their run."""
+        for stream in self._streams.values():
+            if stream.run_id == run_id:
+                stream.scope.cancel()
+
     def close(self) -> None:
         """Nobody listens any more: drop what waits, cancel what is at work."""
         self._waiting.clear()
@@ -105,7 +163,9 @@ class HostCalls:
     async def _answer(self, frame: Frame, size: int) -> None:
         number, method = cast("Id", frame.id), cast("str", frame.method)
         try:
-            answer = await self._handler(self._caller, method, cast("dict[str, Any]", frame.params), size)
+            answer: object = await self._handler(self._caller, method, cast("dict[str, Any]", frame.params), size)
+            if hasattr(answer, "__aiter__"):
+                answer = await self._in_chunks(frame, cast("Chunks", answer))
             line = frames.response(number, answer)
             if len(line) > self._max_frame_bytes:
                 raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"the answer exceeds {self._max_frame_bytes} bytes")
@@ -122,8 +182,50 @@ class HostCalls:
         await self._drained()
         self._send(line)
 
+    async def _in_chunks(self, frame: Frame, chunks: Chunks) -> Mapping[str, Any]:
+        """Send every chunk, as the peer can take them, and give back the response that ends them."""
+        number = cast("Id", frame.id)
+        stream = _Stream(cast("dict[str, Any]", frame.params).get("run_id"), self._call_credit)
+        try:
+            if number in self._streams:
+                raise HostError(ErrorCode.INVALID_ARGUMENT, "a call of this id is still being answered")
+            if not self._is_live(stream.run_id):
+                raise HostError(ErrorCode.UNAUTHORIZED, RUN_IS_OVER)
+            self._streams[number] = stream
+            with stream.scope:
+                await self._send_chunks(number, stream, chunks)
+            if stream.scope.cancelled_caught:
+                raise HostError(ErrorCode.UNAUTHORIZED, RUN_IS_OVER)
+            return chunks.result
+        finally:
+            if self._streams.get(number) is stream:
+                del self._streams[number]
+            await _closed(chunks)
+
+    async def _send_chunks(self, number: Id, stream: _Stream, chunks: Chunks) -> None:
+        sequence = 0
+        async for data in chunks:
+            sequence += 1
+            line = frames.notification("call_chunk", {"id": number, "sequence": sequence, "data": data})
+            if len(line) > self._max_frame_bytes:
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a chunk exceeds {self._max_frame_bytes} bytes")
+            await stream.pay()
+            await self._drained()
+            self._send(line)
+
     def _refuse(self, number: Id, rpc: int, code: str, message: str, *, retry: bool = False) -> None:
         self._send(frames.refusal(number, rpc, _error(code, message, retry=retry)))
+
+
+async def _closed(chunks: Chunks) -> None:
+    """Let the source clean up, in its own words if it has any, and not for ever."""
+    close = getattr(chunks, "aclose", None)
+    if close is not None:
+        try:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await close()
+        except Exception:
+            log.exception("host_call.close_failed")
 
 
 def api_error(refusal: HostError) -> dict[str, Any]:

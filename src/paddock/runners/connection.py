@@ -103,6 +103,8 @@ class Connection:
             send=self._write,
             drained=peer.drained,
             max_frame_bytes=peer.limits.max_frame_bytes,
+            call_credit=peer.limits.call_credit,
+            is_live=self._runs.__contains__,
         )
 
     @property
@@ -261,7 +263,7 @@ class Connection:
                 self.unwanted("runner.unexpected_answer", id=str(frame.id)[:80])
         elif frame.id is not None:
             self._calls.take(frame, size)
-        else:
+        elif frame.method != "call_credit" or not self._calls.give_credit(frame.params):
             self.unwanted("runner.unknown_notification", method=frame.method[:80])
 
     def _rubbish(self, line: bytes, problem: BadFrameError) -> None:
@@ -292,6 +294,7 @@ class Connection:
         """The run is over here; later frames for it are foreign."""
         if self._runs.get(run.run_id) is run:
             del self._runs[run.run_id]
+            self._calls.run_over(run.run_id)
             self._peer.on_run_over()
 
     def fail_run(self, run: Run, code: str, message: str) -> None:

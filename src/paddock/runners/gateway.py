@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -15,9 +16,8 @@ import structlog
 from paddock.ports import Caller, HostCallHandler, RunHandle, RunListener, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners import launch
-from paddock.runners.attach import AttachedRunner, AttachTokens
+from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
 from paddock.runners.catalog import Catalog
-from paddock.runners.connection import LineTransport
 from paddock.runners.errors import StartError
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Plugin
@@ -47,6 +47,15 @@ class NoRun:
 
     def release(self) -> None:
         """Nothing to forget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Short names of runners, by name."""
+
+    attached: Mapping[str, str]
+    all: Mapping[str, str]
+    """With the installed ones: each plugin's name means its `default` runner."""
 
 
 class Gateway:
@@ -92,7 +101,11 @@ class Gateway:
         self.attached_names: Mapping[str, str] = {}
         """Runners from elsewhere by a short name, for people who try one out. A new mapping whenever it changes."""
         self.all_names: Mapping[str, str] = {}
-        """The same with the installed ones: each plugin's name means its `default` runner."""
+        """The same with the installed ones."""
+        installed = {plugin.partition("/")[2]: f"plugin:{plugin}/default" for plugin in self._supervisors}
+        self._without_guests = Names({}, installed)
+        self._names: dict[str, Names] = {}
+        """By workspace, only of those that have guests."""
         self._name_all()
 
     async def start(self) -> None:
@@ -137,11 +150,21 @@ class Gateway:
             listener.lost(problem.code, problem.message)
             return NoRun()
 
-    async def list_runners(self) -> Sequence[RunnerStatus]:
-        """Every runner; plugins not known yet are started to ask them."""
+    def names(self, workspace: str, *, installed: bool) -> Mapping[str, str]:
+        """Runners a workspace may address by a short name: those attached for it, and the `installed` ones if asked.
+
+        The very same mapping until it changes.
+        """
+        names = self._names.get(workspace, self._without_guests)
+        return names.all if installed else names.attached
+
+    async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
+        """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started
+        to ask them.
+        """
         supervisors = list(self._supervisors.values())
         await asyncio.gather(*(_introduce(each) for each in supervisors))
-        attached = [each for guests in self._attached.values() for each in guests]
+        attached = self._guests(workspace)
         return [
             *(status for each in supervisors for status in _statuses(each, self._isolation)),
             *(status for each in attached for status in _attached_statuses(each)),
@@ -157,7 +180,7 @@ class Gateway:
 
     # --- runners from elsewhere -----------------------------------------------------------------------------------
 
-    async def attach(self, token: str, transport: LineTransport) -> AttachedRunner:
+    async def attach(self, token: str, transport: AttachTransport) -> AttachedRunner:
         """Take a runner in; it serves new runs of its plugin in its workspace once it has shaken hands.
 
         The caller feeds it the lines that come, and tells it `end` when the other side is gone. Raises HostError.
@@ -174,20 +197,31 @@ class Gateway:
     def _arrived(self, visitor: AttachedRunner) -> None:
         if visitor in self._visitors:
             self._attached.setdefault(str(visitor.ticket.plugin), []).append(visitor)
-            self._name_all()
+            self._name_guests(visitor.ticket.workspace)
 
     def _left(self, visitor: AttachedRunner) -> None:
         self._visitors.discard(visitor)
         guests = self._attached.get(str(visitor.ticket.plugin), [])
         if visitor in guests:
             guests.remove(visitor)
-            self._name_all()
+            self._name_guests(visitor.ticket.workspace)
+
+    def _guests(self, workspace: str | None) -> list[AttachedRunner]:
+        guests = (guest for each in self._attached.values() for guest in each)
+        return [guest for guest in guests if workspace in (None, guest.ticket.workspace)]
+
+    def _name_guests(self, workspace: str) -> None:
+        """After somebody came to a workspace or left it."""
+        attached = _short_names(self._guests(workspace))
+        if attached:
+            self._names[workspace] = Names(attached, {**self._without_guests.all, **attached})
+        else:
+            self._names.pop(workspace, None)
+        self._name_all()
 
     def _name_all(self) -> None:
-        guests = [runner_id for each in self._attached.values() for guest in each for runner_id in guest.manifests]
-        self.attached_names = {_short_name(runner_id): runner_id for runner_id in guests}
-        installed = {plugin.partition("/")[2]: f"plugin:{plugin}/default" for plugin in self._supervisors}
-        self.all_names = {**installed, **self.attached_names}
+        self.attached_names = _short_names(self._guests(None))
+        self.all_names = {**self._without_guests.all, **self.attached_names}
 
     async def _find(
         self, runner_id: str, workspace: str | None
@@ -200,8 +234,13 @@ class Gateway:
         supervisor = self._supervisors.get(plugin)
         manifest = (await supervisor.manifests()).get(runner_id) if supervisor else None
         if supervisor is None or manifest is None:
-            raise StartError("runner.not_found", f"there is no runner {runner_id[:200]!r}")
+            why = f": {supervisor.detail}" if supervisor and supervisor.detail else ""
+            raise StartError("runner.not_found", f"there is no runner {runner_id[:200]!r}{why}")
         return manifest, supervisor
+
+
+def _short_names(guests: Sequence[AttachedRunner]) -> dict[str, str]:
+    return {_short_name(runner_id): runner_id for guest in guests for runner_id in guest.manifests}
 
 
 def _short_name(runner_id: str) -> str:

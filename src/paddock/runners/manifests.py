@@ -2,7 +2,9 @@
 the warnings. One bad manifest never hides the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, cast
 
 import structlog
@@ -13,72 +15,129 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermis
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 
 MAX_RUNNERS = 100
+MAX_PROBLEM = 500
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-def check_manifests(
-    plugin: str, offered: Sequence[Any], ceiling: AgentRunnerPermissions | None
-) -> dict[str, AgentRunnerManifest]:
-    """The runners of a plugin that may be listed, by id. The others are warned of; `None` sets no ceiling."""
-    listed: dict[str, AgentRunnerManifest] = {}
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The runners of a plugin that may be listed, by id, and why the others may not, in plain words."""
+
+    runners: dict[str, AgentRunnerManifest] = field(default_factory=dict[str, AgentRunnerManifest])
+    problems: list[str] = field(default_factory=list[str])
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no runner to offer; empty when there is one."""
+        if self.runners:
+            return ""
+        return self.problems[0] if self.problems else "it offers no runners"
+
+
+def check_manifests(plugin: str, offered: Sequence[Any], ceiling: AgentRunnerPermissions | None) -> Listing:
+    """Sort what a plugin offers. What is not listed is warned of; `None` sets no ceiling."""
+    listing = Listing()
     for raw in offered[:MAX_RUNNERS]:
         try:
             manifest = _checked(plugin, raw)
         except ValueError as problem:
-            log.warning("runner.not_listed", plugin=plugin, reason=str(problem)[:500])
+            listing.problems.append(f"runner {_called(raw)}: {problem}"[:MAX_PROBLEM])
+            log.warning("runner.not_listed", plugin=plugin, reason=listing.problems[-1])
             continue
-        listed[manifest.id] = manifest if ceiling is None else _within(manifest, ceiling)
-    return listed
+        listing.runners[manifest.id] = _within(manifest, ceiling)
+    return listing
+
+
+def _called(raw: Any) -> str:
+    """What a person would call the runner of a manifest that may be anything."""
+    said = cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
+    return next((repr(said[key][:60]) for key in ("name", "id") if isinstance(said.get(key), str)), "without a name")
 
 
 def _checked(plugin: str, raw: Any) -> AgentRunnerManifest:
-    version = cast("dict[str, Any]", raw).get("protocol_version", PROTOCOL_VERSION) if isinstance(raw, dict) else None
+    if not isinstance(raw, dict):
+        raise ValueError("its manifest is not an object")  # noqa: TRY004 - every problem here is one of a value
+    version = cast("dict[str, Any]", raw).get("protocol_version", PROTOCOL_VERSION)
     if not isinstance(version, str) or not is_compatible(version):
         raise ValueError(
             f"its manifest is of protocol version {str(version)[:20]!r}, this host speaks {PROTOCOL_VERSION!r}"
         )
-    manifest = AgentRunnerManifest.model_validate(_without_unknown_permissions(plugin, cast("dict[str, Any]", raw)))
+    try:
+        manifest = AgentRunnerManifest.model_validate(raw)
+    except ValidationError as problem:
+        raise ValueError(in_plain_words(problem)) from None
     owner = str(RunnerId.parse(manifest.id).plugin)
     if owner != plugin:
-        raise ValueError(f"runner id {manifest.id!r} belongs to {owner}, not to the launched plugin {plugin}")
+        raise ValueError(f"its id {manifest.id!r} belongs to {owner}, not to the plugin {plugin}")
+    for name in unknown_permissions(manifest.permissions.model_extra or {}):
+        log.warning("runner.unknown_permission", runner_id=manifest.id, permission=name)
     return manifest
 
 
-def _without_unknown_permissions(plugin: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """A permission we do not know cannot be granted: it is dropped with a warning, the runner stays."""
-    asked = raw.get("permissions")
-    if not isinstance(asked, dict):
-        return raw
-    kept: dict[str, Any] = {}
-    for key, value in cast("dict[str, Any]", asked).items():
-        try:
-            kept |= AgentRunnerPermissions.model_validate({key: value}).model_dump(include={key})
-        except ValidationError:
-            kept |= {key: _known(key, value)}
-            log.warning("runner.unknown_permission", plugin=plugin, permission=key, asked=str(value)[:200])
-    return raw | {"permissions": kept}
+# --- permissions ------------------------------------------------------------------------------------------------------
 
 
-def _known(key: str, value: Any) -> list[Any]:
-    def allowed(item: Any) -> bool:
-        try:
-            AgentRunnerPermissions.model_validate({key: [item]})
-        except ValidationError:
-            return False
-        return True
+def read_permissions(raw: Any) -> AgentRunnerPermissions:
+    """A ceiling as a person wrote it: nothing in it may be unknown. Raises ValueError with a sentence."""
+    if not isinstance(raw, dict):
+        raise ValueError("permissions must be an object")  # noqa: TRY004 - every problem here is one of a value
+    given = cast("dict[str, Any]", raw)
+    for name in unknown_permissions(given):
+        raise ValueError(f"permissions knows no {name}")
+    try:
+        return AgentRunnerPermissions.model_validate(given)
+    except ValidationError as problem:
+        raise ValueError(f"permissions.{in_plain_words(problem)}") from None
 
-    return [item for item in cast("list[Any]", value) if allowed(item)] if isinstance(value, list) else []
+
+def unknown_permissions(given: Mapping[str, Any]) -> list[str]:
+    """The keys that are none, each with the one that was probably meant."""
+    known = list(AgentRunnerPermissions.model_fields)
+    near = {name: get_close_matches(name, known, n=1) for name in given if name not in known}
+    return [f"{name[:60]!r}" + (f" (did you mean {meant[0]}?)" if meant else "") for name, meant in near.items()]
 
 
-def _within(manifest: AgentRunnerManifest, ceiling: AgentRunnerPermissions) -> AgentRunnerManifest:
+def in_plain_words(problem: ValidationError) -> str:
+    """The first thing wrong, as a place and a sentence."""
+    first = problem.errors()[0]
+    place = ".".join(str(part) for part in first["loc"]) or "it"
+    match first["type"]:
+        case "missing":
+            return f"{place} is missing"
+        case "literal_error":
+            expected = first.get("ctx", {}).get("expected", "")
+            return f"{place}: {str(first['input'])[:60]!r} is not known; known are {expected.replace(' or ', ', ')}"
+        case _:
+            return f"{place}: {first['msg']}"
+
+
+def _within(manifest: AgentRunnerManifest, ceiling: AgentRunnerPermissions | None) -> AgentRunnerManifest:
     """The manifest with no more permissions than a person consented to."""
     asked = manifest.permissions
-    given = intersect(asked, ceiling)
-    if given == asked:
-        return manifest
-    log.warning("runner.above_ceiling", runner_id=manifest.id, asked=asked.model_dump(), given=given.model_dump())
+    given = asked if ceiling is None else intersect(asked, ceiling)
+    left_out = _difference(asked, given)
+    if left_out:
+        log.warning("runner.above_ceiling", runner_id=manifest.id, left_out=left_out)
     return manifest.model_copy(update={"permissions": given})
+
+
+def _difference(asked: AgentRunnerPermissions, given: AgentRunnerPermissions) -> dict[str, Any]:
+    """What was asked for and not given."""
+    found: dict[str, Any] = {}
+    for name in AgentRunnerPermissions.model_fields:
+        mine, theirs = getattr(asked, name), getattr(given, name)
+        if mine != theirs:
+            words = cast("list[str]", mine) if isinstance(mine, list) else None
+            found[name] = mine if words is None else [word for word in words if word not in theirs]
+    return found
+
+
+def lower(one: AgentRunnerPermissions | None, other: AgentRunnerPermissions | None) -> AgentRunnerPermissions | None:
+    """The ceiling of two; `None` is the open sky."""
+    if one is None or other is None:
+        return other if one is None else one
+    return intersect(one, other)
 
 
 def intersect(asked: AgentRunnerPermissions, ceiling: AgentRunnerPermissions) -> AgentRunnerPermissions:

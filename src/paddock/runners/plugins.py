@@ -1,8 +1,9 @@
 """One plugin as its `paddock-plugin.toml` describes it. Starts nothing; what is wrong is said in one sentence."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -16,6 +17,14 @@ PLUGIN_FILE = "paddock-plugin.toml"
 MAX_FILE_BYTES = 65_536
 
 Level = Literal["L0", "L1"]
+
+TABLES: Mapping[str, frozenset[str]] = {
+    "plugin": frozenset({"author", "name", "version", "description", "command", "runs_per_process"}),
+    "permissions": frozenset(AgentRunnerPermissions.model_fields),
+    "python": frozenset({"path", "requirements"}),
+    "isolation": frozenset({"level", "network", "memory_mb"}),
+}
+"""All that a plugin file may say. A word that means nothing here was meant to mean something."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -96,6 +105,7 @@ class _Reader:
         self._text = text
 
     def plugin(self, directory: Path) -> Plugin:
+        self._check_words()
         table = self._table("plugin")
         author, name = self._string(table, "author"), self._string(table, "name")
         self._check_id(author, name)
@@ -111,12 +121,26 @@ class _Reader:
             runs_per_process=self._number(table, "runs_per_process", 0),
             python_path=tuple(directory / path for path in self._strings(self._table("python"), "path")),
             isolation=self._level(isolation),
-            network=isolation.get("network") is True,
+            network=self._flag(isolation, "network"),
             memory_mb=self._number(isolation, "memory_mb", 2048) or 2048,
         )
 
     def _fault(self, text: str) -> PluginError:
         return PluginError(f"{self._file}: {text}.")
+
+    def _check_words(self) -> None:
+        """Every table and key is one of ours."""
+        for name in self._text:
+            if name not in TABLES:
+                what = f"[{name}] is no table of a plugin file" if self._is_table(name) else f"{name} is in no table"
+                raise self._fault(what + _meant(name, TABLES))
+        for name, known in TABLES.items():
+            for key in self._table(name):
+                if key not in known:
+                    raise self._fault(f"[{name}] knows no {key!r}{_meant(key, known)}")
+
+    def _is_table(self, name: str) -> bool:
+        return isinstance(self._text[name], dict)
 
     def _check_id(self, author: str, name: str) -> None:
         try:
@@ -148,6 +172,12 @@ class _Reader:
             raise self._fault(f"{key} must be a whole number, 0 or more")
         return value
 
+    def _flag(self, table: dict[str, Any], key: str) -> bool:
+        value = table.get(key, False)
+        if not isinstance(value, bool):
+            raise self._fault(f"{key} must be true or false")
+        return value
+
     def _command(self, table: dict[str, Any]) -> tuple[str, ...]:
         command = tuple(self._strings(table, "command"))
         if not command or not command[0]:
@@ -162,10 +192,13 @@ class _Reader:
 
     def _ceiling(self) -> AgentRunnerPermissions:
         table = self._table("permissions")
-        if unknown := set(table) - set(AgentRunnerPermissions.model_fields):
-            raise self._fault(f"[permissions] knows no {min(unknown)!r}")
         try:
             return AgentRunnerPermissions.model_validate(table)
         except ValidationError as problem:
             first = problem.errors()[0]
             raise self._fault(f"[permissions] {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else f" (known are {', '.join(sorted(known))})"

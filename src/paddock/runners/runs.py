@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from paddock.ports import RunListener
-from paddock.rules.results import TERMINAL_TYPES, Result
+from paddock.rules.results import SHAPES, TERMINAL_TYPES, Result
 from paddock.runners.errors import PeerRefusedError
 from paddock.runners.frames import Frame
 
@@ -23,7 +23,18 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class Run:
     """The host's end of one run (ports.RunHandle)."""
 
-    __slots__ = ("_acknowledged", "_connection", "_credit", "_last", "_listener", "_owed", "_window", "live", "run_id")
+    __slots__ = (
+        "_acknowledged",
+        "_connection",
+        "_credit",
+        "_last",
+        "_listener",
+        "_owed",
+        "_puzzled",
+        "_window",
+        "live",
+        "run_id",
+    )
 
     def __init__(self, connection: "Connection", run_id: str, listener: RunListener, window: int) -> None:
         self.run_id = run_id
@@ -36,6 +47,8 @@ class Run:
         self._owed = 0
         self._last = 0
         self._acknowledged = False
+        self._puzzled = False
+        """Whether it was said that this run speaks of things we do not know."""
 
     @property
     def connection_id(self) -> str:
@@ -83,8 +96,8 @@ class Run:
             return
         if frame.error is not None:
             self.lose(_code(frame.error.data), frame.error.message[:MAX_MESSAGE] or "the runner refused the run")
-        elif not isinstance(frame.result, dict) or cast("dict[str, Any]", frame.result).get("accepted") is not True:
-            self._connection.fail_run(self, "runner.protocol_error", "the runner's acknowledgement is malformed")
+        elif problem := _problem_with_answer(frame.result, self.run_id):
+            self._connection.fail_run(self, "runner.protocol_error", f"the runner's answer to run_agent {problem}")
         else:
             self._acknowledge()
 
@@ -102,6 +115,10 @@ class Run:
         if result.type in TERMINAL_TYPES:
             self.release()
         else:
+            if result.type not in SHAPES and not self._puzzled:
+                self._puzzled = True
+                plugin = self._connection.caller.plugin
+                log.warning("runner.unknown_result", plugin=plugin, run_id=self.run_id, type=result.type[:64])
             self._credit -= 1
             if self._credit < -self._window:
                 self._connection.fail_run(self, "runner.protocol_error", "the runner ignores its credit window")
@@ -137,6 +154,20 @@ class Run:
         if self.live:
             self.release()
             self._listener.lost(code, message)
+
+
+def _problem_with_answer(answer: Any, run_id: str) -> str | None:
+    """What is wrong with the acknowledgement, if anything. `accepted` may be left out and then means true."""
+    if not isinstance(answer, dict):
+        return 'must be an object: {"run_id": ..., "accepted": true}'
+    given = cast("dict[str, Any]", answer)
+    if "run_id" not in given:
+        return "has no run_id"
+    if given["run_id"] != run_id:
+        return f"names another run: {str(given['run_id'])[:64]!r}"
+    if given.get("accepted", True) is not True:
+        return "says accepted is not true; a run is refused with an error"
+    return None
 
 
 def _code(data: Any) -> str:

@@ -72,6 +72,7 @@ class Supervisor:
         """What went wrong last, for a person; empty when nothing did."""
         self._around = around
         self._manifests: dict[str, AgentRunnerManifest] | None = None
+        self._unlisted = ""
         self._workers: set[Worker] = set()
         self._starts: set[asyncio.Task[None]] = set()
         self._shared_start: asyncio.Task[None] | None = None
@@ -170,6 +171,8 @@ class Supervisor:
         except asyncio.CancelledError:
             if start.cancelled():
                 raise StartError("host_shutdown", "the host is shutting down") from None
+            if not shared:
+                start.cancel()  # nobody else waits for it, and an idle process would stay for ever
             raise
 
     def _start_ended(self, start: "asyncio.Task[None]") -> None:
@@ -184,7 +187,7 @@ class Supervisor:
                 await self._launch()
         except TimeoutError:
             raise self._failed_start(f"it was not ready within {self._around.start_seconds:.0f} seconds") from None
-        self.detail = ""
+        self.detail = self._unlisted
 
     async def _wait_for_leave(self) -> None:
         """Obey what the rules said after the last failure."""
@@ -242,7 +245,8 @@ class Supervisor:
         await connection.open((self.plugin.author, self.plugin.name), host_version=self._around.host_version)
         if self._manifests is None:
             offered = await connection.list_runners()
-            self._manifests = check_manifests(self.plugin.id, offered, self.plugin.ceiling)
+            listing = check_manifests(self.plugin.id, offered, self.plugin.ceiling)
+            self._manifests, self._unlisted = listing.runners, listing.problems[0] if listing.problems else ""
 
     # --- ends -----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 A package is a directory, a .zip or a .tar.gz with `paddock-plugin.toml` at its top (or inside its only directory).
 It holds plain files: a name that leads out, a link, a device or a bomb makes the whole package refused.
+A host's data directory that lies among them holds keys and conversations: it is left out, whatever it is called.
 What was read here is what gets installed, so nobody can change it between the look and the yes.
 """
 
@@ -14,7 +15,7 @@ import tarfile
 import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -26,8 +27,11 @@ MAX_TOTAL_BYTES = 64 * 1024 * 1024
 MAX_RATIO = 100
 MAX_PATH_BYTES = 1024
 MAX_NAME_BYTES = 255
-LEFT_OUT = frozenset({".git", ".hg", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
+LEFT_OUT = frozenset({".git", ".hg", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".paddock"})
 """What tools leave in a working directory: never part of a package, wherever it comes from."""
+DATA_FILES = frozenset({"local-token", "serve.json", "paddock.db"})
+"""A directory that holds one of these is a host's data directory."""
+OWN_DIRECTORY = "Move the plugin into a directory of its own."
 BYTECODE = "__pycache__"
 ENVIRONMENT = ".venv"
 
@@ -49,6 +53,8 @@ class Contents:
     """Every file of a package, in order of path."""
 
     files: tuple[PackageFile, ...]
+    data_directories: tuple[str, ...] = ()
+    """Hosts' data directories that were found among the files and left out."""
 
     @property
     def sha256(self) -> str:
@@ -71,7 +77,7 @@ def tree_hash(files: Iterable[PackageFile]) -> str:
 def read_contents(source: Path) -> Contents:
     """Read a package from a directory or an archive. Raises PackageError."""
     try:
-        return Contents(tuple(sorted(_checked(_entries(source)), key=lambda file: file.path)))
+        return _checked(_entries(source))
     except OSError as error:
         raise PackageError(f"{source} cannot be read: {error.strerror or error}.") from error
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError) as error:
@@ -79,20 +85,33 @@ def read_contents(source: Path) -> Contents:
 
 
 def read_tree(directory: Path) -> Contents:
-    """The same for an installed directory: everything counts but bytecode and the environment made for it."""
+    """The same for an installed directory: everything counts but bytecode and the environment made for it.
+
+    What looks like a data directory counts here too: none was installed, and nothing may hide behind its name.
+    """
     left_out = frozenset({BYTECODE, ENVIRONMENT})
-    files = (file for file in _from_directory(directory, left_out) if isinstance(file, PackageFile))
-    return Contents(tuple(sorted(files, key=lambda file: file.path)))
+    files = (_from_disk(path, name) for path, name in _walk(directory, left_out))
+    return Contents(_sorted(file for file in files if isinstance(file, PackageFile)))
+
+
+def holds_data(directory: Path | str) -> bool:
+    """Whether a host keeps its data here, or will: plugins can be installed before its first start."""
+    return any(os.path.lexists(f"{directory}/{name}") for name in (*DATA_FILES, "plugins/installed.json"))
+
+
+def _sorted(files: Iterable[PackageFile]) -> tuple[PackageFile, ...]:
+    return tuple(sorted(files, key=lambda file: file.path))
 
 
 @dataclass(frozen=True, slots=True)
 class _Directory:
     path: str
+    is_data: bool = False
 
 
 def _entries(source: Path) -> Iterator[PackageFile | _Directory]:
     if source.is_dir():
-        return _from_directory(source, LEFT_OUT)
+        return _from_directory(source)
     name = source.name.lower()
     if name.endswith(".zip"):
         return _from_zip(_archive(source))
@@ -103,9 +122,9 @@ def _entries(source: Path) -> Iterator[PackageFile | _Directory]:
     raise PackageError(f"{source} is no package: it must be a directory, a .zip or a .tar.gz.")
 
 
-def _checked(entries: Iterable[PackageFile | _Directory]) -> Iterator[PackageFile]:
-    """Pass the files on, under the package's top, while names and sums stay within the rules."""
-    files, seen = list[PackageFile](), dict[str, str]()
+def _checked(entries: Iterable[PackageFile | _Directory]) -> Contents:
+    """The files, under the package's top, if names and sums stay within the rules."""
+    files, seen, data = list[PackageFile](), dict[str, str](), set[str]()
     total = 0
     for count, entry in enumerate(entries, start=1):
         if count > MAX_ENTRIES:
@@ -115,10 +134,22 @@ def _checked(entries: Iterable[PackageFile | _Directory]) -> Iterator[PackageFil
             total += len(entry.content)
             _check_unique(entry.path, seen)
             files.append(entry)
+        elif entry.is_data:
+            data.add(entry.path)
         if total > MAX_TOTAL_BYTES:
             raise PackageError(f"The package holds more than {MAX_TOTAL_BYTES // 1024**2} MiB.")
     _check_no_file_is_a_directory(files)
-    return _under_top(files)
+    files, found = _without_data(_under_top(files))
+    return Contents(_sorted(files), tuple(sorted(data | found)))
+
+
+def _without_data(files: list[PackageFile]) -> tuple[list[PackageFile], set[str]]:
+    """In an archive a data directory shows only once all of its files are known."""
+    data = {parent for parent, _, name in (file.path.rpartition("/") for file in files) if name in DATA_FILES}
+    if "" in data:
+        raise PackageError(f"The package is where a host keeps its data. {OWN_DIRECTORY}")
+    inside = tuple(f"{directory}/" for directory in data)
+    return [file for file in files if not file.path.startswith(inside)], data
 
 
 def _check_name(path: str) -> None:
@@ -153,7 +184,7 @@ def _check_no_file_is_a_directory(files: list[PackageFile]) -> None:
             raise PackageError(f"The package has a file where it also has a directory: {name!r}.")
 
 
-def _under_top(files: list[PackageFile]) -> Iterator[PackageFile]:
+def _under_top(files: list[PackageFile]) -> list[PackageFile]:
     """Archives are often made of one directory; the package is then what lies in it."""
     files = [file for file in files if LEFT_OUT.isdisjoint(file.path.split("/"))]
     tops = {file.path.partition("/")[0] for file in files}
@@ -162,18 +193,28 @@ def _under_top(files: list[PackageFile]) -> Iterator[PackageFile]:
         files = [PackageFile(file.path.removeprefix(prefix), file.content, file.executable) for file in files]
     if all(file.path != PLUGIN_FILE for file in files):
         raise PackageError(f"The package has no {PLUGIN_FILE} at its top.")
-    return iter(files)
+    return files
 
 
 # --- a directory ---------------------------------------------------------------------------------------------------
 
 
-def _from_directory(top: Path, left_out: frozenset[str]) -> Iterator[PackageFile | _Directory]:
+def _from_directory(top: Path) -> Iterator[PackageFile | _Directory]:
+    if holds_data(top):
+        raise PackageError(f"{top} is where a host keeps its data. {OWN_DIRECTORY}")
+    for path, name in _walk(top, LEFT_OUT, is_left_out=holds_data):
+        yield _from_disk(path, name)
+
+
+def _walk(
+    top: Path, left_out: frozenset[str], *, is_left_out: Callable[[Path], bool] = lambda _: False
+) -> Iterator[tuple[Path, str]]:
     for directory, names, files in os.walk(top, followlinks=False, onerror=_raise):
         names[:] = sorted(name for name in names if name not in left_out)
         for name in names + sorted(files):
             path = Path(directory, name)
-            yield _from_disk(path, path.relative_to(top).as_posix())
+            yield path, path.relative_to(top).as_posix()
+        names[:] = [name for name in names if not is_left_out(Path(directory, name))]
 
 
 def _raise(error: OSError) -> None:
@@ -183,7 +224,7 @@ def _raise(error: OSError) -> None:
 def _from_disk(path: Path, name: str) -> PackageFile | _Directory:
     kind = path.lstat().st_mode
     if stat.S_ISDIR(kind):
-        return _Directory(name)
+        return _Directory(name, is_data=holds_data(path))
     _check_kind(kind, name)
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:

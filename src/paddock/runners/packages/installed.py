@@ -23,6 +23,7 @@ from typing import Any, cast
 from paddock.runners.packages import environment
 from paddock.runners.packages.contents import BYTECODE, ENVIRONMENT, PackageError, read_tree
 from paddock.runners.packages.package import Package
+from paddock.runners.plugins import Level
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
@@ -41,6 +42,10 @@ class Installed:
     installed_at: float
     requirements: tuple[str, ...] = ()
     """Python packages it needs; they are in an environment of its own."""
+    isolation: Level = "L0"
+    """The least isolation it asks for."""
+    network: bool = False
+    """Whether it may use this machine's network from isolation L1 up."""
 
     @property
     def asked(self) -> AgentRunnerPermissions:
@@ -88,6 +93,10 @@ class InstalledPlugins:
             return f"The Python environment of the plugin {plugin} is gone. Install it again with --replace."
         return ""
 
+    def check_free(self, plugin: str, *, replace: bool) -> None:
+        """Raises PackageError when one of that name is installed and is not to be replaced."""
+        _check_free(plugin, self._read(), replace=replace)
+
     def install(self, package: Package, *, replace: bool = False) -> Installed:
         """Put the package's files in place, all or nothing. The caller has the person's consent."""
         entry = Installed(
@@ -97,6 +106,8 @@ class InstalledPlugins:
             permissions=package.about.ceiling.model_dump(exclude_defaults=True),
             installed_at=time.time(),
             requirements=package.requirements,
+            isolation=package.about.isolation,
+            network=package.about.network,
         )
         with self._changing() as record:
             _check_free(entry.plugin, record, replace=replace)
@@ -177,6 +188,8 @@ def _entry(plugin: str, raw: Mapping[str, Any]) -> Installed:
         permissions=raw["permissions"],
         installed_at=raw["installed_at"],
         requirements=tuple(raw["requirements"]),
+        isolation=raw.get("isolation", "L0"),
+        network=raw.get("network", False),
     )
 
 

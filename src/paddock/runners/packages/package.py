@@ -52,7 +52,7 @@ WORDS: Mapping[tuple[str, str], str] = {
 }
 
 
-def plain_words(permissions: AgentRunnerPermissions) -> list[str]:
+def plain_words(permissions: AgentRunnerPermissions, *, network: bool = False) -> list[str]:
     """What the package asks for, one line each; the whole of it, as a person decides by this list."""
     asked = permissions.model_dump()
     lines = [words for (kind, what), words in WORDS.items() if what in asked.get(kind, ())]
@@ -61,4 +61,6 @@ def plain_words(permissions: AgentRunnerPermissions) -> list[str]:
     ]
     if permissions.history_scope == "workspace":
         lines.append("read other conversations of the workspace, not only the one it is in")
+    if network:
+        lines.append("use this machine's network")
     return lines
