@@ -98,15 +98,10 @@ class Gateway:
         self._supervisors = {plugin.id: Supervisor(plugin, self._around) for plugin in catalog.plugins.values()}
         self._attached: dict[str, list[AttachedRunner]] = {}
         self._visitors: set[AttachedRunner] = set()
-        self.attached_names: Mapping[str, str] = {}
-        """Runners from elsewhere by a short name, for people who try one out. A new mapping whenever it changes."""
-        self.all_names: Mapping[str, str] = {}
-        """The same with the installed ones."""
         installed = {plugin.partition("/")[2]: f"plugin:{plugin}/default" for plugin in self._supervisors}
         self._without_guests = Names({}, installed)
         self._names: dict[str, Names] = {}
         """By workspace, only of those that have guests."""
-        self._name_all()
 
     async def start(self) -> None:
         """Before the first process: kill what an earlier host of this data directory may have left behind."""
@@ -217,11 +212,6 @@ class Gateway:
             self._names[workspace] = Names(attached, {**self._without_guests.all, **attached})
         else:
             self._names.pop(workspace, None)
-        self._name_all()
-
-    def _name_all(self) -> None:
-        self.attached_names = _short_names(self._guests(None))
-        self.all_names = {**self._without_guests.all, **self.attached_names}
 
     async def _find(
         self, runner_id: str, workspace: str | None
