@@ -1,6 +1,7 @@
 """How a connection to the database file is opened, and what SQLite's errors mean to us. No queries live here."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -11,8 +12,15 @@ from paddock.rules.errors import StorageUnavailableError
 FILE_NAME = "paddock.db"
 BUSY_MILLISECONDS = 50
 """How long to wait for another program that holds the file. On the event loop, so hardly at all: the file is ours."""
+WRITER_CACHE, READER_CACHE = -32_768, -2_048
+"""KiB of pages kept. A reader's are thrown away by every commit, so many of them would only cost the throwing."""
 WAL_PAGES = 4_000
 """Pages in the write-ahead log before a commit also moves them into the database: 16 MiB."""
+
+with suppress(apsw.MisuseError):  # somebody else in this process has used SQLite already: then it stays as it is
+    apsw.config(
+        apsw.SQLITE_CONFIG_MEMSTATUS, False
+    )  # nobody reads these statistics, and every allocation pays for them
 
 
 class Cursor(Protocol):
@@ -41,6 +49,7 @@ class Connection(Protocol):
 def open_writer(directory: Path) -> Connection:
     """The one connection that writes. A commit returns only when the disk has it."""
     connection = _open(directory, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    connection.pragma("cache_size", WRITER_CACHE)
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", WAL_PAGES)
@@ -51,6 +60,7 @@ def open_writer(directory: Path) -> Connection:
 def open_reader(directory: Path) -> Connection:
     """A connection that sees what is committed and can change nothing."""
     connection = _open(directory, apsw.SQLITE_OPEN_READONLY)
+    connection.pragma("cache_size", READER_CACHE)
     connection.pragma("query_only", True)
     return connection
 
@@ -61,7 +71,6 @@ def _open(directory: Path, flags: int) -> Connection:
     connection = cast("Connection", opened)
     connection.pragma("foreign_keys", False)
     connection.pragma("temp_store", "memory")
-    connection.pragma("cache_size", -32_768)
     return connection
 
 
