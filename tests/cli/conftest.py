@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from cli.terminals import PADDOCK, Person
+from needs import needs
 from walk.hosts import NASTY, HostProcess
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -64,3 +65,8 @@ def person(clean_env: dict[str, str]) -> Iterator[Callable[..., Person]]:
     yield run
     for one in at_terminals:
         one.close()
+
+
+@pytest.fixture
+def node() -> None:
+    needs("node", "the runner in another language, from the command line")

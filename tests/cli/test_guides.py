@@ -1,7 +1,6 @@
 """What the guides show is what the program does."""
 
 import asyncio
-import os
 import re
 import shlex
 import shutil
@@ -138,7 +137,7 @@ def test_the_first_runner_guide_works_as_it_is_written(tmp_path: Path, clean_env
         assert typist.types(chat).startswith("Hello! You said 'hi'.")
 
 
-@pytest.mark.skipif(shutil.which("node") is None and not os.environ.get("CI"), reason="node is not installed")
+@pytest.mark.usefixtures("node")
 def test_the_node_example_is_tried_as_its_page_says(tmp_path: Path, clean_env: dict[str, str]) -> None:
     shutil.copytree(TOP / "examples", tmp_path / "examples")
     dev, chat, install = commands_in(TOP / "examples" / "node-runner" / "README.md")

@@ -1,6 +1,5 @@
 """`paddock runner dev`: trying a plugin while writing it."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -98,7 +97,7 @@ def test_a_host_that_restarts_gets_the_plugin_back(
         second.stop()
 
 
-@pytest.mark.skipif(shutil.which("node") is None and not os.environ.get("CI"), reason="node is not installed")
+@pytest.mark.usefixtures("node")
 def test_a_plugin_in_another_language_is_tried_the_same_way(
     paddock: Command, dev: Callable[..., Dev], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, a_value, delta, finished, said
 from contracts.faulty_disk import FaultyDisk, faulty_disk
+from needs import not_run
 from paddock.ports import ApiKeyRow
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
@@ -163,7 +164,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs the rights to mount")
+        not_run("a disk that fills up, because mounting a small one needs the right to mount")
     yield place
     subprocess.run(["umount", str(place)], check=True)
 

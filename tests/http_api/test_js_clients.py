@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 
 from host.scripted import AtRunner
 from http_api.doors import Doors, open_doors
+from needs import not_run
 from walk.hosts import HostProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
@@ -25,10 +25,7 @@ CLIENTS = pytest.mark.parametrize("client", ["1", "0"], ids=["client-1.0.0", "cl
 
 
 def not_possible(why: str) -> None:
-    """Left out where it cannot run, but never in CI and never silently."""
-    if os.environ.get("CI"):
-        pytest.fail(why)
-    pytest.skip(f"NOT RUN: the official AG-UI clients were not tried: {why}")
+    not_run(f"the official AG-UI clients: {why}")
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,6 @@
 """The Node example over real stdio: the protocol is enough to write a runner in another language."""
 
-import os
-import shutil
 import tomllib
-import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from needs import needs
 from paddock_sdk import HostCallError
 from paddock_sdk.protocol.errors import AgentAPIError
 from paddock_sdk.testing import PretendHost, pretend_host_for
@@ -22,11 +20,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "node-runner"
 
 @pytest.fixture(autouse=True)
 def node() -> None:
-    if shutil.which("node") is None:
-        if os.environ.get("CI"):
-            pytest.fail("Node is missing: the example in another language was not tested")
-        warnings.warn("NOT RUN: the Node example, because there is no `node` on this machine", stacklevel=1)
-        pytest.skip("no node")
+    needs("node", "the runner in another language")
 
 
 @asynccontextmanager

@@ -1,15 +1,14 @@
 """Isolation L1 really confines, with bubblewrap itself; and a level that cannot be had is refused."""
 
 import os
-import shutil
 import socket
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from needs import install, not_run
 from paddock.runners import isolation
 from paddock.runners.isolation import FIRST_UID, LAST_UID, ActiveLevel, active_level
 from runners.house import FIXTURES, House, eventually, house, marked, plugin
@@ -21,13 +20,11 @@ AS_ROOT = os.geteuid() == 0
 @pytest.fixture(scope="module")
 def bubblewrap() -> None:
     """Make sure the real thing is there, or say loudly that it is not."""
-    if shutil.which("bwrap") is None and AS_ROOT and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "install", "-y", "-qq", "bubblewrap"], check=False, capture_output=True)
+    if install("bubblewrap", "bwrap"):
         active_level.cache_clear()
     level, why = active_level()
     if level != "L1":
-        said = f"NOT RUN: the tests of isolation L1 ({why})"
-        pytest.fail(said) if os.environ.get("CI") else pytest.skip(said)
+        not_run(f"the tests of isolation L1 ({why})")
 
 
 @pytest.fixture
@@ -90,7 +87,7 @@ async def test_it_has_no_privileges_and_as_root_a_user_of_its_own(confined: Hous
 
 async def test_each_plugin_has_its_own_user_and_cannot_read_anothers_home(bubblewrap: None, tmp_path: Path) -> None:
     if not AS_ROOT:
-        pytest.skip("NOT RUN: users of their own need root")
+        not_run("users of their own, which need root")
     plugins = [plugin(name, program="prober.py", isolation="L1") for name in ("one", "two")]
     async with house(tmp_path, plugins) as here:
         uids = set()

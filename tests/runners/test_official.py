@@ -1,12 +1,12 @@
 """The real runners, started as they are shipped, at both levels of isolation."""
 
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from needs import not_run
 from paddock.runners.catalog import Catalog
 from paddock.runners.isolation import active_level
 from paddock.runners.plugins import Level, Plugin, load_plugin
@@ -16,15 +16,10 @@ pytestmark = pytest.mark.anyio
 NODE_EXAMPLE = Path(__file__).parents[2] / "examples" / "node-runner"
 
 
-def absent(what: str) -> None:
-    said = f"NOT RUN: {what}"
-    pytest.fail(said) if os.environ.get("CI") else pytest.skip(said)
-
-
 @pytest.fixture(params=["L0", "L1"])
 def level(request: pytest.FixtureRequest) -> Level:
     if request.param == "L1" and active_level().level != "L1":
-        absent(f"real runners at isolation L1 ({active_level().why})")
+        not_run(f"real runners at isolation L1 ({active_level().why})")
     return request.param
 
 
@@ -42,5 +37,5 @@ async def test_echo_starts_and_introduces_itself(tmp_path: Path, level: Level) -
 
 async def test_a_runner_in_another_language_starts_and_introduces_itself(tmp_path: Path, level: Level) -> None:
     if shutil.which("node") is None:
-        absent("the runner in JavaScript (node is not installed)")
+        not_run("the runner in JavaScript (node is not installed)")
     assert (await introduced(tmp_path, load_plugin(NODE_EXAMPLE), level)).startswith("plugin:examples/")
