@@ -196,6 +196,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         ready=house.ready,
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
+        note=audit.soon,
     )
     return house
 

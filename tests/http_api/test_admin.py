@@ -173,3 +173,15 @@ async def test_the_page_says_what_this_is_and_how_to_chat() -> None:
         assert f"{doors.url}/api/v1/agent/ag-ui" in page.text
         odd = await doors.client.get("/", headers={"Host": "<script>x</script>"})
         assert "<script>" not in odd.text
+
+
+@pytest.mark.spec("http/api-keys")
+async def test_an_administrator_by_key_makes_keys_for_its_own_workspace_only() -> None:
+    async with open_doors() as doors:
+        asked = {"workspace": "acme", "user": "ann", "role": "admin"}
+        key = (await doors.client.post("/api/v1/api-keys", json=asked, headers=LOCAL)).json()["key"]
+        ann = {"Authorization": f"Bearer {key}"}
+        own = await doors.client.post("/api/v1/api-keys", json={"user": "bob"}, headers=ann)
+        assert (own.status_code, own.json()["workspace"]) == (201, "acme")
+        foreign = await doors.client.post("/api/v1/api-keys", json={"workspace": "other", "user": "bob"}, headers=ann)
+        assert_problem(foreign, 403, "unauthorized", "a key of this workspace makes keys for this workspace only")

@@ -4,28 +4,19 @@ A running host is asked over HTTP, because it owns its data directory; without o
 """
 
 import asyncio
-import secrets
 import sys
-import time
-import uuid
-from hashlib import sha256
 from pathlib import Path
 
 from paddock.cli import presence
 from paddock.cli.client import HostClient
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.output import write
+from paddock.host.api_keys import new_key
 from paddock.ports import ApiKeyRow
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite import SqliteStore
 
-PREFIX = "pdk_"
 MAX_NAME = 128
-
-
-def new_key() -> str:
-    """256 bits of chance behind a prefix that secret scanners can look for."""
-    return PREFIX + secrets.token_urlsafe(32)
 
 
 def create(*, workspace: str, user: str, role: str, data: Path | None) -> int:
@@ -64,15 +55,7 @@ def _create_through(host: HostClient, workspace: str, user: str, role: str) -> s
 
 
 def _create_directly(data: Path, workspace: str, user: str, role: str) -> str:
-    key = new_key()
-    row = ApiKeyRow(
-        key_id=uuid.uuid4().hex,
-        key_hash=sha256(key.encode()).digest(),
-        workspace_id=workspace,
-        user_id=user,
-        role="admin" if role == "admin" else "user",
-        created_at=time.time(),
-    )
+    key, row = new_key(workspace, user, "admin" if role == "admin" else "user")
     with DataDirectory.lock(data):
         asyncio.run(_add(data, row))
     return key

@@ -9,7 +9,9 @@ class Principal:
     workspace_id: str
     user_id: str
     role: Literal["user", "admin"] = "user"
+    operator: bool = False
+    """Runs this host: may act for every workspace. No key makes anybody one."""
 
 
-DEV = Principal("default", "dev", "admin")
-"""Who acts on loopback while no key is configured."""
+DEV = Principal("default", "dev", "admin", operator=True)
+"""Who acts on loopback while no key is configured, and who holds the token in the data directory."""

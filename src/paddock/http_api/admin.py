@@ -1,23 +1,22 @@
 """What there is and who may come in: agents, runners, API keys, tokens for runners that attach from elsewhere."""
 
-import secrets
 import time
-import uuid
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from paddock.host.agents import AgentBinding, Agents
+from paddock.host.api_keys import new_key
+from paddock.host.principals import Principal
 from paddock.http_api.attach import AttachingGateway
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
-from paddock.ports import ApiKeyRow, ApiKeys, RunnerStatus
+from paddock.ports import ApiKeys, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import AuditRow
 
-KEY_PREFIX = "pdk_"
 MAX_NAME = 128
 
 
@@ -29,7 +28,9 @@ class AdminDoor:
         agents: Agents,
         gateway: AttachingGateway,
         keys: ApiKeys,
+        note: Callable[[AuditRow], None] = lambda _row: None,
     ) -> None:
+        self._note = note
         self._auth = auth
         self._agents = agents
         self._gateway = gateway
@@ -53,6 +54,7 @@ class AdminDoor:
         author, name = _name(given, "author"), _name(given, "name")
         if given.get("permissions", {}) is None:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "permissions must be an object, or left out")
+        self._note(_decided(principal, "runners.attach_token", f"{author}/{name}", allowed=True))
         token = self._gateway.attach_tokens.mint(principal.workspace_id, author, name, given.get("permissions"))
         return json_response({"token": token, "path": "/api/v1/runners/attach"}, 201)
 
@@ -64,19 +66,34 @@ class AdminDoor:
         if role not in ("user", "admin"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, "role must be user or admin")
         workspace = _name(given, "workspace") if "workspace" in given else principal.workspace_id
-        key = KEY_PREFIX + secrets.token_urlsafe(32)
-        row = ApiKeyRow(
-            key_id=str(uuid.uuid4()),
-            key_hash=sha256(key.encode()).digest(),
-            workspace_id=workspace,
-            user_id=_name(given, "user"),
-            role=cast("Any", role),
-            created_at=time.time(),
+        user = _name(given, "user")
+        self._note(
+            _decided(principal, "api_keys.create", f"{workspace}/{user}", allowed=_may_act_in(principal, workspace))
         )
+        if not _may_act_in(principal, workspace):
+            raise HostError(ErrorCode.UNAUTHORIZED, "a key of this workspace makes keys for this workspace only")
+        key, row = new_key(workspace, user, cast("Any", role))
         await self._keys.add_key(row)
         self._auth.key_added()
         seen = {"keyId": row.key_id, "key": key, "workspace": row.workspace_id, "user": row.user_id, "role": row.role}
         return json_response(seen, 201)
+
+
+def _may_act_in(principal: Principal, workspace: str) -> bool:
+    return principal.operator or principal.workspace_id == workspace
+
+
+def _decided(principal: Principal, action: str, resource: str, *, allowed: bool) -> AuditRow:
+    return AuditRow(
+        time=time.time(),
+        workspace_id=principal.workspace_id,
+        actor=f"user:{principal.user_id}",
+        action=action,
+        resource=resource,
+        scope=principal.workspace_id,
+        result="allowed" if allowed else "unauthorized",
+        reason=f"role {principal.role}",
+    )
 
 
 def _name(given: Mapping[str, Any], field: str) -> str:

@@ -1,5 +1,7 @@
 """All doors of the HTTP API in one application. Everything it needs arrives as an argument; nothing is decided here."""
 
+from collections.abc import Callable
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -18,6 +20,7 @@ from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.ports import ApiKeys
+from paddock.rules.rows import AuditRow
 
 AG_UI = "/api/v1/agent/ag-ui"
 AG_UI_OF_AN_AGENT = f"{AG_UI}/"
@@ -35,8 +38,10 @@ def create_app(
     ready: Ready,
     local_token: str | None = None,
     keep_alive_seconds: float = 15.0,
+    note: Callable[[AuditRow], None] = lambda _row: None,
 ) -> "ShortWay":
-    """The application. `local_token` lets the host's own command line in as administrator."""
+    """The application. `local_token` lets the host's own command line in as administrator; `note` writes
+    down what administrators decided."""
     auth = Auth(keys, local_token=local_token)
     streams = RunStreams(tails=tails, runs=runs, keep_alive_seconds=keep_alive_seconds)
     ag_ui = AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)
@@ -44,7 +49,7 @@ def create_app(
     routes = [
         *_ag_ui(ag_ui),
         *_native(native),
-        *_admin(AdminDoor(auth=auth, agents=agents, gateway=gateway, keys=keys)),
+        *_admin(AdminDoor(auth=auth, agents=agents, gateway=gateway, keys=keys, note=note)),
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
     ]
