@@ -348,3 +348,64 @@ async def test_an_input_that_waits_too_long_for_its_turn_fails_where_it_stands()
         assert await ended(house, waiting) == ("failed", "deadline_exceeded")
         run.say("run.completed")
         assert (await house.gateway.next()).run_id == fresh.task_id
+
+
+async def test_a_cancel_is_on_the_audit_trail() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        (await house.gateway.next()).may_stop.set()
+        await house.inbox.cancel(await house.run(accepted), ANN)
+        assert await ended(house, accepted) == ("cancelled", "cancelled")
+        assert "run.cancel" in [row.action for row in await house.store.audit(run_id=accepted.task_id)]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_session_that_cannot_be_read_keeps_the_host_from_nothing_and_ends_when_it_can() -> None:
+    class Unreadable(MemoryStore):
+        broken: str | None = None
+
+        async def claim(self, session_id: str):
+            if session_id == self.broken:
+                raise ValueError("this cannot be folded")
+            return await super().claim(session_id)
+
+    store, bad, good = Unreadable(), a_thread(), a_thread()
+    async with small_house(store) as house:
+        first, second = await house.say(thread=bad), await house.say(thread=good)
+    store.broken = bad
+    async with small_house(store) as house:
+        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 2)
+        assert (await house.run(second)).code == "host_restarted"
+        assert (await house.run(first)).status == "running"
+        store.broken = None
+        assert await ended(house, first) == ("failed", "host_restarted")
+
+
+async def test_a_cursor_too_large_for_the_store_is_not_found_like_any_other(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    async with small_house(store) as house:
+        await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        with pytest.raises(HostError) as refused:
+            await house.calls(HERE, "history.page", {"run_id": run.run_id, "before_cursor": "h" + "f" * 20}, 10)
+        assert refused.value.code is ErrorCode.NOT_FOUND
+        await store.close()
+
+
+async def test_a_mistake_in_the_writer_refuses_its_group_and_the_next_one_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path)
+    async with small_house(store) as house:
+
+        def forget(*_: object) -> None:
+            raise MemoryError
+
+        with monkeypatch.context() as broken:
+            broken.setattr("paddock.storage.sqlite.writer.write_group", forget)
+            with pytest.raises(HostError):
+                await asyncio.wait_for(house.say(thread=a_thread()), 2)
+            assert not store.healthy()
+        assert await asyncio.wait_for(house.say(thread=a_thread()), 2)
+        assert store.healthy()
+        await store.close()

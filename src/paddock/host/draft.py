@@ -26,6 +26,7 @@ from paddock.rules.session.invariants import violations
 from paddock.rules.session.messages import (
     Agents,
     CancelAcknowledged,
+    CancelRequested,
     CancelTimedOut,
     Message,
     OutputReceived,
@@ -203,6 +204,8 @@ class Draft:
 
     def _consider(self, message: Message) -> None:
         """Decide one message; words the turn left open are kept before it can end."""
+        if type(message) is CancelRequested:
+            self.rows.append(self.audit("run.cancel", message.turn_id, message.reason, result="allowed"))
         collected = self._memory.collected
         ends = isinstance(message, CancelAcknowledged | CancelTimedOut | RunFailed)
         if ends and collected is not None and collected.turn_id == message.turn_id:
