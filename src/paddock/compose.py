@@ -18,7 +18,7 @@ from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
 from paddock.host.audit import Audit
 from paddock.host.history import History
-from paddock.host.host_calls import HostCalls, work_table
+from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
@@ -149,7 +149,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
-    calls = HostCalls(work=work_table(History(store), RunnerState(store)), records=store, audit=audit, clock=clock)
+    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=clock)
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",

@@ -12,7 +12,7 @@ from paddock.host.agents_file import parse_agents
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.audit import Audit
 from paddock.host.history import History
-from paddock.host.host_calls import HostCalls, work_table
+from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
@@ -189,7 +189,7 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
-    calls = HostCalls(work=work_table(History(store), RunnerState(store)), records=store, audit=audit, clock=now)
+    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=now)
     runs = Runs(
         gateway=gateway,
         agents=lambda: known,

@@ -1,9 +1,11 @@
 """The transcript for runners: pages of what was said in the run's own conversation."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 
+from paddock.host.work import Work
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_PAGE
@@ -17,6 +19,10 @@ from paddock_sdk.protocol.host_calls import HistoryPageParams
 class History:
     def __init__(self, records: Records) -> None:
         self._records = records
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {"history.page": Work(read=self.page)}
 
     async def page(self, grant: Grant, query: HistoryPageParams) -> HistoryPage:
         """One page, newest first when reading backward. `before_cursor` and `after_cursor` are not part of it."""

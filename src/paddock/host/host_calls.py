@@ -5,17 +5,15 @@
 The runner gets a code and a sentence that tells nothing it may not know; the whole reason is in the audit.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import msgspec
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from paddock.host.audit import Audit
-from paddock.host.history import History
-from paddock.host.runner_state import RunnerState
 from paddock.host.runs import LiveRun, Runs
+from paddock.host.work import Work
 from paddock.ports import Caller, Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import (
@@ -36,17 +34,6 @@ from paddock_sdk.protocol.host_calls import HOST_CALLS
 REFUSED = "this run may not do that"
 """One sentence for unknown, ended and foreign runs alike, so that none can be told from another."""
 
-Reader = Callable[[Grant, Any], Awaitable[BaseModel]]
-Writer = Callable[[Grant, Any, AuditRow], Awaitable[BaseModel]]
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """How one action is done: a read is audited shortly after, a write together with its effect."""
-
-    read: Reader | None = None
-    write: Writer | None = None
-
 
 class RefusedError(HostError):
     """A refusal whose reason only the audit may know."""
@@ -54,16 +41,6 @@ class RefusedError(HostError):
     def __init__(self, code: ErrorCode, message: str, reason: str, **more: Any) -> None:
         super().__init__(code, message, **more)
         self.reason = reason
-
-
-def work_table(history: History, state: RunnerState) -> Mapping[str, Work]:
-    """What this host can do for a run."""
-    return {
-        "history.page": Work(read=history.page),
-        "state.get": Work(read=state.get),
-        "state.set": Work(write=state.set),
-        "state.delete": Work(write=state.delete),
-    }
 
 
 class HostCalls:
@@ -117,6 +94,9 @@ class HostCalls:
     async def _do(self, grant: Grant, method: str, asked: Any, row: AuditRow) -> Mapping[str, Any]:
         work = self._work[method]
         allowed = replace(row, result="allowed", reason="in the grant of the run")
+        if work.stream is not None:
+            self._audit.soon(allowed)
+            return cast("Mapping[str, Any]", work.stream(grant, asked))  # the connection sends it piece by piece
         if work.read is not None:
             answer = await work.read(grant, asked)
             self._audit.soon(allowed)

@@ -1,7 +1,10 @@
 """Small JSON values that a runner keeps with the host, by scope. Every method takes the grant that allows it."""
 
+from collections.abc import Mapping
+
 import msgspec
 
+from paddock.host.work import Work
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES
@@ -20,6 +23,14 @@ from paddock_sdk.protocol.host_calls import (
 class RunnerState:
     def __init__(self, records: Records) -> None:
         self._records = records
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {
+            "state.get": Work(read=self.get),
+            "state.set": Work(write=self.set),
+            "state.delete": Work(write=self.delete),
+        }
 
     async def get(self, grant: Grant, asked: StateGetParams) -> StateGetResult:
         found = await self._records.state(_key(asked.scope, grant), asked.key)

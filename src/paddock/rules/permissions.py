@@ -6,6 +6,7 @@ cannot be granted, and a permission that opens nothing fails a test.
 
 from collections.abc import Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -61,6 +62,17 @@ class RunScope(Value, frozen=True):
     agent_id: str
     conversation_id: str
     thread_id: str | None = None
+    actor_type: str = "user"
+    actor_id: str | None = None
+    """Who caused the event; the user when None."""
+    subject_type: str | None = None
+    subject_id: str | None = None
+    """What the event is about, when that has an identity of its own; a message has none."""
+
+
+Operations = Mapping[str, frozenset[str]]
+"""Resource to the operations that are granted on it. Empty operations mean none."""
+NO_RESOURCES: Operations = MappingProxyType({})
 
 
 class Grant(Value, frozen=True):
@@ -72,6 +84,13 @@ class Grant(Value, frozen=True):
     state_scopes: frozenset[str]
     storage_areas: frozenset[str]
     deadline_at: float
+    models: Operations = NO_RESOURCES
+    tools: Operations = NO_RESOURCES
+    knowledge_bases: Operations = NO_RESOURCES
+    files: frozenset[str] = frozenset()
+    """Artifacts that came with the agent's settings or its knowledge bases."""
+    history_scope: Literal["conversation", "workspace"] = "conversation"
+    platform_actions: frozenset[str] = frozenset()
 
     def summary(self) -> dict[str, Any]:
         """What is stored with the run, for whoever asks later why something was allowed."""

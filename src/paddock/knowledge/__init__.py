@@ -1,0 +1,1 @@
+"""Knowledge a run can be granted. Plugs of `paddock.ports.knowledge`."""

@@ -1,0 +1,27 @@
+"""What the host needs from the world, as small Protocols in the host's own words. Nothing here says how it is done."""
+
+from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, Store
+from paddock.ports.runners import (
+    Caller,
+    HostCallHandler,
+    RunHandle,
+    RunListener,
+    RunnerGateway,
+    RunnerStatus,
+)
+
+__all__ = [
+    "ApiKeyRow",
+    "ApiKeys",
+    "Batch",
+    "Caller",
+    "Claim",
+    "EventLog",
+    "HostCallHandler",
+    "Records",
+    "RunHandle",
+    "RunListener",
+    "RunnerGateway",
+    "RunnerStatus",
+    "Store",
+]

@@ -1,0 +1,92 @@
+"""Runners as the host sees them: started, listened to, stopped, and heard when they ask for something."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from paddock.rules.results import Result
+from paddock.rules.values import Value
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+
+class RunListener(Protocol):
+    """Hears of one run. Called in order from the connection's reader; must not block; never called after `lost`."""
+
+    def acknowledged(self) -> None: ...
+    def result(self, result: Result, size: int) -> None:
+        """One result of this very run, its sequence already checked. `size` is its bytes on the wire."""
+        ...
+
+    def lost(self, code: str, message: str) -> None:
+        """The run can say nothing more: refused, crashed, broken frames, disconnected."""
+        ...
+
+
+class RunHandle(Protocol):
+    """The host's end of one run at its runner."""
+
+    @property
+    def connection_id(self) -> str:
+        """The connection the run was started on; host calls for it must come from there."""
+        ...
+
+    async def cancel(self, reason: str) -> bool:
+        """Ask the runner to stop; True when it said the run has ended. The caller bounds the wait."""
+        ...
+
+    def give_credit(self, count: int) -> None: ...
+    async def force_stop(self) -> None:
+        """Stop listening at once; kill the process if this was its only run or it does not answer a ping."""
+        ...
+
+    def release(self) -> None:
+        """The run is over: forget it. Later frames for it are foreign."""
+        ...
+
+
+class Caller(Value, frozen=True):
+    """Who makes a host call, as the connection knows it; never what a frame says."""
+
+    plugin: str
+    """author/name"""
+    connection_id: str
+
+
+class HostCallHandler(Protocol):
+    async def __call__(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
+        """Answer one host call or raise HostError."""
+        ...
+
+
+class RunnerStatus(Value, frozen=True):
+    """One runner as an operator sees it."""
+
+    runner_id: str
+    plugin: str
+    state: Literal["stopped", "starting", "ready", "unhealthy", "attached"]
+    isolation: str
+    detail: str
+    manifest: AgentRunnerManifest | None
+    pid: int | None = None
+
+
+class RunnerGateway(Protocol):
+    """All runners, wherever they run. Processes start on demand."""
+
+    async def manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest:
+        """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started."""
+        ...
+
+    async def start_run(
+        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> RunHandle:
+        """Write the `run_agent` frame (starting the process first if need be) and return; news goes to `listener`."""
+        ...
+
+    def start_at_once(
+        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> RunHandle | None:
+        """The same without waiting, when the runner is ready for it; None when it is not."""
+        ...
+
+    async def list_runners(self) -> Sequence[RunnerStatus]: ...
+    async def stop(self) -> None: ...

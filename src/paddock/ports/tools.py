@@ -1,0 +1,50 @@
+"""Tools as the host sees them: named, described, called. A tool is a function, an MCP server's, or built in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from paddock.rules.values import Value
+
+
+class ToolInfo(Value, frozen=True):
+    """One tool that can be granted. `parameters` is a JSON schema."""
+
+    name: str
+    tool_type: str
+    """function, mcp or builtin"""
+    description: str
+    parameters: Mapping[str, Any]
+    source: str = ""
+    """Where it comes from: a module, an MCP server's name."""
+    read_only: bool = False
+
+
+class ToolUse(Value, frozen=True):
+    """One call of a tool, and on whose behalf it is made."""
+
+    call_id: str
+    name: str
+    parameters: Mapping[str, Any]
+    workspace_id: str
+    user_id: str
+    agent_id: str
+    conversation_id: str
+    run_id: str
+    deadline_at: float
+
+
+class ToolAnswer(Value, frozen=True):
+    """What it said, as JSON. An error is an answer the model can read, not an exception."""
+
+    result: Any
+    is_error: bool = False
+
+
+class Tools(Protocol):
+    """All tools of this host."""
+
+    def list(self, workspace: str) -> Sequence[ToolInfo]: ...
+    def find(self, workspace: str, name: str) -> ToolInfo | None: ...
+    async def call(self, use: ToolUse) -> ToolAnswer:
+        """Make the call once. Never raises for what the tool does; ends by the deadline."""
+        ...

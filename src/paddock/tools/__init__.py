@@ -1,0 +1,1 @@
+"""Tools a run can be granted. Plugs of `paddock.ports.tools`."""
