@@ -12,13 +12,17 @@ from typing import Any, Literal
 import msgspec
 
 from paddock.rules.values import Value
-from paddock_sdk.protocol.manifest import AgentRunnerManifest
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 
 StateScope = Literal["conversation", "actor", "subject", "runner", "binding"]
 STATE_SCOPES: tuple[StateScope, ...] = ("conversation", "actor", "subject", "runner", "binding")
 
 STATE_ACTIONS = frozenset({"state.get", "state.set", "state.delete"})
 STORAGE_ACTIONS = frozenset({"storage.get", "storage.set", "storage.delete", "storage.list"})
+PLATFORM_ACTIONS = frozenset({"platform.request_action"})
+"""Opened by any name in `permissions.platform_api`; which action may be asked for is checked by name."""
+ABOVE_CEILING = "paddock.above_ceiling"
+"""Where a manifest's metadata say what it asked for and the plugin file did not allow."""
 
 OPENS: Mapping[tuple[str, str], frozenset[str]] = {
     ("models", "invoke"): frozenset({"models.invoke"}),
@@ -51,6 +55,8 @@ class BindingPolicy(Value, frozen=True):
     history: bool = True
     state_scopes: frozenset[str] = frozenset({"conversation", "actor", "runner"})
     storage_areas: frozenset[str] = frozenset({"plugin"})
+    platform_actions: frozenset[str] = frozenset()
+    """What it may ask the platform to do, once the user approves: nothing unless it is said."""
 
 
 class RunScope(Value, frozen=True):
@@ -73,6 +79,7 @@ class RunScope(Value, frozen=True):
 Operations = Mapping[str, frozenset[str]]
 """Resource to the operations that are granted on it. Empty operations mean none."""
 NO_RESOURCES: Operations = MappingProxyType({})
+NOTHING_REFUSED: Mapping[str, str] = MappingProxyType({})
 
 
 class Grant(Value, frozen=True):
@@ -91,14 +98,25 @@ class Grant(Value, frozen=True):
     """Artifacts that came with the agent's settings or its knowledge bases."""
     history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = NOTHING_REFUSED
+    """Calls it was not granted, with the layer that said no; where none is named, the manifest did not ask."""
 
     def summary(self) -> dict[str, Any]:
         """What is stored with the run, for whoever asks later why something was allowed."""
-        return {
+        told: dict[str, Any] = {
             "actions": sorted(self.actions),
             "state_scopes": sorted(self.state_scopes),
             "storage_areas": sorted(self.storage_areas),
         }
+        if self.history_scope != "conversation":
+            told["history_scope"] = self.history_scope
+        for name in ("files", "platform_actions"):
+            if getattr(self, name):
+                told[name] = sorted(getattr(self, name))
+        for name in ("models", "tools", "knowledge_bases"):
+            if resources := getattr(self, name):
+                told[name] = {each: sorted(operations) for each, operations in resources.items()}
+        return told | ({"refused": dict(self.refused)} if self.refused else {})
 
 
 _encode = msgspec.json.Encoder().encode
@@ -111,9 +129,20 @@ class Allowance(Value, frozen=True):
     actions: frozenset[str]
     state_scopes: frozenset[str]
     storage_areas: frozenset[str]
+    platform_actions: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = NOTHING_REFUSED
 
     def for_run(self, scope: RunScope, *, deadline_at: float) -> Grant:
-        return Grant(scope, self.runner_id, self.actions, self.state_scopes, self.storage_areas, deadline_at)
+        return Grant(
+            scope,
+            self.runner_id,
+            self.actions,
+            self.state_scopes,
+            self.storage_areas,
+            deadline_at,
+            platform_actions=self.platform_actions,
+            refused=self.refused,
+        )
 
 
 def allowance(manifest: AgentRunnerManifest, policy: BindingPolicy, offered: frozenset[str]) -> Allowance:
@@ -121,7 +150,9 @@ def allowance(manifest: AgentRunnerManifest, policy: BindingPolicy, offered: fro
     asked = manifest.permissions
     areas = frozenset(asked.storage) & policy.storage_areas
     scopes = policy.state_scopes if asked.storage else frozenset[str]()
-    actions = {action for kind, literal in OPENS if literal in getattr(asked, kind) for action in OPENS[kind, literal]}
+    wanted = opened_by(asked)
+    platform = frozenset(asked.platform_api) & policy.platform_actions
+    actions = set(wanted)
     if not policy.history:
         actions -= {"history.page", "history.search"}
     if not manifest.context.supports_history_pull:
@@ -132,7 +163,38 @@ def allowance(manifest: AgentRunnerManifest, policy: BindingPolicy, offered: fro
         actions -= STATE_ACTIONS
     if not areas:
         actions -= STORAGE_ACTIONS
-    return Allowance(manifest.id, frozenset(actions) & offered, frozenset(scopes), areas)
+    if not platform:
+        actions -= PLATFORM_ACTIONS
+    granted = frozenset(actions) & offered
+    return Allowance(
+        manifest.id, granted, frozenset(scopes), areas, platform, refusals(manifest, wanted, offered, granted)
+    )
+
+
+def opened_by(asked: AgentRunnerPermissions) -> frozenset[str]:
+    """The calls that these permissions open when nobody else objects."""
+    opened = {action for kind, literal in OPENS if literal in getattr(asked, kind) for action in OPENS[kind, literal]}
+    return frozenset(opened | PLATFORM_ACTIONS if asked.platform_api else opened)
+
+
+def refusals(
+    manifest: AgentRunnerManifest, wanted: frozenset[str], offered: frozenset[str], granted: frozenset[str]
+) -> Mapping[str, str]:
+    """Which layer took each call away that the runner wanted: the plugin file, this host, or the agent's owner."""
+    cut = manifest.metadata.get(ABOVE_CEILING)
+    above = opened_by(AgentRunnerPermissions.model_validate(cut)) - wanted if cut else frozenset[str]()
+    found = dict.fromkeys(sorted(above), "plugin_file")
+    for action in sorted(wanted - granted):
+        found[action] = _refuser(action, manifest, offered)
+    return found
+
+
+def _refuser(action: str, manifest: AgentRunnerManifest, offered: frozenset[str]) -> str:
+    context = manifest.context
+    unable = {"history.page": not context.supports_history_pull, "history.search": not context.supports_history_search}
+    if unable.get(action, False):
+        return "manifest"
+    return "agent" if action in offered else "host"
 
 
 def state_key(scope: str, grant: Grant) -> str | None:
