@@ -5,7 +5,7 @@
 The runner gets a code and a sentence that tells nothing it may not know; the whole reason is in the audit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -95,8 +95,10 @@ class HostCalls:
         work = self._work[method]
         allowed = replace(row, result="allowed", reason="in the grant of the run")
         if work.stream is not None:
+            opened = work.stream(grant, asked)
+            chunks = await opened if isinstance(opened, Awaitable) else opened
             self._audit.soon(allowed)
-            return cast("Mapping[str, Any]", work.stream(grant, asked))  # the connection sends it piece by piece
+            return cast("Mapping[str, Any]", chunks)  # the connection sends it piece by piece
         if work.read is not None:
             answer = await work.read(grant, asked)
             self._audit.soon(allowed)
