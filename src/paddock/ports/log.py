@@ -3,9 +3,11 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from paddock.ports.artifacts import ArtifactRecords, StorageRecords
+from paddock.ports.events import EventRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import AuditRow, InboxRow, Kept, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.values import Value
 
 
@@ -63,7 +65,7 @@ class EventLog(Protocol):
         ...
 
 
-class Records(Protocol):
+class Records(ArtifactRecords, StorageRecords, EventRecords, Protocol):
     """What can be looked up beside the log. Every read is of committed data."""
 
     async def session(self, session_id: str) -> SessionRow | None: ...
@@ -97,8 +99,11 @@ class Records(Protocol):
     async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]: ...
     async def state_size(self, scope_key: str) -> int: ...
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
-        """Write rows that belong to no session's facts, durably, in one commit with whatever else waits."""
+    async def write(self, rows: Sequence[AuditRow | StateRow | Kept]) -> None:
+        """Write rows that belong to no session's facts, all or none, durably, in one commit with whatever else waits.
+
+        Raises HostError: CONFLICT when a value was expected to be another, PAYLOAD_TOO_LARGE over a cap.
+        """
         ...
 
 

@@ -17,11 +17,13 @@ from paddock.ports import ApiKeyRow, Batch, Claim
 from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import AuditRow, InboxRow, Kept, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.storage.lock import make_directory
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
+from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
@@ -32,7 +34,7 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore:
+class SqliteStore(KeptReads, EventReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:
@@ -144,7 +146,7 @@ class SqliteStore:
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[AuditRow | StateRow | Kept]) -> None:
         await self._writer.submit(None, rows)
 
     # --- keys
