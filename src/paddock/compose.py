@@ -20,6 +20,8 @@ from paddock.host.audit import Audit
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.knowledge import KnowledgeCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
@@ -27,6 +29,8 @@ from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
 from paddock.http_api.app import create_app
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
 from paddock.ports import Caller, Store
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
@@ -36,6 +40,7 @@ from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.knowledge import SqliteKnowledge
 
 log = structlog.get_logger("paddock.house")
 
@@ -80,6 +85,7 @@ class House:
     audit: Audit
     agents: Agents
     tasks: Tasks
+    ingest: Ingest
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -104,6 +110,7 @@ class House:
                 )
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.ingest.run())
             self._open = True
             yield
         finally:
@@ -150,8 +157,12 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
+    kept = SqliteKnowledge(store)
+    ingest = Ingest(kept, clock=clock)
+    bases = Bases(kept, ingest, clock=clock)
+    offers = Offers(knowledge=bases, clock=clock)
     calls = HostCalls(
-        work={**History(store).work, **RunnerState(store).work},
+        work={**History(store).work, **RunnerState(store).work, **KnowledgeCalls(bases).work},
         records=store,
         audit=audit,
         clock=clock,
@@ -178,6 +189,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         offered=calls.offered,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        offers=offers,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -193,6 +205,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         audit=audit,
         agents=agents,
         tasks=tasks,
+        ingest=ingest,
     )
     house.app = create_app(
         inbox=inbox,
@@ -205,6 +218,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        knowledge=bases,
+        knowledge_changed=offers.forget,
     )
     return house
 

@@ -100,6 +100,12 @@ class Bases:
         await self._store.add_base(row, audit)
         return row
 
+    async def get(self, workspace: str, kb_id: str) -> BaseRow:
+        return await self._base(workspace, kb_id)
+
+    async def list(self, workspace: str) -> Sequence[BaseRow]:
+        return await self._store.bases(workspace)
+
     async def delete(self, workspace: str, kb_id: str, audit: AuditRow) -> None:
         if not await self._store.drop_base(workspace, kb_id, audit):
             raise _no_base(kb_id)

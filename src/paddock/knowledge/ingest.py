@@ -45,9 +45,13 @@ class Ingest:
 
     async def run(self) -> None:
         """Work through jobs for as long as the host runs, beginning with those an earlier start left."""
+        swept = False
         while True:
             self._wake.clear()
             try:
+                if not swept:
+                    await self._store.sweep()
+                    swept = True
                 while jobs := await self._store.unfinished_jobs(limit=1):
                     await self.do(jobs[0])
             except StorageUnavailableError as error:
