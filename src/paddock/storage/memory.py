@@ -11,9 +11,21 @@ from typing import TypeVar
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import (
+    TERMINAL_STATUSES,
+    AuditRow,
+    InboxRow,
+    ModelUsageRow,
+    Row,
+    RunRow,
+    SessionRow,
+    StateRow,
+    ToolCallRow,
+    TranscriptRow,
+)
 from paddock.rules.values import replace
 from paddock.storage.compaction import without_replaced
+from paddock.storage.memory_calls import MemoryCalls
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -36,7 +48,7 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore:
+class MemoryStore(MemoryCalls):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -46,6 +58,7 @@ class MemoryStore:
         self._sessions: dict[str, _Session] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
         self._runs: dict[str, RunRow] = {}
+        super().__init__(self._runs)
         self._labels: dict[tuple[str, str, str, str], str] = {}
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
@@ -149,7 +162,7 @@ class MemoryStore:
         newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
         return list(islice(newest, limit))
 
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[AuditRow | StateRow | ToolCallRow | ModelUsageRow]) -> None:
         self._require_open()
         self._write_rows(rows)
 
@@ -219,6 +232,8 @@ class MemoryStore:
                     self._state[row.scope_key, row.key] = row
                 case AuditRow():
                     self._audit.append(row)
+                case ToolCallRow() | ModelUsageRow():
+                    self._write_call(row)
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
                 case SessionRow() | TranscriptRow():
