@@ -20,13 +20,17 @@ from paddock.host.audit import Audit
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import Caller, Store
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AuditRow
@@ -35,6 +39,10 @@ from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.sqlite import SqliteStore
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import load_tools, tools_in
 
 log = structlog.get_logger("paddock.house")
 
@@ -79,6 +87,9 @@ class House:
     audit: Audit
     agents: Agents
     tasks: Tasks
+    models: ModelCatalog
+    tools: ToolCatalog
+    tool_calls: ToolCalls
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -101,6 +112,8 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
+            if unknown := await self.tool_calls.settle():
+                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self._open = True
@@ -127,6 +140,7 @@ class House:
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
         await self.gateway.stop()
+        await self.models.close()
         await self.tasks.stop()
         await self.store.close()
 
@@ -149,7 +163,16 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=clock)
+    models = ModelCatalog([DemoModel()])
+    tools = _tools(settings, clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock)
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **tool_calls.work,
+    }
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock)
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
@@ -185,6 +208,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         audit=audit,
         agents=agents,
         tasks=tasks,
+        models=models,
+        tools=tools,
+        tool_calls=tool_calls,
     )
     house.app = create_app(
         inbox=inbox,
@@ -199,6 +225,13 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         note=audit.soon,
     )
     return house
+
+
+def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
+    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+    own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, given])
 
 
 def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:
