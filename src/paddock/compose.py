@@ -21,6 +21,7 @@ from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
@@ -126,7 +127,7 @@ class House:
         """Learn what the agents' runners ask for before the first run needs it."""
         for binding in self.agents.list(HOME):
             await self.runs.prepare(binding.agent_id, HOME)
-            if problem := self.runs.refusal(binding.runner_id, HOME):
+            if problem := self.runs.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
@@ -191,6 +192,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
     )

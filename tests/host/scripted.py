@@ -15,6 +15,7 @@ from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
@@ -117,6 +118,9 @@ class ScriptedGateway:
     ) -> AtRunner | None:
         return None
 
+    def isolation_of(self, runner_id: str, workspace: str) -> str:
+        return "L0"
+
     async def list_runners(self) -> Sequence[RunnerStatus]:
         return []
 
@@ -197,11 +201,12 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
+    models = ModelCatalog([DemoModel()])
     tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
     work = {
         **History(store).work,
         **RunnerState(store).work,
-        **ModelCalls(ModelCatalog([DemoModel()]), note=audit.soon, clock=now).work,
+        **ModelCalls(models, note=audit.soon, clock=now).work,
         **ToolCalls(tools, records=store, clock=now).work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=now)
@@ -212,6 +217,7 @@ async def small_house(
         clock=now,
         spawn=spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=now),
         host_version="test",
         deadline_seconds=60,
     )
