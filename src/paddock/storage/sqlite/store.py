@@ -34,7 +34,7 @@ from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
 from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.migrate import migrate
-from paddock.storage.sqlite.pool import ReaderPool
+from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.writer import Writer
 
@@ -59,7 +59,7 @@ class SqliteStore(KeptReads, EventReads):
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
         self._parts = Writer(connection, asyncio.get_running_loop()), reader
         self._pool = ReaderPool(self._directory)
-        self._indexing = Indexing(self._pool, self._perform)
+        self._indexing = Indexing(self._pool, self.perform)
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
@@ -188,10 +188,19 @@ class SqliteStore(KeptReads, EventReads):
     async def any_key(self) -> bool:
         return self._reader.any_key()
 
-    # --- within
+    # --- for tables of their own that live in this file
 
-    async def _perform(self, deed: Callable[[Cursor], None]) -> None:
-        await self._writer.submit(None, deed=deed)
+    async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
+        """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
+        await self._writer.submit(None, rows, deed)
+
+    async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
+        """The answer to a question that may take a while, asked on a thread."""
+        if self._pool is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._pool.ask(question)
+
+    # --- within
 
     @property
     def _writer(self) -> Writer:
