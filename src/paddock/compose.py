@@ -16,7 +16,9 @@ from starlette.types import ASGIApp
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.approvals import Approvals
 from paddock.host.audit import Audit
+from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -28,6 +30,7 @@ from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
 from paddock.http_api.app import create_app
 from paddock.ports import Caller, Store
+from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
 from paddock.rules.rows import AuditRow
@@ -79,6 +82,7 @@ class House:
     runs: Runs
     audit: Audit
     agents: Agents
+    approvals: Approvals
     tasks: Tasks
     _open: bool = field(default=False)
 
@@ -102,6 +106,7 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
+            await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self._open = True
@@ -150,8 +155,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
+    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     calls = HostCalls(
-        work={**History(store).work, **RunnerState(store).work},
+        work={**History(store).work, **RunnerState(store).work, **approvals.work},
         records=store,
         audit=audit,
         clock=clock,
@@ -178,6 +184,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         offered=calls.offered,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        actions=approvals,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -192,6 +199,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         runs=runs,
         audit=audit,
         agents=agents,
+        approvals=approvals,
         tasks=tasks,
     )
     house.app = create_app(
@@ -205,6 +213,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        approvals=approvals,
+        explanations=Explanations(store, clock),
     )
     return house
 

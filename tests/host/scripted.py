@@ -9,6 +9,7 @@ from typing import Any
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
+from paddock.host.approvals import Approvals
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.audit import Audit
 from paddock.host.history import History
@@ -21,8 +22,11 @@ from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Entry, Tails
 from paddock.host.watch import Watch
+from paddock.host.work import Work
 from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.ports.platform import NoPlatform, PlatformActions
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.limits import Rates
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.storage.memory import open_memory_store
@@ -132,6 +136,7 @@ class SmallHouse:
     tails: Tails
     calls: HostCalls
     view: RunsView
+    approvals: Approvals
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -174,6 +179,9 @@ async def small_house(
     gateway: ScriptedGateway | None = None,
     agents: str = AGENTS,
     clock: Callable[[], float] | None = None,
+    platform: PlatformActions | None = None,
+    work: Mapping[str, Work] | None = None,
+    rates: Rates | None = None,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
     gateway = gateway or ScriptedGateway()
@@ -189,7 +197,9 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=now)
+    approvals = Approvals(store, platform or NoPlatform(), clock=now, spawn=spawn)
+    rooms = {**History(store).work, **RunnerState(store).work, **approvals.work}
+    calls = HostCalls(work={**rooms, **(work or {})}, records=store, audit=audit, clock=now, rates=rates)
     runs = Runs(
         gateway=gateway,
         agents=lambda: known,
@@ -199,6 +209,7 @@ async def small_house(
         offered=calls.offered,
         host_version="test",
         deadline_seconds=60,
+        actions=approvals,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -207,7 +218,7 @@ async def small_house(
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
-        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store))
+        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), approvals)
     finally:
         for task in tasks:
             task.cancel()

@@ -40,6 +40,7 @@ class _Agent(BaseModel):
     history: bool = True
     state_scopes: list[str] = Field(default=["conversation", "actor", "runner"])
     storage: list[Literal["plugin", "workspace", "binding"]] = Field(default=["plugin"])
+    platform_actions: list[str] = Field(default=[])
 
     @field_validator("runner")
     @classmethod
@@ -56,7 +57,9 @@ class _Agent(BaseModel):
         return value
 
     def bound_as(self, agent_id: str) -> AgentBinding:
-        policy = BindingPolicy(self.history, frozenset(self.state_scopes), frozenset(self.storage))
+        policy = BindingPolicy(
+            self.history, frozenset(self.state_scopes), frozenset(self.storage), frozenset(self.platform_actions)
+        )
         return AgentBinding(
             agent_id=agent_id,
             runner_id=self.runner,

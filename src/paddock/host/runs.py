@@ -1,8 +1,8 @@
 """Runs at their runners: authorised, started, listened to, stopped, as the session decided; it is told the news."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -15,6 +15,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
 from paddock.rules.permissions import Grant, RunScope, allowance, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
+from paddock.rules.rows import Row
 from paddock.rules.run_context import AgentPart, agent_part, run_context
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
@@ -43,10 +44,20 @@ START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 _decode = msgspec.json.decode
 
 
+class ActionRequests(Protocol):
+    """Who hears what runs ask their platform to do."""
+
+    def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
+        """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
+        ...
+
+
 class LiveRun:
     """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
 
     __slots__ = (
+        "_actions",
+        "_actions_asked",
         "_bytes",
         "_clock",
         "_taken",
@@ -64,7 +75,14 @@ class LiveRun:
         "turn_id",
     )
 
-    def __init__(self, session: SessionLoop, turn_id: str, grant: Grant, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        session: SessionLoop,
+        turn_id: str,
+        grant: Grant,
+        clock: Callable[[], float],
+        actions: ActionRequests | None = None,
+    ) -> None:
         self.session = session
         self.turn_id = turn_id
         self.grant = grant
@@ -83,6 +101,8 @@ class LiveRun:
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
         self._bytes = 0
+        self._actions = actions
+        self._actions_asked = 0
 
     @property
     def connection_id(self) -> str | None:
@@ -106,6 +126,8 @@ class LiveRun:
             self.fail(wrong.code, wrong.message)
         elif result.type == "state.updated":
             self._state_updated(result, size)
+        elif result.type == "action.requested":
+            self._action_requested(result, size)
         else:
             self.session.post(Said(self.turn_id, result, size))
 
@@ -133,6 +155,11 @@ class LiveRun:
             return False
         self.state_sizes[scope] = grown
         return True
+
+    def _action_requested(self, result: Result, size: int) -> None:
+        rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
+        self._actions_asked += 1
+        self.session.post(Said(self.turn_id, result, size, rows=rows))
 
     # what the host does
 
@@ -167,6 +194,7 @@ class Runs:
         offered: frozenset[str],
         host_version: str,
         deadline_seconds: float,
+        actions: ActionRequests | None = None,
     ) -> None:
         self._gateway = gateway
         self._agents = agents
@@ -176,6 +204,7 @@ class Runs:
         self._offered = offered
         self._version = host_version
         self._deadline_seconds = deadline_seconds
+        self._actions = actions
         self._live: dict[str, LiveRun] = {}
         self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
         self._parts: dict[tuple[str, str], tuple[AgentBinding, AgentRunnerManifest, AgentPart]] = {}
@@ -219,7 +248,7 @@ class Runs:
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         scope = RunScope(turn_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
         grant = part.allowance.for_run(scope, deadline_at=deadline)
-        self._live[turn_id] = LiveRun(session, turn_id, grant, self._clock)
+        self._live[turn_id] = LiveRun(session, turn_id, grant, self._clock, self._actions)
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
 
     def _part(self, binding: AgentBinding, workspace: str) -> AgentPart | None:

@@ -3,8 +3,19 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from paddock.ports.approvals import ApprovalRecords
 from paddock.rules.chain import Head, StoredFact
-from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import (
+    ApprovalRow,
+    ApprovalStepRow,
+    AuditRow,
+    InboxRow,
+    Row,
+    RunRow,
+    SessionRow,
+    StateRow,
+    TranscriptRow,
+)
 from paddock.rules.values import Value
 
 
@@ -62,6 +73,10 @@ class EventLog(Protocol):
         ...
 
 
+FreeRow = AuditRow | StateRow | ApprovalRow | ApprovalStepRow
+"""Rows that may be written apart from a session's facts."""
+
+
 class Records(Protocol):
     """What can be looked up beside the log. Every read is of committed data."""
 
@@ -92,7 +107,7 @@ class Records(Protocol):
     async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]: ...
     async def state_size(self, scope_key: str) -> int: ...
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[FreeRow]) -> None:
         """Write rows that belong to no session's facts, durably, in one commit with whatever else waits."""
         ...
 
@@ -114,7 +129,7 @@ class ApiKeys(Protocol):
     async def any_key(self) -> bool: ...
 
 
-class Store(EventLog, Records, ApiKeys, Protocol):
+class Store(EventLog, Records, ApiKeys, ApprovalRecords, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

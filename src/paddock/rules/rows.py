@@ -91,4 +91,32 @@ class SessionRow(Value, frozen=True):
     created_at: float
 
 
-Row = RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow
+class ApprovalRow(Value, frozen=True):
+    """A platform action that a run asked for; written once. What became of it is in its steps."""
+
+    approval_id: str
+    workspace_id: str
+    user_id: str
+    session_id: str
+    run_id: str
+    agent_id: str
+    action: str
+    target: bytes
+    payload: bytes
+    created_at: float
+    expires_at: float
+
+
+class ApprovalStepRow(Value, frozen=True):
+    """One step of an approval, `decided` or `done`; written once, by whoever comes first: `token` tells who."""
+
+    approval_id: str
+    step: str
+    result: str
+    actor: str
+    time: float
+    token: str
+    detail: str = ""
+
+
+Row = RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow | ApprovalRow | ApprovalStepRow

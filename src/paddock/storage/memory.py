@@ -9,9 +9,22 @@ from itertools import islice
 from typing import TypeVar
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
+from paddock.ports.log import FreeRow
+from paddock.rules.approvals import DECIDED, DONE, Approval
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import (
+    TERMINAL_STATUSES,
+    ApprovalRow,
+    ApprovalStepRow,
+    AuditRow,
+    InboxRow,
+    Row,
+    RunRow,
+    SessionRow,
+    StateRow,
+    TranscriptRow,
+)
 from paddock.rules.values import replace
 from paddock.storage.compaction import without_replaced
 
@@ -49,6 +62,8 @@ class MemoryStore:
         self._labels: dict[tuple[str, str, str, str], str] = {}
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
+        self._approvals: dict[str, ApprovalRow] = {}
+        self._approval_steps: dict[tuple[str, str], ApprovalStepRow] = {}
         self._keys: dict[bytes, ApiKeyRow] = {}
 
     async def open(self) -> None:
@@ -149,9 +164,32 @@ class MemoryStore:
         newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
         return list(islice(newest, limit))
 
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[FreeRow]) -> None:
         self._require_open()
         self._write_rows(rows)
+
+    # --- approvals
+
+    async def approval(self, approval_id: str) -> Approval | None:
+        asked = self._approvals.get(approval_id)
+        return self._whole_approval(asked) if asked else None
+
+    async def approvals(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[Approval]:
+        mine = [row for row in self._approvals.values() if (row.workspace_id, row.user_id) == (workspace_id, user_id)]
+        newest = sorted(mine, key=lambda row: (-row.created_at, row.approval_id))
+        return [self._whole_approval(row) for row in newest[:limit]]
+
+    async def approval_count(self, run_id: str) -> int:
+        return sum(row.run_id == run_id for row in self._approvals.values())
+
+    async def unfinished_approvals(self) -> Sequence[Approval]:
+        oldest = sorted(self._approvals.values(), key=lambda row: (row.created_at, row.approval_id))
+        found = [self._whole_approval(row) for row in oldest]
+        return [one for one in found if one.decided and one.decided.result == "granted" and one.done is None]
+
+    def _whole_approval(self, asked: ApprovalRow) -> Approval:
+        steps = (self._approval_steps.get((asked.approval_id, step)) for step in (DECIDED, DONE))
+        return Approval(asked, *steps)
 
     # --- keys
 
@@ -221,6 +259,10 @@ class MemoryStore:
                     self._audit.append(row)
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
+                case ApprovalRow():
+                    self._approvals.setdefault(row.approval_id, row)
+                case ApprovalStepRow():
+                    self._approval_steps.setdefault((row.approval_id, row.step), row)
                 case SessionRow() | TranscriptRow():
                     pass  # written with the log they belong to
 

@@ -14,10 +14,13 @@ import anyio.to_thread
 import apsw
 
 from paddock.ports import ApiKeyRow, Batch, Claim
+from paddock.ports.log import FreeRow
+from paddock.rules.approvals import Approval
 from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
 from paddock.storage.lock import make_directory
+from paddock.storage.sqlite import approvals
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.migrate import migrate
@@ -125,8 +128,22 @@ class SqliteStore:
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[FreeRow]) -> None:
         await self._writer.submit(None, rows)
+
+    # --- approvals
+
+    async def approval(self, approval_id: str) -> Approval | None:
+        return approvals.approval(self._reader, approval_id)
+
+    async def approvals(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[Approval]:
+        return approvals.approvals(self._reader, workspace_id, user_id, limit)
+
+    async def approval_count(self, run_id: str) -> int:
+        return approvals.approval_count(self._reader, run_id)
+
+    async def unfinished_approvals(self) -> Sequence[Approval]:
+        return approvals.unfinished_approvals(self._reader)
 
     # --- keys
 
