@@ -137,6 +137,7 @@ class SmallHouse:
     calls: HostCalls
     view: RunsView
     approvals: Approvals
+    audit: Audit
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -180,7 +181,7 @@ async def small_house(
     agents: str = AGENTS,
     clock: Callable[[], float] | None = None,
     platform: PlatformActions | None = None,
-    work: Mapping[str, Work] | None = None,
+    work: Mapping[str, Work] | None = None,  # for calls that no room of this house answers
     rates: Rates | None = None,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
@@ -199,7 +200,7 @@ async def small_house(
     audit = Audit(store, spawn)
     approvals = Approvals(store, platform or NoPlatform(), clock=now, spawn=spawn)
     rooms = {**History(store).work, **RunnerState(store).work, **approvals.work}
-    calls = HostCalls(work={**rooms, **(work or {})}, records=store, audit=audit, clock=now, rates=rates)
+    calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
     runs = Runs(
         gateway=gateway,
         agents=lambda: known,
@@ -218,7 +219,7 @@ async def small_house(
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
-        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), approvals)
+        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), approvals, audit)
     finally:
         for task in tasks:
             task.cancel()
