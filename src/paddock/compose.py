@@ -119,7 +119,7 @@ class House:
         """Learn what the agents' runners ask for before the first run needs it."""
         for binding in self.agents.list(HOME):
             await self.runs.prepare(binding.agent_id, HOME)
-            if problem := self.runs.refusal(binding.runner_id, HOME):
+            if problem := self.runs.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 

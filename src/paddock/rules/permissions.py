@@ -11,6 +11,17 @@ from typing import Any, Literal
 
 import msgspec
 
+from paddock.rules.resources import (
+    ALL,
+    NOTHING_OFFERED,
+    READ_ONLY,
+    Choice,
+    Offered,
+    OfferedFile,
+    Operations,
+    operations_on,
+    some,
+)
 from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 
@@ -50,13 +61,25 @@ FILLS: Mapping[tuple[str, str], str] = {
 
 
 class BindingPolicy(Value, frozen=True):
-    """What an agent's owner allows its runner. `None` means: whatever the runner asks for of that kind."""
+    """What an agent's owner allows its runner; it can only take away from what the runner asks for.
+
+    The defaults are for an owner who said nothing: models, knowledge and tools that change nothing, yes; what acts in
+    the world or reaches beyond the conversation, no.
+    """
 
     history: bool = True
     state_scopes: frozenset[str] = frozenset({"conversation", "actor", "runner"})
     storage_areas: frozenset[str] = frozenset({"plugin"})
+    models: Choice = ALL
+    tools: Choice = READ_ONLY
+    knowledge_bases: Choice = ALL
+    event_log: bool = True
+    artifacts: frozenset[str] = frozenset({"metadata", "read", "create"})
+    history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
     """What it may ask the platform to do, once the user approves: nothing unless it is said."""
+    files: tuple[OfferedFile, ...] = ()
+    """Those that came with the agent's settings."""
 
 
 class RunScope(Value, frozen=True):
@@ -76,8 +99,6 @@ class RunScope(Value, frozen=True):
     """What the event is about, when that has an identity of its own; a message has none."""
 
 
-Operations = Mapping[str, frozenset[str]]
-"""Resource to the operations that are granted on it. Empty operations mean none."""
 NO_RESOURCES: Operations = MappingProxyType({})
 NOTHING_REFUSED: Mapping[str, str] = MappingProxyType({})
 
@@ -129,6 +150,11 @@ class Allowance(Value, frozen=True):
     actions: frozenset[str]
     state_scopes: frozenset[str]
     storage_areas: frozenset[str]
+    models: Operations = NO_RESOURCES
+    tools: Operations = NO_RESOURCES
+    knowledge_bases: Operations = NO_RESOURCES
+    files: frozenset[str] = frozenset()
+    history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
     refused: Mapping[str, str] = NOTHING_REFUSED
 
@@ -140,35 +166,113 @@ class Allowance(Value, frozen=True):
             self.state_scopes,
             self.storage_areas,
             deadline_at,
-            platform_actions=self.platform_actions,
-            refused=self.refused,
+            self.models,
+            self.tools,
+            self.knowledge_bases,
+            self.files,
+            self.history_scope,
+            self.platform_actions,
+            self.refused,
         )
 
 
-def allowance(manifest: AgentRunnerManifest, policy: BindingPolicy, offered: frozenset[str]) -> Allowance:
-    """Cut what the runner asks for down to what its agent's owner allows and this host offers."""
+def allowance(
+    manifest: AgentRunnerManifest,
+    policy: BindingPolicy,
+    offered: frozenset[str],
+    there: Offered = NOTHING_OFFERED,
+) -> Allowance:
+    """Cut what the runner asks for down to what its owner allows, the host does (`offered`) and has (`there`)."""
     asked = manifest.permissions
     areas = frozenset(asked.storage) & policy.storage_areas
     scopes = policy.state_scopes if asked.storage else frozenset[str]()
-    wanted = opened_by(asked)
     platform = frozenset(asked.platform_api) & policy.platform_actions
-    actions = set(wanted)
-    if not policy.history:
-        actions -= {"history.page", "history.search"}
-    if not manifest.context.supports_history_pull:
-        actions -= {"history.page"}
-    if not manifest.context.supports_history_search:
-        actions -= {"history.search"}
+    wanted = opened_by(asked)
+    actions = set(wanted - _closed(manifest, policy)) & offered
+    if not platform:
+        actions -= PLATFORM_ACTIONS
     if not scopes:
         actions -= STATE_ACTIONS
     if not areas:
         actions -= STORAGE_ACTIONS
-    if not platform:
-        actions -= PLATFORM_ACTIONS
-    granted = frozenset(actions) & offered
+    bases = some({base.kb_id: _on_base(base.kb_id, asked, policy, offered) for base in there.bases})
+    both = asked.history_scope == policy.history_scope == "workspace"
     return Allowance(
-        manifest.id, granted, frozenset(scopes), areas, platform, refusals(manifest, wanted, offered, granted)
+        runner_id=manifest.id,
+        actions=frozenset(actions),
+        state_scopes=frozenset(scopes),
+        storage_areas=areas,
+        models=_models(asked, policy, offered, there),
+        tools=_tools(asked, policy, offered, there),
+        knowledge_bases=bases,
+        files=frozenset(file.file_id for file in granted_files(asked, policy, there, bases)),
+        history_scope="workspace" if both else "conversation",
+        platform_actions=platform if actions >= PLATFORM_ACTIONS else frozenset(),
+        refused=refusals(manifest, wanted, offered, frozenset(actions)),
     )
+
+
+def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> frozenset[str]:
+    """Calls that the owner closes, or that the runner says it does not use."""
+    closed: set[str] = set()
+    if not policy.history:
+        closed |= OPENS["history", "page"] | OPENS["history", "search"]
+    if not policy.event_log:
+        closed |= OPENS["events", "get"] | OPENS["events", "page"]
+    for literal in ("metadata", "read", "create"):
+        if literal not in policy.artifacts:
+            closed |= OPENS.get(("artifacts", literal), frozenset())
+    return _unused(manifest).union(closed)
+
+
+def _unused(manifest: AgentRunnerManifest) -> frozenset[str]:
+    """Calls that the runner says it does not use."""
+    uses = manifest.context
+    unused: set[str] = set()
+    if not uses.supports_history_pull:
+        unused |= OPENS["history", "page"]
+    if not uses.supports_history_search:
+        unused |= OPENS["history", "search"]
+    if not uses.supports_artifact_pull:
+        unused |= OPENS["artifacts", "metadata"] | OPENS["artifacts", "read"]
+    return frozenset(unused)
+
+
+def _can(kind: str, asked: list[Any], offered: frozenset[str]) -> frozenset[str]:
+    """The asked operations of one kind that this host does."""
+    return frozenset(literal for literal in asked if OPENS[kind, literal] <= offered)
+
+
+def _models(
+    asked: AgentRunnerPermissions, policy: BindingPolicy, offered: frozenset[str], there: Offered
+) -> Operations:
+    can = _can("models", list(asked.models), offered)
+    return some(
+        {model.model_id: operations_on(model.model_id, policy.models, can & model.operations) for model in there.models}
+    )
+
+
+def _tools(asked: AgentRunnerPermissions, policy: BindingPolicy, offered: frozenset[str], there: Offered) -> Operations:
+    can = _can("tools", list(asked.tools), offered)
+    return some(
+        {tool.name: operations_on(tool.name, policy.tools, can, read_only=tool.read_only) for tool in there.tools}
+    )
+
+
+def _on_base(
+    kb_id: str, asked: AgentRunnerPermissions, policy: BindingPolicy, offered: frozenset[str]
+) -> frozenset[str]:
+    can = {one for one in asked.knowledge_bases if OPENS.get(("knowledge_bases", one), frozenset()) <= offered}
+    return operations_on(kb_id, policy.knowledge_bases, frozenset(can))
+
+
+def granted_files(
+    asked: AgentRunnerPermissions, policy: BindingPolicy, there: Offered, bases: Operations
+) -> list[OfferedFile]:
+    """The files of the agent's settings, and those of the knowledge bases it got, each if the runner asks for them."""
+    own = policy.files if "config" in asked.files else ()
+    known = [file for file in there.files if file.kb_id in bases] if "knowledge" in asked.files else []
+    return [*own, *known]
 
 
 def opened_by(asked: AgentRunnerPermissions) -> frozenset[str]:
@@ -190,9 +294,7 @@ def refusals(
 
 
 def _refuser(action: str, manifest: AgentRunnerManifest, offered: frozenset[str]) -> str:
-    context = manifest.context
-    unable = {"history.page": not context.supports_history_pull, "history.search": not context.supports_history_search}
-    if unable.get(action, False):
+    if action in _unused(manifest):
         return "manifest"
     return "agent" if action in offered else "host"
 

@@ -66,7 +66,7 @@ class Reader:
     # --- the log
 
     def claim(self, session_id: str, epoch: int) -> Claim:
-        found = self.one(_CLAIM, (session_id,))
+        found = self._one(_CLAIM, (session_id,))
         if found is None:
             return Claim(session_id, epoch, Head(), None, b"", 0, ())
         head_seq, digest, snapshot, snapshot_seq = found[4:]
@@ -87,7 +87,7 @@ class Reader:
         return self._facts(_AFTER, (session_id, after, session_id, after, after, limit))
 
     def _facts(self, sql: str, values: Values) -> list[StoredFact]:
-        return [_fact(found) for found in self.all(sql, values)]
+        return [_fact(found) for found in self._all(sql, values)]
 
     def facts_in_order(self, session_id: str) -> Iterator[StoredFact]:
         """All facts of a session in order of number, one at a time."""
@@ -96,40 +96,40 @@ class Reader:
     # --- what is looked up beside it
 
     def session(self, session_id: str) -> SessionRow | None:
-        found = self.one(_CLAIM, (session_id,))
+        found = self._one(_CLAIM, (session_id,))
         return SessionRow(*found[:4]) if found else None
 
     def head(self, session_id: str) -> Head:
-        found = self.one("select head_seq, head_digest from sessions where session_id = ?", (session_id,))
+        found = self._one("select head_seq, head_digest from sessions where session_id = ?", (session_id,))
         return Head(*found) if found else Head()
 
     def inbox(self, session_id: str, key: str) -> InboxRow | None:
-        found = self.one(f"select {INBOX} from inbox where session_no = {_SESSION_NO} and key = ?", (session_id, key))
+        found = self._one(f"select {INBOX} from inbox where session_no = {_SESSION_NO} and key = ?", (session_id, key))
         return InboxRow(session_id, *found[:4], opened_session=bool(found[4])) if found else None
 
     def run(self, run_id: str) -> RunRow | None:
-        found = self.one(f"{_RUN} where run_id = ?", (run_id,))
+        found = self._one(f"{_RUN} where run_id = ?", (run_id,))
         return RunRow(*found) if found else None
 
     def runs_by_label(self, workspace_id: str, user_id: str, client_run_id: str, limit: int) -> Sequence[RunRow]:
-        return [RunRow(*found) for found in self.all(_LABEL, (workspace_id, user_id, client_run_id, limit))]
+        return [RunRow(*found) for found in self._all(_LABEL, (workspace_id, user_id, client_run_id, limit))]
 
     def unfinished_runs(self) -> Sequence[RunRow]:
-        return [RunRow(*found) for found in self.all(_UNFINISHED)]
+        return [RunRow(*found) for found in self._all(_UNFINISHED)]
 
     def transcript(
         self, session_id: str, before: int | None, after: int | None, limit: int, newest_first: bool
     ) -> Sequence[TranscriptRow]:
         sql = f"{_ITEMS} {'desc' if newest_first else 'asc'} limit ?"
         lower, upper = -1 if after is None else after, _NO_END if before is None else before
-        return [TranscriptRow(session_id, *found) for found in self.all(sql, (session_id, upper, lower, limit))]
+        return [TranscriptRow(session_id, *found) for found in self._all(sql, (session_id, upper, lower, limit))]
 
     def transcript_count(self, session_id: str) -> int:
-        found = self.one("select item_count from sessions where session_id = ?", (session_id,))
+        found = self._one("select item_count from sessions where session_id = ?", (session_id,))
         return found[0] if found else 0
 
     def state(self, scope_key: str, key: str) -> bytes | None:
-        found = self.one("select value from state where scope_key = ? and key = ?", (scope_key, key))
+        found = self._one("select value from state where scope_key = ? and key = ?", (scope_key, key))
         return found[0] if found else None
 
     def state_snapshot(self, scope_key: str, max_bytes: int) -> Mapping[str, bytes]:
@@ -142,31 +142,39 @@ class Reader:
         return values
 
     def state_size(self, scope_key: str) -> int:
-        found = self.one("select total(length(value)) from state where scope_key = ?", (scope_key,))
+        found = self._one("select total(length(value)) from state where scope_key = ?", (scope_key,))
         return int(found[0]) if found else 0
 
     def audit(self, run_id: str | None, limit: int) -> Sequence[AuditRow]:
         sql, values = f"select {AUDIT} from audit", ()
         if run_id is not None:
             sql, values = f"{sql} where run_id = ?", (run_id,)
-        return [AuditRow(*found) for found in self.all(f"{sql} order by audit_no desc limit ?", (*values, limit))]
+        return [AuditRow(*found) for found in self._all(f"{sql} order by audit_no desc limit ?", (*values, limit))]
 
     def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
-        found = self.one(f"select {KEY} from api_keys where key_hash = ?", (key_hash,))
+        found = self._one(f"select {KEY} from api_keys where key_hash = ?", (key_hash,))
         return ApiKeyRow(*found) if found else None
 
     def any_key(self) -> bool:
-        return self.one("select 1 from api_keys limit 1") is not None
+        return self._one("select 1 from api_keys limit 1") is not None
+
+    # --- for the families of tables that have a module of their own
+
+    def one(self, sql: str, values: Values = ()) -> Any:
+        return self._one(sql, values)
+
+    def all(self, sql: str, values: Values = ()) -> list[Any]:
+        return self._all(sql, values)
 
     # --- within
 
-    def one(self, sql: str, values: Values = ()) -> Any:
+    def _one(self, sql: str, values: Values = ()) -> Any:
         try:
             return self._connection.execute(sql, values).fetchone()
         except apsw.Error as error:
             raise unavailable(error) from error
 
-    def all(self, sql: str, values: Values = ()) -> list[Any]:
+    def _all(self, sql: str, values: Values = ()) -> list[Any]:
         try:
             return self._connection.execute(sql, values).fetchall()
         except apsw.Error as error:
