@@ -7,7 +7,7 @@ reason is in the audit. What is looked at in each call is the table in `rules/ga
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -205,7 +205,8 @@ class HostCalls:
         work = self._work[call.method]
         allowed = call.row(self._clock(), "allowed", ALLOWED)
         if work.stream is not None:
-            return WatchedStream(work.stream(grant, asked), self._left(grant), self._note_of_stream(call, allowed))
+            chunks = await self._opened(work.stream(grant, asked), grant)
+            return WatchedStream(chunks, self._left(grant), self._note_of_stream(call, allowed))
         try:
             async with asyncio.timeout(self._left(grant)):
                 if work.write is not None:
@@ -221,6 +222,16 @@ class HostCalls:
             raise
         self._audit.soon(allowed)
         return answer
+
+    async def _opened(self, stream: Chunks | Awaitable[Chunks], grant: Grant) -> Chunks:
+        """Some streams look first whether there is anything; that ends by the deadline too."""
+        if not isinstance(stream, Awaitable):
+            return stream
+        try:
+            async with asyncio.timeout(self._left(grant)):
+                return await stream
+        except TimeoutError:
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run is past its deadline") from None
 
     def _left(self, grant: Grant) -> float:
         return grant.deadline_at - self._clock()

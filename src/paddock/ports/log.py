@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from paddock.ports.approvals import ApprovalRecords
+from paddock.ports.artifacts import ArtifactRecords, StorageRecords
+from paddock.ports.events import EventRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
@@ -11,6 +13,7 @@ from paddock.rules.rows import (
     ApprovalStepRow,
     AuditRow,
     InboxRow,
+    Kept,
     Row,
     RunRow,
     SessionRow,
@@ -74,11 +77,11 @@ class EventLog(Protocol):
         ...
 
 
-FreeRow = AuditRow | StateRow | ApprovalRow | ApprovalStepRow
+FreeRow = AuditRow | StateRow | ApprovalRow | ApprovalStepRow | Kept
 """Rows that may be written apart from a session's facts."""
 
 
-class Records(Protocol):
+class Records(ArtifactRecords, StorageRecords, EventRecords, Protocol):
     """What can be looked up beside the log. Every read is of committed data."""
 
     async def session(self, session_id: str) -> SessionRow | None: ...
@@ -113,7 +116,10 @@ class Records(Protocol):
     async def state_size(self, scope_key: str) -> int: ...
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
     async def write(self, rows: Sequence[FreeRow]) -> None:
-        """Write rows that belong to no session's facts, durably, in one commit with whatever else waits."""
+        """Write rows that belong to no session's facts, all or none, durably, in one commit with whatever else waits.
+
+        Raises HostError: CONFLICT when a value was expected to be another, PAYLOAD_TOO_LARGE over a cap.
+        """
         ...
 
 

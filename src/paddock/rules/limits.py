@@ -21,6 +21,9 @@ MAX_STORAGE_KEY_CHARS = 256
 MAX_STORAGE_VALUE_BYTES = 2 * 1024 * 1024
 """What fits a frame as base64 with room to spare; larger things are artifacts."""
 MAX_ACTION_BYTES = 256 * 1024
+MAX_BLOB_BYTES = 10 * 1024 * 1024
+"""One value of a storage area; more than one call can carry is sent in parts."""
+MAX_KEYS_PAGE = 1000
 
 RUN_CALLS_PER_SECOND, RUN_BURST = 50.0, 100.0
 PLUGIN_CALLS_PER_SECOND, PLUGIN_BURST = 500.0, 1000.0

@@ -48,6 +48,7 @@ OPENS: Mapping[tuple[str, str], frozenset[str]] = {
     ("events", "page"): frozenset({"events.page"}),
     ("artifacts", "metadata"): frozenset({"artifacts.metadata"}),
     ("artifacts", "read"): frozenset({"artifacts.read_range", "artifacts.open_stream"}),
+    ("artifacts", "create"): frozenset({"artifacts.create"}),
     ("storage", "plugin"): STATE_ACTIONS | STORAGE_ACTIONS,
     ("storage", "workspace"): STATE_ACTIONS | STORAGE_ACTIONS,
     ("storage", "binding"): STATE_ACTIONS | STORAGE_ACTIONS,

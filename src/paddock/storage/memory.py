@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.ports.log import FreeRow
-from paddock.rules.approvals import DECIDED, DONE, Approval
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
@@ -20,6 +19,7 @@ from paddock.rules.rows import (
     ApprovalStepRow,
     AuditRow,
     InboxRow,
+    Kept,
     Row,
     RunRow,
     SessionRow,
@@ -27,7 +27,10 @@ from paddock.rules.rows import (
     TranscriptRow,
 )
 from paddock.rules.values import replace
+from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
+from paddock.storage.memory_approvals import MemoryApprovals
+from paddock.storage.memory_kept import MemoryKept
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -50,10 +53,11 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore:
+class MemoryStore(MemoryKept, MemoryApprovals):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._epoch = 0
         self._open = True
         self._owners: dict[str, int] = {}
@@ -63,8 +67,6 @@ class MemoryStore:
         self._labels: dict[tuple[str, str, str, str], str] = {}
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
-        self._approvals: dict[str, ApprovalRow] = {}
-        self._approval_steps: dict[tuple[str, str], ApprovalStepRow] = {}
         self._keys: dict[bytes, ApiKeyRow] = {}
 
     async def open(self) -> None:
@@ -92,9 +94,10 @@ class MemoryStore:
         opened = next((row for row in batch.rows if isinstance(row, SessionRow)), None)
         self._check_fence(batch, opened)
         self._check_conflicts(batch.rows)
+        self._check_state(batch.rows)
+        self._write_rows(batch.rows)
         log = self._sessions[batch.session_id] if opened is None else self._add_session(opened)
         _advance(log, batch)
-        self._write_rows(batch.rows)
 
     async def read(
         self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
@@ -104,6 +107,20 @@ class MemoryStore:
             return []
         wanted = (f for f in log.facts.values() if f.seq > after and turn_id in (None, f.turn_id))
         return sorted(wanted, key=lambda fact: (fact.position, fact.seq))[:limit]
+
+    async def events(
+        self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50
+    ) -> Sequence[StoredFact]:
+        log = self._sessions.get(session_id)
+        facts = log.facts.values() if log else ()
+        known = (
+            f for f in facts if f.kind in kinds and f.target != "AGENT" and (before is None or f.position < before)
+        )
+        return sorted(known, key=lambda fact: (fact.position, fact.seq), reverse=True)[:limit]
+
+    async def fact(self, session_id: str, seq: int) -> StoredFact | None:
+        log = self._sessions.get(session_id)
+        return log.facts.get(seq) if log else None
 
     # --- what is looked up beside it
 
@@ -171,30 +188,8 @@ class MemoryStore:
 
     async def write(self, rows: Sequence[FreeRow]) -> None:
         self._require_open()
+        self._check_state(rows)
         self._write_rows(rows)
-
-    # --- approvals
-
-    async def approval(self, approval_id: str) -> Approval | None:
-        asked = self._approvals.get(approval_id)
-        return self._whole_approval(asked) if asked else None
-
-    async def approvals(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[Approval]:
-        mine = [row for row in self._approvals.values() if (row.workspace_id, row.user_id) == (workspace_id, user_id)]
-        newest = sorted(mine, key=lambda row: (-row.created_at, row.approval_id))
-        return [self._whole_approval(row) for row in newest[:limit]]
-
-    async def approval_count(self, run_id: str) -> int:
-        return sum(row.run_id == run_id for row in self._approvals.values())
-
-    async def unfinished_approvals(self) -> Sequence[Approval]:
-        oldest = sorted(self._approvals.values(), key=lambda row: (row.created_at, row.approval_id))
-        found = [self._whole_approval(row) for row in oldest]
-        return [one for one in found if one.decided and one.decided.result == "granted" and one.done is None]
-
-    def _whole_approval(self, asked: ApprovalRow) -> Approval:
-        steps = (self._approval_steps.get((asked.approval_id, step)) for step in (DECIDED, DONE))
-        return Approval(asked, *steps)
 
     # --- keys
 
@@ -251,7 +246,17 @@ class MemoryStore:
         log = self._sessions[row.session_id] = _Session(row)
         return log
 
+    def _check_state(self, rows: Sequence[Row]) -> None:
+        """Values that were expected to be others, before anything is written."""
+        now: dict[tuple[str, str], bytes | None] = {}
+        for row in rows:
+            if isinstance(row, StateRow):
+                known = self._state.get((row.scope_key, row.key))
+                check_version(row.expected, now.get((row.scope_key, row.key), known and known.value), row.key)
+                now[row.scope_key, row.key] = row.value
+
     def _write_rows(self, rows: Sequence[Row]) -> None:
+        self._write_kept([row for row in rows if isinstance(row, Kept)])  # first: it may refuse
         for row in rows:
             match row:
                 case RunRow():
@@ -264,12 +269,10 @@ class MemoryStore:
                     self._audit.append(row)
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
-                case ApprovalRow():
-                    self._approvals.setdefault(row.approval_id, row)
-                case ApprovalStepRow():
-                    self._approval_steps.setdefault((row.approval_id, row.step), row)
-                case SessionRow() | TranscriptRow():
-                    pass  # written with the log they belong to
+                case ApprovalRow() | ApprovalStepRow():
+                    self._write_approval(row)
+                case _:
+                    pass  # written with the log they belong to, or above
 
     def _write_run(self, row: RunRow) -> None:
         known = self._runs.get(row.run_id)

@@ -1,10 +1,12 @@
 """Approvals in SQLite: how their rows are written, and the questions about them. No decisions live here."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from paddock.rules.approvals import DECIDED, DONE, Approval
 from paddock.rules.rows import ApprovalRow, ApprovalStepRow
+from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import Table, getter
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -30,28 +32,25 @@ _OF_USER = f"{_WHOLE} where a.workspace_id = ? and a.user_id = ? order by a.crea
 _UNFINISHED = f"{_WHOLE} where d.result = 'granted' and e.step is null order by a.created_at, a.approval_id"
 
 
-class Queries(Protocol):
-    """Where questions are asked."""
+class ApprovalReads(ABC):
+    """The part of the store that answers questions about approvals."""
 
-    def one(self, sql: str, values: tuple[Any, ...] = ()) -> Any: ...
-    def all(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]: ...
+    @property
+    @abstractmethod
+    def _reader(self) -> Reader: ...
 
+    async def approval(self, approval_id: str) -> Approval | None:
+        found = self._reader.one(f"{_WHOLE} where a.approval_id = ?", (approval_id,))
+        return _read(found) if found else None
 
-def approval(reader: Queries, approval_id: str) -> Approval | None:
-    found = reader.one(f"{_WHOLE} where a.approval_id = ?", (approval_id,))
-    return _read(found) if found else None
+    async def approvals(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[Approval]:
+        return [_read(found) for found in self._reader.all(_OF_USER, (workspace_id, user_id, limit))]
 
+    async def approval_count(self, run_id: str) -> int:
+        return self._reader.one("select count(*) from approvals where run_id = ?", (run_id,))[0]
 
-def approvals(reader: Queries, workspace_id: str, user_id: str, limit: int) -> Sequence[Approval]:
-    return [_read(found) for found in reader.all(_OF_USER, (workspace_id, user_id, limit))]
-
-
-def approval_count(reader: Queries, run_id: str) -> int:
-    return reader.one("select count(*) from approvals where run_id = ?", (run_id,))[0]
-
-
-def unfinished_approvals(reader: Queries) -> Sequence[Approval]:
-    return [_read(found) for found in reader.all(_UNFINISHED)]
+    async def unfinished_approvals(self) -> Sequence[Approval]:
+        return [_read(found) for found in self._reader.all(_UNFINISHED)]
 
 
 def _read(found: Sequence[Any]) -> Approval:

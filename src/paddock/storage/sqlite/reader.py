@@ -158,7 +158,7 @@ class Reader:
     def any_key(self) -> bool:
         return self._one("select 1 from api_keys limit 1") is not None
 
-    # --- for the families of tables that have a module of their own
+    # --- within
 
     def one(self, sql: str, values: Values = ()) -> Any:
         return self._one(sql, values)
@@ -166,7 +166,8 @@ class Reader:
     def all(self, sql: str, values: Values = ()) -> list[Any]:
         return self._all(sql, values)
 
-    # --- within
+    def facts_by(self, sql: str, values: Values) -> list[StoredFact]:
+        return self._facts(sql, values)
 
     def _one(self, sql: str, values: Values = ()) -> Any:
         try:

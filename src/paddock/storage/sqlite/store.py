@@ -15,16 +15,17 @@ import apsw
 
 from paddock.ports import ApiKeyRow, Batch, Claim
 from paddock.ports.log import FreeRow
-from paddock.rules.approvals import Approval
 from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
 from paddock.storage.lock import make_directory
-from paddock.storage.sqlite import approvals
+from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
+from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.pool import ReaderPool
 from paddock.storage.sqlite.reader import Reader
@@ -35,7 +36,7 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore:
+class SqliteStore(KeptReads, EventReads, ApprovalReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:
@@ -149,20 +150,6 @@ class SqliteStore:
 
     async def write(self, rows: Sequence[FreeRow]) -> None:
         await self._writer.submit(None, rows)
-
-    # --- approvals
-
-    async def approval(self, approval_id: str) -> Approval | None:
-        return approvals.approval(self._reader, approval_id)
-
-    async def approvals(self, workspace_id: str, user_id: str, *, limit: int = 100) -> Sequence[Approval]:
-        return approvals.approvals(self._reader, workspace_id, user_id, limit)
-
-    async def approval_count(self, run_id: str) -> int:
-        return approvals.approval_count(self._reader, run_id)
-
-    async def unfinished_approvals(self) -> Sequence[Approval]:
-        return approvals.unfinished_approvals(self._reader)
 
     # --- keys
 
