@@ -16,11 +16,14 @@ from starlette.types import ASGIApp
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.approvals import Approvals
 from paddock.host.audit import Audit
+from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.knowledge import KnowledgeCalls
+from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
@@ -28,10 +31,14 @@ from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import Caller, Store
+from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
 from paddock.rules.rows import AuditRow
@@ -41,6 +48,10 @@ from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.knowledge import SqliteKnowledge
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import load_tools, tools_in
 
 log = structlog.get_logger("paddock.house")
 
@@ -84,8 +95,12 @@ class House:
     runs: Runs
     audit: Audit
     agents: Agents
+    approvals: Approvals
     tasks: Tasks
     ingest: Ingest
+    models: ModelCatalog
+    tools: ToolCatalog
+    tool_calls: ToolCalls
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -108,6 +123,9 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
+            if unknown := await self.tool_calls.settle():
+                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
+            await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
@@ -135,6 +153,7 @@ class House:
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
         await self.gateway.stop()
+        await self.models.close()
         await self.tasks.stop()
         await self.store.close()
 
@@ -157,17 +176,23 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
+    models = ModelCatalog([DemoModel()])
+    tools = _tools(settings, clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock)
     kept = SqliteKnowledge(store)
-    ingest = Ingest(kept, clock=clock)
-    bases = Bases(kept, ingest, clock=clock)
-    offers = Offers(knowledge=bases, clock=clock)
-    calls = HostCalls(
-        work={**History(store).work, **RunnerState(store).work, **KnowledgeCalls(bases).work},
-        records=store,
-        audit=audit,
-        clock=clock,
-        rates=Rates.of_a_run(settings.host_call_rate),
-    )
+    ingest = Ingest(kept, embed=models.embed, clock=clock)
+    bases = Bases(kept, ingest, embed=models.embed, clock=clock)
+    offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
+    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **tool_calls.work,
+        **KnowledgeCalls(bases).work,
+        **approvals.work,
+    }
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
@@ -187,9 +212,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
+        offers=offers,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
-        offers=offers,
+        actions=approvals,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -204,8 +230,12 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         runs=runs,
         audit=audit,
         agents=agents,
+        approvals=approvals,
         tasks=tasks,
         ingest=ingest,
+        models=models,
+        tools=tools,
+        tool_calls=tool_calls,
     )
     house.app = create_app(
         inbox=inbox,
@@ -220,8 +250,17 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         note=audit.soon,
         knowledge=bases,
         knowledge_changed=offers.forget,
+        approvals=approvals,
+        explanations=Explanations(store, clock),
     )
     return house
+
+
+def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
+    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+    own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, given])
 
 
 def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:

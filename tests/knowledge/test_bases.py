@@ -133,7 +133,7 @@ async def test_a_job_goes_on_after_a_restart_where_it_stopped(tmp_path: Path, mo
     await again.store.close()
 
 
-async def meaning(model: str, texts: Sequence[str], deadline_at: float) -> Sequence[Sequence[float]]:
+async def meaning(model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
     """A model of three meanings: animals, weather, and whatever else."""
     words = {"dog": 0, "puppy": 0, "hound": 0, "rain": 1, "storm": 1}
     vectors: list[list[float]] = []

@@ -80,7 +80,8 @@ class Bases:
             words = await self._store.find(*place, terms_of(query), limit=top_k, only=only)
             return [(number, bounded(score)) for number, score in words]
         words = await self._store.find(*place, terms_of(query), limit=depth, only=only)
-        wanted = packed(await self._embed(base.embedding_model, [query], self._clock() + EMBED_SECONDS), 1)[0]
+        deadline = self._clock() + EMBED_SECONDS
+        (wanted,) = packed(await self._embed(base.embedding_model, [query], deadline_at=deadline), 1)
         near = await self._vectors.nearest(place, wanted, 4 * depth)
         counting = await self._counting(place, near, only)
         return fuse([number for number, _ in words], [number for number in near if number in counting][:depth])

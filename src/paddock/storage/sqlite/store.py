@@ -13,12 +13,22 @@ import anyio
 import anyio.to_thread
 import apsw
 
-from paddock.ports import ApiKeyRow, Batch, Claim
+from paddock.ports import ApiKeyRow, Batch, Claim, Spent
 from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import AuditRow, InboxRow, Kept, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import (
+    Apart,
+    AuditRow,
+    InboxRow,
+    ModelUsageRow,
+    RunRow,
+    SessionRow,
+    ToolCallRow,
+    TranscriptRow,
+)
 from paddock.storage.lock import make_directory
+from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.events import EventReads
@@ -34,7 +44,7 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore(KeptReads, EventReads):
+class SqliteStore(KeptReads, EventReads, ApprovalReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:
@@ -146,8 +156,27 @@ class SqliteStore(KeptReads, EventReads):
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
-    async def write(self, rows: Sequence[AuditRow | StateRow | Kept]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         await self._writer.submit(None, rows)
+
+    async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.tool_calls(run_id, limit)
+
+    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.unanswered_tool_calls(limit)
+
+    async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
+        return self._reader.model_usage(run_id, limit)
+
+    async def spent(
+        self,
+        *,
+        run_id: str | None = None,
+        workspace_id: str | None = None,
+        user_id: str | None = None,
+        since: float = 0,
+    ) -> Spent:
+        return self._reader.spent(run_id, workspace_id, user_id, since)
 
     # --- keys
 
