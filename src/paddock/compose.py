@@ -16,7 +16,9 @@ from starlette.types import ASGIApp
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -25,19 +27,24 @@ from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
+from paddock.host.storage_areas import StorageAreas
+from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.http_api.app import create_app
 from paddock.ports import Caller, Store
+from paddock.ports.artifacts import Blobs
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
+from paddock.storage.files import FileBlobs
 from paddock.storage.sqlite import SqliteStore
 
 log = structlog.get_logger("paddock.house")
 
+MIB = 1024 * 1024
 HOME = DEV.workspace_id
 """The workspace whose agents are tried out at start."""
 SHUTDOWN_SECONDS = 5.0
@@ -73,6 +80,8 @@ class House:
 
     app: ASGIApp
     store: Store
+    blobs: Blobs
+    sweeper: Sweeper
     gateway: Gateway
     sessions: Sessions
     runs: Runs
@@ -92,6 +101,7 @@ class House:
     async def running(self) -> AsyncGenerator[None]:
         """Open everything, bring what was left unfinished to its end, and close it all again."""
         await self.store.open()
+        await self.blobs.open()
         await self.gateway.start()
         try:
             interrupted = await self.sessions.recover(
@@ -103,6 +113,7 @@ class House:
                 )
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.sweeper.keep_sweeping())
             self._open = True
             yield
         finally:
@@ -128,6 +139,7 @@ class House:
             log.warning("not every run could be brought to its end before stopping", action="house.close")
         await self.gateway.stop()
         await self.tasks.stop()
+        await self.blobs.close()
         await self.store.close()
 
     async def _end(self, session: Any, turn_id: str) -> None:
@@ -149,7 +161,13 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=clock)
+    blobs = FileBlobs(settings.data / "blobs")
+    events = Events(store)
+    artifacts = Artifacts(store, blobs, clock=clock, limits=_artifact_limits(settings), raw=events.raw)
+    areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
+    rooms = (History(store), RunnerState(store), events, artifacts, areas)
+    work = {method: done for room in rooms for method, done in room.work.items()}
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock)
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
@@ -170,6 +188,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         offered=calls.offered,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        artifacts=artifacts,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -179,6 +198,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     house = House(
         app=_nothing_yet,
         store=store,
+        blobs=blobs,
+        sweeper=Sweeper(store, blobs, clock=clock),
         gateway=gateway,
         sessions=sessions,
         runs=runs,
@@ -199,6 +220,14 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         note=audit.soon,
     )
     return house
+
+
+def _artifact_limits(settings: Settings) -> ArtifactLimits:
+    return ArtifactLimits(
+        keep_seconds=settings.artifact_days * 86_400.0 or None,
+        workspace_bytes=settings.artifacts_mib * MIB,
+        file_bytes=settings.max_file_mib * MIB,
+    )
 
 
 def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:

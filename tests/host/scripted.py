@@ -10,7 +10,9 @@ from typing import Any
 from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
 from paddock.host.arrivals import Accepted, NewRun
+from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -19,13 +21,16 @@ from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
+from paddock.host.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.tails import Entry, Tails
 from paddock.host.watch import Watch
 from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.ports.artifacts import Blobs
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.storage.memory import open_memory_store
+from paddock.storage.memory_blobs import MemoryBlobs
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 ANN = Principal("default", "ann")
@@ -132,6 +137,8 @@ class SmallHouse:
     tails: Tails
     calls: HostCalls
     view: RunsView
+    artifacts: Artifacts
+    blobs: Blobs
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -174,6 +181,9 @@ async def small_house(
     gateway: ScriptedGateway | None = None,
     agents: str = AGENTS,
     clock: Callable[[], float] | None = None,
+    blobs: Blobs | None = None,
+    limits: ArtifactLimits | None = None,
+    area_bytes: int = AREA_BYTES,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
     gateway = gateway or ScriptedGateway()
@@ -189,7 +199,13 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=now)
+    blobs = blobs or MemoryBlobs()
+    events = Events(store)
+    artifacts = Artifacts(store, blobs, clock=now, limits=limits, raw=events.raw)
+    areas = StorageAreas(store, blobs, area_bytes=area_bytes)
+    rooms = (History(store), RunnerState(store), events, artifacts, areas)
+    work = {method: done for room in rooms for method, done in room.work.items()}
+    calls = HostCalls(work=work, records=store, audit=audit, clock=now)
     runs = Runs(
         gateway=gateway,
         agents=lambda: known,
@@ -199,6 +215,7 @@ async def small_house(
         offered=calls.offered,
         host_version="test",
         deadline_seconds=60,
+        artifacts=artifacts,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -207,7 +224,7 @@ async def small_house(
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
-        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store))
+        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), artifacts, blobs)
     finally:
         for task in tasks:
             task.cancel()

@@ -12,6 +12,7 @@ from paddock.rules.limits import MAX_PAGE
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import TranscriptRow
 from paddock.rules.run_context import cursor_of, seq_of
+from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.history import HistoryPage, TranscriptItem, TranscriptItemType
 from paddock_sdk.protocol.host_calls import HistoryPageParams
 
@@ -66,6 +67,7 @@ def _item(row: TranscriptRow, grant: Grant) -> TranscriptItem:
         item_type=cast("TranscriptItemType", row.item_type),
         content=row.content,
         content_json=whole or {"role": row.role, "content": row.content},
+        attachment_refs=[ArtifactRef.model_validate(ref) for ref in metadata.pop("attachments", ())],
         seq=row.seq,
         cursor=cursor_of(row.seq),
         created_at=row.created_at,

@@ -8,7 +8,10 @@ import msgspec
 import structlog
 
 from paddock.host.agents import AgentBinding, Agents
+from paddock.host.announced import announced
 from paddock.host.arrivals import Said
+from paddock.host.artifacts import Artifacts
+from paddock.host.in_order import InOrder, Spawn
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
 from paddock.rules.errors import ErrorCode, HostError
@@ -49,8 +52,10 @@ class LiveRun:
     __slots__ = (
         "_bytes",
         "_clock",
+        "_line",
         "_taken",
         "_timers",
+        "artifacts",
         "forced",
         "grant",
         "handle",
@@ -64,8 +69,18 @@ class LiveRun:
         "turn_id",
     )
 
-    def __init__(self, session: SessionLoop, turn_id: str, grant: Grant, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        session: SessionLoop,
+        turn_id: str,
+        grant: Grant,
+        clock: Callable[[], float],
+        artifacts: Artifacts,
+        spawn: Spawn,
+    ) -> None:
         self.session = session
+        self.artifacts = artifacts
+        self._line = InOrder(session.post, spawn)
         self.turn_id = turn_id
         self.grant = grant
         self.handle: RunHandle | None = None
@@ -92,7 +107,7 @@ class LiveRun:
     # what the connection says
 
     def acknowledged(self) -> None:
-        self.session.post(InputAcknowledged(self.turn_id, self._clock()))
+        self._line.post(InputAcknowledged(self.turn_id, self._clock()))
 
     def result(self, result: Result, size: int) -> None:
         wrong = problem_with(result, size)
@@ -103,15 +118,26 @@ class LiveRun:
             )
         self.settled = self.settled or result.type in TERMINAL_TYPES
         if wrong is not None:
-            self.fail(wrong.code, wrong.message)
+            self._failed(wrong.code, wrong.message)
         elif result.type == "state.updated":
             self._state_updated(result, size)
+        elif result.type == "artifact.created":
+            self._line.post_when_done(self._announced(result, size))
         else:
-            self.session.post(Said(self.turn_id, result, size))
+            self._line.post(Said(self.turn_id, result, size))
 
     def lost(self, code: str, message: str) -> None:
         self.settled = True
-        self.fail(code, message)
+        self._failed(code, message)
+
+    def _failed(self, code: str, message: str) -> None:
+        """After all it said before."""
+        if not self.over:
+            self._line.post(RunFailed(self.turn_id, code, message, at=self._clock()))
+
+    async def _announced(self, result: Result, size: int) -> Said:
+        now = self._clock()
+        return Said(self.turn_id, await announced(self.artifacts, self.grant, result, now), size)
 
     def fail(self, code: str, message: str) -> None:
         if not self.over:
@@ -123,7 +149,7 @@ class LiveRun:
         key = state_key(scope, self.grant) if self._may_update(scope, result) else None
         if key is None:
             result = Result(result.run_id, "state.refused", result.data, result.sequence, result.timestamp)
-        self.session.post(Said(self.turn_id, result, size, scope_key=key))
+        self._line.post(Said(self.turn_id, result, size, scope_key=key))
 
     def _may_update(self, scope: str, result: Result) -> bool:
         if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
@@ -167,6 +193,7 @@ class Runs:
         offered: frozenset[str],
         host_version: str,
         deadline_seconds: float,
+        artifacts: Artifacts,
     ) -> None:
         self._gateway = gateway
         self._agents = agents
@@ -176,6 +203,7 @@ class Runs:
         self._offered = offered
         self._version = host_version
         self._deadline_seconds = deadline_seconds
+        self._artifacts = artifacts
         self._live: dict[str, LiveRun] = {}
         self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
         self._parts: dict[tuple[str, str], tuple[AgentBinding, AgentRunnerManifest, AgentPart]] = {}
@@ -219,7 +247,7 @@ class Runs:
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         scope = RunScope(turn_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
         grant = part.allowance.for_run(scope, deadline_at=deadline)
-        self._live[turn_id] = LiveRun(session, turn_id, grant, self._clock)
+        self._live[turn_id] = LiveRun(session, turn_id, grant, self._clock, self._artifacts, self._spawn)
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
 
     def _part(self, binding: AgentBinding, workspace: str) -> AgentPart | None:
