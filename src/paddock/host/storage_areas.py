@@ -130,7 +130,7 @@ class StorageAreas:
 
 
 def _area(area: str, grant: Grant) -> str:
-    key = area_key(area, grant)
+    key = area_key(area, grant) if area in grant.storage_areas else None
     if key is None:
         raise HostError(ErrorCode.UNAUTHORIZED, "this run may not do that")
     return key
