@@ -381,6 +381,8 @@ async def test_what_is_past_its_time_is_swept_with_its_bytes_but_not_bytes_that_
         assert await sweeper.sweep() == 2
         assert disk.files() == 1
         assert await disk.store.artifact(old["artifact_id"]) is None
+        forgotten = [row.resource for row in await disk.store.audit() if row.action == "artifact.forget"]
+        assert old["artifact_id"] in forgotten
         assert await disk.blobs.read(young["sha256"], 0, 10) == b"shared"
         now[0] += 30
         assert await sweeper.sweep() == 1

@@ -12,7 +12,7 @@ from paddock.ports.artifacts import Blobs
 from paddock.ports.log import Records
 from paddock.rules.areas import UPLOADS
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.rows import ArtifactGone, StorageRow
+from paddock.rules.rows import ArtifactGone, ArtifactRow, AuditRow, StorageRow
 
 SWEEP_SECONDS = 600.0
 LOOK_FOR_STRAYS_EVERY = 36
@@ -64,10 +64,25 @@ class Sweeper:
     async def _expired(self) -> int:
         count = 0
         while rows := await self._records.expired_artifacts(self._clock() - GRACE_SECONDS):
-            await self._records.write([ArtifactGone(row.artifact_id) for row in rows])
+            gone = [ArtifactGone(row.artifact_id) for row in rows]
+            await self._records.write([*gone, *(self._forgotten(row) for row in rows)])
             await free(self._records, self._blobs, [row.sha256 for row in rows])
             count += len(rows)
         return count
+
+    def _forgotten(self, row: ArtifactRow) -> AuditRow:
+        return AuditRow(
+            time=self._clock(),
+            workspace_id=row.workspace_id,
+            actor="host",
+            action="artifact.forget",
+            resource=row.artifact_id,
+            scope=row.conversation_id or "",
+            result="allowed",
+            reason="past its time",
+            run_id=row.run_id,
+            session_id=row.conversation_id,
+        )
 
     async def _unfinished(self) -> int:
         count, now = 0, self._clock()
