@@ -220,7 +220,7 @@ async def test_an_announced_file_is_kept_published_and_part_of_the_conversation_
         assert (about["mime_type"], about["size_bytes"], about["name"]) == ("image/png", len(PNG), "plot.png")
         next_run = await a_run(house, thread)
         assert b"".join(await streamed(house, next_run, about["artifact_id"])) == PNG
-        page = await ask(house, next_run, "history.page")
+        page = await ask(house, next_run, "history.page", include_artifacts=True)
         refs = [item["attachment_refs"] for item in page["items"] if item["attachment_refs"]]
         assert [[ref["artifact_id"] for ref in each] for each in refs] == [[about["artifact_id"]]]
 

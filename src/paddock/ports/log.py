@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.events import EventRecords
 from paddock.rules.chain import Head, StoredFact
+from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import AuditRow, InboxRow, Kept, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.values import Value
 
@@ -87,6 +88,10 @@ class Records(ArtifactRecords, StorageRecords, EventRecords, Protocol):
         newest_first: bool = True,
     ) -> Sequence[TranscriptRow]:
         """Items with before > seq > after, at most `limit`, from the newest or from the oldest end."""
+        ...
+
+    async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        """The newest items of a conversation that answer the query, newest first: everything committed is seen."""
         ...
 
     async def transcript_count(self, session_id: str) -> int: ...

@@ -11,6 +11,7 @@ from typing import TypeVar
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
     AuditRow,
@@ -153,6 +154,10 @@ class MemoryStore(MemoryKept):
         seqs = sorted(log.items if log else (), reverse=newest_first)
         wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
         return [log.items[seq] for seq in islice(wanted, limit)] if log else []
+
+    async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        log = self._sessions.get(session_id)
+        return query.scan(log.items[seq] for seq in sorted(log.items, reverse=True)) if log else []
 
     async def transcript_count(self, session_id: str) -> int:
         log = self._sessions.get(session_id)

@@ -5,7 +5,7 @@ A batch whose fence does not hold writes nothing and disturbs nobody. Beginning 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -43,6 +43,8 @@ class Work:
     rows: Sequence[Row | ApiKeyRow]
     done: asyncio.Future[None]
     error: Exception | None = None
+    deed: Callable[[Cursor], None] | None = None
+    """What a table of its own needs beyond plain rows: done after them, in the same transaction."""
 
 
 @dataclass(slots=True)
@@ -69,6 +71,9 @@ def write_group(cursor: Cursor, works: Sequence[Work], owners: Mapping[str, int]
             _collect(pile, work, session_no)
             pile = _in_order(cursor, pile, work)
     _write(cursor, pile)
+    for work in works:
+        if work.deed is not None:
+            work.deed(cursor)
 
 
 def write_apart(connection: Connection, works: Sequence[Work], owners: Mapping[str, int]) -> None:
