@@ -22,6 +22,8 @@ from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
@@ -30,7 +32,10 @@ from paddock.host.sessions import Sessions
 from paddock.host.storage_areas import StorageAreas
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import Caller, Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.errors import HostError, StorageUnavailableError
@@ -42,6 +47,10 @@ from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.files import FileBlobs
 from paddock.storage.sqlite import SqliteStore
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import load_tools, tools_in
 
 log = structlog.get_logger("paddock.house")
 
@@ -89,6 +98,9 @@ class House:
     audit: Audit
     agents: Agents
     tasks: Tasks
+    models: ModelCatalog
+    tools: ToolCatalog
+    tool_calls: ToolCalls
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -112,6 +124,8 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
+            if unknown := await self.tool_calls.settle():
+                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.sweeper.keep_sweeping())
@@ -139,6 +153,7 @@ class House:
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
         await self.gateway.stop()
+        await self.models.close()
         await self.tasks.stop()
         await self.blobs.close()
         await self.store.close()
@@ -166,15 +181,19 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     events = Events(store)
     artifacts = Artifacts(store, blobs, clock=clock, limits=_artifact_limits(settings), raw=events.raw)
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
-    rooms = (History(store), RunnerState(store), events, artifacts, areas)
-    work = {method: done for room in rooms for method, done in room.work.items()}
-    calls = HostCalls(
-        work=work,
-        records=store,
-        audit=audit,
-        clock=clock,
-        rates=Rates.of_a_run(settings.host_call_rate),
-    )
+    models = ModelCatalog([DemoModel()])
+    tools = _tools(settings, clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **tool_calls.work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
+    }
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
@@ -194,6 +213,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         artifacts=artifacts,
@@ -214,6 +234,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         audit=audit,
         agents=agents,
         tasks=tasks,
+        models=models,
+        tools=tools,
+        tool_calls=tool_calls,
     )
     house.app = create_app(
         inbox=inbox,
@@ -236,6 +259,13 @@ def _artifact_limits(settings: Settings) -> ArtifactLimits:
         workspace_bytes=settings.artifacts_mib * MIB,
         file_bytes=settings.max_file_mib * MIB,
     )
+
+
+def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
+    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+    own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, given])
 
 
 def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:

@@ -16,6 +16,8 @@ from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
@@ -23,7 +25,10 @@ from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.tails import Entry, Tails
+from paddock.host.tools import ToolCalls
 from paddock.host.watch import Watch
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.errors import ErrorCode, HostError
@@ -31,6 +36,10 @@ from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.storage.memory import open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import tools_in
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 ANN = Principal("default", "ann")
@@ -206,8 +215,17 @@ async def small_house(
     events = Events(store)
     artifacts = Artifacts(store, blobs, clock=now, limits=limits, raw=events.raw)
     areas = StorageAreas(store, blobs, area_bytes=area_bytes)
-    rooms = (History(store), RunnerState(store), events, artifacts, areas)
-    work = {method: done for room in rooms for method, done in room.work.items()}
+    models = ModelCatalog([DemoModel()])
+    tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=now).work,
+        **ToolCalls(tools, records=store, clock=now, artifacts=artifacts).work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
+    }
     calls = HostCalls(work=work, records=store, audit=audit, clock=now)
     runs = Runs(
         gateway=gateway,
@@ -216,6 +234,7 @@ async def small_house(
         clock=now,
         spawn=spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=now),
         host_version="test",
         deadline_seconds=60,
         artifacts=artifacts,
