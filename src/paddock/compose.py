@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -29,11 +29,10 @@ from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
 from paddock.http_api.app import create_app
-from paddock.ports import Caller, Store
+from paddock.ports import Store
 from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
-from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -171,7 +170,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
-        on_foreign=_audited(audit, clock),
+        on_foreign=calls.foreign,
         on_overload=calls.overloaded,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
@@ -217,26 +216,6 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         explanations=Explanations(store, clock),
     )
     return house
-
-
-def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:
-    """A result for a run that is not its sender's to speak for is dropped, and on record."""
-
-    def note(caller: Caller, run_id: str) -> None:
-        audit.soon(
-            AuditRow(
-                time=clock(),
-                workspace_id="",
-                actor=f"plugin:{caller.plugin}",
-                action="output.dropped",
-                resource=run_id[:64],
-                scope="",
-                result="unauthorized",
-                reason="unknown, ended or foreign run",
-            )
-        )
-
-    return note
 
 
 async def _nothing_yet(*_: object) -> None:
