@@ -14,17 +14,21 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
+from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.agents_watch import AgentsWatch, Mark, state_of
 from paddock.host.audit import Audit
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
+from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
 from paddock.http_api.app import create_app
 from paddock.ports import Caller, Store
@@ -79,6 +83,10 @@ class House:
     audit: Audit
     agents: Agents
     tasks: Tasks
+    stored_agents: StoredAgents
+    health: AgentHealth
+    watch: AgentsWatch | None = None
+    """Over the agents file, if there is one."""
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -86,13 +94,24 @@ class House:
             return False, "starting"
         if not self.store.healthy():
             return False, "the store cannot write"
-        return True, "ready"
+        return True, "; ".join(["ready", *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        """What does not keep the host from working, but somebody should see to. Names only: no key is needed here."""
+        unable = self.health.unable(HOME)
+        remarks = [f"cannot answer: {', '.join(unable)} (GET /api/v1/agents says why)"] if unable else []
+        if self.health.file_problem is not None:
+            remarks.append(
+                "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"
+            )
+        return remarks
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Open everything, bring what was left unfinished to its end, and close it all again."""
         await self.store.open()
         await self.gateway.start()
+        await self.stored_agents.load()
         try:
             interrupted = await self.sessions.recover(
                 "host_restarted", "the host restarted while this run was in progress"
@@ -103,6 +122,8 @@ class House:
                 )
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            if self.watch is not None:
+                self.tasks.spawn(self.watch.run(self._warm_up))
             self._open = True
             yield
         finally:
@@ -145,6 +166,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     """Put the embedded house together: one process, SQLite and files under one data directory."""
     clock = time.time
     tasks = Tasks()
+    seen = state_of(settings.agents) if settings.agents is not None else None
     agents = load_agents(settings.agents, max_queue=settings.max_queue)
     store = SqliteStore(settings.data)
     tails = Tails(store)
@@ -170,6 +192,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         offered=calls.offered,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        offers=Offers(clock=clock),
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -185,6 +208,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         audit=audit,
         agents=agents,
         tasks=tasks,
+        stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
+        health=AgentHealth(agents, runs.authority),
+        watch=_watch(settings.agents, agents, seen, audit, clock),
     )
     house.app = create_app(
         inbox=inbox,
@@ -193,12 +219,20 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=agents,
         gateway=gateway,
         keys=store,
+        health=house.health,
+        stored_agents=house.stored_agents,
         ready=house.ready,
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
     )
     return house
+
+
+def _watch(
+    path: Path | None, agents: Agents, seen: Mark, audit: Audit, clock: Callable[[], float]
+) -> AgentsWatch | None:
+    return None if path is None else AgentsWatch(path, agents, seen=seen, note=audit.soon, clock=clock)
 
 
 def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:

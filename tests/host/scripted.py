@@ -135,6 +135,7 @@ class SmallHouse:
     tails: Tails
     calls: HostCalls
     view: RunsView
+    agents: Agents
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -210,7 +211,7 @@ async def small_house(
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
-        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store))
+        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), known)
     finally:
         for task in tasks:
             task.cancel()

@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from paddock.ports.agents import AgentRecords
 from paddock.rules.chain import Head, StoredFact
-from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import AgentRow, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.values import Value
 
 
@@ -92,7 +93,7 @@ class Records(Protocol):
     async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]: ...
     async def state_size(self, scope_key: str) -> int: ...
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[AgentRow | AuditRow | StateRow]) -> None:
         """Write rows that belong to no session's facts, durably, in one commit with whatever else waits."""
         ...
 
@@ -114,7 +115,7 @@ class ApiKeys(Protocol):
     async def any_key(self) -> bool: ...
 
 
-class Store(EventLog, Records, ApiKeys, Protocol):
+class Store(EventLog, Records, ApiKeys, AgentRecords, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

@@ -91,4 +91,14 @@ class SessionRow(Value, frozen=True):
     created_at: float
 
 
-Row = RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow
+class AgentRow(Value, frozen=True):
+    """One agent made over the API. `body` is its definition as JSON; empty takes the agent away."""
+
+    workspace_id: str
+    agent_id: str
+    body: bytes
+    updated_at: float
+    updated_by: str
+
+
+Row = AgentRow | RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow

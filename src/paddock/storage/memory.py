@@ -11,7 +11,17 @@ from typing import TypeVar
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import (
+    TERMINAL_STATUSES,
+    AgentRow,
+    AuditRow,
+    InboxRow,
+    Row,
+    RunRow,
+    SessionRow,
+    StateRow,
+    TranscriptRow,
+)
 from paddock.rules.values import replace
 from paddock.storage.compaction import without_replaced
 
@@ -50,6 +60,7 @@ class MemoryStore:
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
         self._keys: dict[bytes, ApiKeyRow] = {}
+        self._agents: dict[tuple[str, str], AgentRow] = {}
 
     async def open(self) -> None:
         self._open = True
@@ -59,6 +70,9 @@ class MemoryStore:
 
     def healthy(self) -> bool:
         return self._open
+
+    async def stored_agents(self) -> Sequence[AgentRow]:
+        return [row for _, row in sorted(self._agents.items())]
 
     # --- the log
 
@@ -149,7 +163,7 @@ class MemoryStore:
         newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
         return list(islice(newest, limit))
 
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[AgentRow | AuditRow | StateRow]) -> None:
         self._require_open()
         self._write_rows(rows)
 
@@ -219,6 +233,10 @@ class MemoryStore:
                     self._state[row.scope_key, row.key] = row
                 case AuditRow():
                     self._audit.append(row)
+                case AgentRow(body=b""):
+                    self._agents.pop((row.workspace_id, row.agent_id), None)
+                case AgentRow():
+                    self._agents[row.workspace_id, row.agent_id] = row
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
                 case SessionRow() | TranscriptRow():

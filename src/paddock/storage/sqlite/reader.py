@@ -8,9 +8,9 @@ import apsw
 
 from paddock.ports import ApiKeyRow, Claim
 from paddock.rules.chain import Head, StoredFact, digest_of
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
+from paddock.rules.rows import AgentRow, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
 from paddock.storage.sqlite.connection import Connection, unavailable
-from paddock.storage.sqlite.rows import AUDIT, FACT, INBOX, ITEM, KEY, RUN, Values
+from paddock.storage.sqlite.rows import AGENT, AUDIT, FACT, INBOX, ITEM, KEY, RUN, Values
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _SESSION_NO = "(select session_no from sessions where session_id = ?)"
@@ -150,6 +150,9 @@ class Reader:
         if run_id is not None:
             sql, values = f"{sql} where run_id = ?", (run_id,)
         return [AuditRow(*found) for found in self._all(f"{sql} order by audit_no desc limit ?", (*values, limit))]
+
+    def stored_agents(self) -> Sequence[AgentRow]:
+        return [AgentRow(*found) for found in self._all(f"select {AGENT} from agents order by workspace_id, agent_id")]
 
     def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
         found = self._one(f"select {KEY} from api_keys where key_hash = ?", (key_hash,))

@@ -20,6 +20,7 @@ ITEM = "item_id, run_id, role, item_type, agent_id, content, content_json, creat
 AUDIT = "time, workspace_id, actor, action, resource, scope, result, reason, run_id, runner_id, session_id"
 INBOX = "key, body_hash, run_id, created_at, opened_session"
 KEY = "key_id, key_hash, workspace_id, user_id, role, created_at"
+AGENT = "workspace_id, agent_id, body, updated_at, updated_by"
 FACT = "seq, position, kind, target, sender, target_id, turn_id, trace_id, tx_id, time, payload, metadata, digest"
 
 
@@ -69,6 +70,12 @@ TABLES: Mapping[type, Table] = {
 FACTS = Table("facts", f"session_no, {FACT}", _getter(FACT))
 ORDERS = Table("inbox", f"session_no, {INBOX}", _getter(INBOX))
 ITEMS = Table("transcript", f"session_no, seq, {ITEM}", _getter(f"seq, {ITEM}"))
+
+SET_AGENT = f"""
+insert into agents ({AGENT}) values (?, ?, ?, ?, ?)
+on conflict (workspace_id, agent_id)
+do update set body = excluded.body, updated_at = excluded.updated_at, updated_by = excluded.updated_by"""  # noqa: S608 - own names
+DROP_AGENT = "delete from agents where workspace_id = ? and agent_id = ?"
 
 COMPACT = """
 delete from facts

@@ -16,7 +16,7 @@ import apsw
 from paddock.ports import ApiKeyRow, Batch, Claim
 from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import AgentRow, AuditRow, InboxRow, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.storage.lock import make_directory
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, open_reader, open_writer, unavailable
@@ -125,8 +125,11 @@ class SqliteStore:
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[AgentRow | AuditRow | StateRow]) -> None:
         await self._writer.submit(None, rows)
+
+    async def stored_agents(self) -> Sequence[AgentRow]:
+        return self._reader.stored_agents()
 
     # --- keys
 
