@@ -22,6 +22,7 @@ from paddock.host.audit import Audit
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
@@ -30,7 +31,10 @@ from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import Caller, Store
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
@@ -40,6 +44,10 @@ from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.sqlite import SqliteStore
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import load_tools, tools_in
 
 log = structlog.get_logger("paddock.house")
 
@@ -84,6 +92,9 @@ class House:
     audit: Audit
     agents: Agents
     tasks: Tasks
+    models: ModelCatalog
+    tools: ToolCatalog
+    tool_calls: ToolCalls
     stored_agents: StoredAgents
     health: AgentHealth
     watch: AgentsWatch | None = None
@@ -121,6 +132,8 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
+            if unknown := await self.tool_calls.settle():
+                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             if self.watch is not None:
@@ -149,6 +162,7 @@ class House:
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
         await self.gateway.stop()
+        await self.models.close()
         await self.tasks.stop()
         await self.store.close()
 
@@ -172,13 +186,16 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
-    calls = HostCalls(
-        work={**History(store).work, **RunnerState(store).work},
-        records=store,
-        audit=audit,
-        clock=clock,
-        rates=Rates.of_a_run(settings.host_call_rate),
-    )
+    models = ModelCatalog([DemoModel()])
+    tools = _tools(settings, clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock)
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **tool_calls.work,
+    }
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
@@ -198,9 +215,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
-        offers=Offers(clock=clock),
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -219,6 +236,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
         watch=_watch(settings.agents, agents, seen, audit, clock),
+        models=models,
+        tools=tools,
+        tool_calls=tool_calls,
     )
     house.app = create_app(
         inbox=inbox,
@@ -241,6 +261,13 @@ def _watch(
     path: Path | None, agents: Agents, seen: Mark, audit: Audit, clock: Callable[[], float]
 ) -> AgentsWatch | None:
     return None if path is None else AgentsWatch(path, agents, seen=seen, note=audit.soon, clock=clock)
+
+
+def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
+    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+    own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, given])
 
 
 def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:

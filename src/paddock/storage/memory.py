@@ -15,18 +15,22 @@ from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
     AgentRow,
+    Apart,
     AuditRow,
     InboxRow,
     Kept,
+    ModelUsageRow,
     Row,
     RunRow,
     SessionRow,
     StateRow,
+    ToolCallRow,
     TranscriptRow,
 )
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
+from paddock.storage.memory_calls import MemoryCalls
 from paddock.storage.memory_kept import MemoryKept
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -50,7 +54,7 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore(MemoryKept):
+class MemoryStore(MemoryKept, MemoryCalls):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -60,7 +64,6 @@ class MemoryStore(MemoryKept):
         self._owners: dict[str, int] = {}
         self._sessions: dict[str, _Session] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
-        self._runs: dict[str, RunRow] = {}
         self._labels: dict[tuple[str, str, str, str], str] = {}
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
@@ -187,7 +190,7 @@ class MemoryStore(MemoryKept):
         newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
         return list(islice(newest, limit))
 
-    async def write(self, rows: Sequence[AgentRow | AuditRow | StateRow | Kept]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         self._require_open()
         self._check_state(rows)
         self._write_rows(rows)
@@ -272,6 +275,8 @@ class MemoryStore(MemoryKept):
                     self._agents.pop((row.workspace_id, row.agent_id), None)
                 case AgentRow():
                     self._agents[row.workspace_id, row.agent_id] = row
+                case ToolCallRow() | ModelUsageRow():
+                    self._write_call(row)
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
                 case _:

@@ -10,6 +10,7 @@ from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, Kept, St
 
 class MemoryKept:
     def __init__(self) -> None:
+        super().__init__()
         self._artifacts: dict[str, ArtifactRow] = {}
         self._stored: dict[tuple[str, str], StorageRow] = {}
 
