@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
+from paddock.host.agent_files import AgentFiles
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
@@ -182,7 +183,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     clock = time.time
     tasks = Tasks()
     seen = state_of(settings.agents) if settings.agents is not None else None
-    agents = load_agents(settings.agents, max_queue=settings.max_queue)
+    files = AgentFiles()
+    agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
@@ -235,7 +237,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
-        watch=_watch(settings.agents, agents, seen, audit, clock),
+        watch=_watch(settings.agents, agents, seen, files, audit, clock),
         models=models,
         tools=tools,
         tool_calls=tool_calls,
@@ -258,9 +260,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
 
 
 def _watch(
-    path: Path | None, agents: Agents, seen: Mark, audit: Audit, clock: Callable[[], float]
+    path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
 ) -> AgentsWatch | None:
-    return None if path is None else AgentsWatch(path, agents, seen=seen, note=audit.soon, clock=clock)
+    return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
 
 
 def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_file import AgentsFileError, Defined, read_file
 from paddock.rules.rows import AuditRow
@@ -28,6 +29,7 @@ class AgentsWatch:
         agents: Agents,
         *,
         seen: Mark,
+        files: AgentFiles,
         note: Callable[[AuditRow], None],
         clock: Callable[[], float],
     ) -> None:
@@ -37,6 +39,7 @@ class AgentsWatch:
         self._note = note
         self._clock = clock
         self._seen = seen
+        self._files = files
 
     async def run(self, changed: Callable[[], Awaitable[None]]) -> None:
         """Look every second, for as long as the house stands; `changed` is awaited when other agents are in force."""
@@ -52,7 +55,7 @@ class AgentsWatch:
             return False
         self._seen = mark
         try:
-            defined = await asyncio.to_thread(read_file, self._path)
+            defined = await asyncio.to_thread(read_file, self._path, self._files)
         except AgentsFileError as error:
             self._keep_the_old(str(error))
             return False

@@ -19,6 +19,7 @@ from paddock.ports import Records
 from paddock.ports.agents import AgentRecords
 from paddock.rules.agent_config import MASK, references, unmasked
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.resources import OfferedFile
 from paddock.rules.rows import AgentRow, AuditRow
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -44,7 +45,9 @@ class StoredAgents:
                 about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
                 log.warning("a stored agent cannot be used", action="agents.load", **about)
                 continue
-            self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api"))
+            files = [await self._file(row.workspace_id, file_id) for file_id in shape.files]
+            there = tuple(file for file in files if file is not None)
+            self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
 
     async def put(
         self, who: Principal, agent_id: str, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
@@ -53,7 +56,8 @@ class StoredAgents:
         before = self._agents.stored(who.workspace_id).get(agent_id)
         try:
             shape = self._checked(who, agent_id, given, before)
-            binding = shape.bound_as(agent_id, origin="api")
+            files = await self._files(who.workspace_id, shape)
+            binding = shape.bound_as(agent_id, origin="api", files=files)
             if manifest is not None:
                 settle_config(binding, manifest)
         except HostError as error:
@@ -91,6 +95,24 @@ class StoredAgents:
         shape = _read(_with_secrets_of(before, given))
         _refuse_references(shape)
         return shape
+
+    async def _files(self, workspace: str, shape: AgentShape) -> tuple[OfferedFile, ...]:
+        """The workspace's own files that the agent is given. Raises HostError for one it does not have."""
+        files: list[OfferedFile] = []
+        for file_id in shape.files:
+            file = await self._file(workspace, file_id)
+            if file is None:
+                raise HostError(
+                    ErrorCode.INVALID_ARGUMENT, f"files: there is no artifact {file_id[:64]!r}; upload it first"
+                )
+            files.append(file)
+        return tuple(files)
+
+    async def _file(self, workspace: str, file_id: str) -> OfferedFile | None:
+        row = await self._records.artifact(file_id)
+        if row is None or row.workspace_id != workspace:
+            return None
+        return OfferedFile(file_id, row.name or "", row.mime_type or "")
 
     def _check_mine(self, agent_id: str) -> None:
         if self._agents.in_file(agent_id):
