@@ -16,9 +16,11 @@ from starlette.types import ASGIApp
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.events import Events
+from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -38,6 +40,7 @@ from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports import Caller, Store
 from paddock.ports.artifacts import Blobs
+from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
 from paddock.rules.rows import AuditRow
@@ -97,6 +100,7 @@ class House:
     runs: Runs
     audit: Audit
     agents: Agents
+    approvals: Approvals
     tasks: Tasks
     models: ModelCatalog
     tools: ToolCatalog
@@ -126,6 +130,7 @@ class House:
                 )
             if unknown := await self.tool_calls.settle():
                 log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
+            await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.sweeper.keep_sweeping())
@@ -184,11 +189,13 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     models = ModelCatalog([DemoModel()])
     tools = _tools(settings, clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
+    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     work = {
         **History(store).work,
         **RunnerState(store).work,
         **ModelCalls(models, note=audit.soon, clock=clock).work,
         **tool_calls.work,
+        **approvals.work,
         **events.work,
         **artifacts.work,
         **areas.work,
@@ -216,6 +223,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        actions=approvals,
         artifacts=artifacts,
     )
     calls.serve(runs)
@@ -233,6 +241,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         runs=runs,
         audit=audit,
         agents=agents,
+        approvals=approvals,
         tasks=tasks,
         models=models,
         tools=tools,
@@ -249,6 +258,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        approvals=approvals,
+        explanations=Explanations(store, clock),
     )
     return house
 

@@ -15,6 +15,8 @@ from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
     Apart,
+    ApprovalRow,
+    ApprovalStepRow,
     AuditRow,
     InboxRow,
     Kept,
@@ -29,6 +31,7 @@ from paddock.rules.rows import (
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
+from paddock.storage.memory_approvals import MemoryApprovals
 from paddock.storage.memory_calls import MemoryCalls
 from paddock.storage.memory_kept import MemoryKept
 
@@ -53,7 +56,7 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore(MemoryKept, MemoryCalls):
+class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -270,6 +273,8 @@ class MemoryStore(MemoryKept, MemoryCalls):
                     self._write_call(row)
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
+                case ApprovalRow() | ApprovalStepRow():
+                    self._write_approval(row)
                 case _:
                     pass  # written with the log they belong to, or above
 
