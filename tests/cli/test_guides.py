@@ -18,6 +18,7 @@ from paddock.cli.scaffold import files
 from paddock.host.agent_shapes import AgentShape
 from paddock.host.agents_file import parse_agents
 from paddock.host.agents_schema import agents_schema
+from paddock_sdk import AgentRunner, HostApi, HostCallError, Results, RunContext, message
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.testing import pretend_host, pretend_host_for
 from walk.hosts import wait_until
@@ -168,3 +169,25 @@ def test_the_node_example_is_tried_as_its_page_says(tmp_path: Path, clean_env: d
         typist.leaves_running(dev, until="try it: ")
         assert "hello" in typist.types(chat)
         typist.types(install)
+
+
+def test_the_counter_in_the_guide_counts() -> None:
+    shown = re.findall(r"```python\n(.*?)```", (GUIDES / "keeping-things.md").read_text(), re.DOTALL)[0]
+    body = "async def count(api):\n" + "".join(f"    {line}\n" for line in shown.splitlines())
+    space: dict[str, object] = {"HostCallError": HostCallError, "__name__": "guide"}
+    exec(body, space)
+
+    class Counter(AgentRunner):
+        permissions = {"storage": ["plugin"]}  # noqa: RUF012
+
+        async def run(self, ctx: RunContext, api: HostApi) -> Results:
+            await space["count"](api)
+            yield message("counted")
+
+    async def twice() -> object:
+        async with pretend_host(Counter()) as host:
+            await host.run("one")
+            await host.run("two")
+            return host.state["actor"]["visits"]
+
+    assert asyncio.run(twice()) == 2
