@@ -14,12 +14,16 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
-from paddock.host.agent_files import AgentFiles
+from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
 from paddock.host.agents_watch import AgentsWatch, Mark, state_of
+from paddock.host.approvals import Approvals
+from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.events import Events
+from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -30,13 +34,17 @@ from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
+from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports import Caller, Store
+from paddock.ports.artifacts import Blobs
+from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
 from paddock.rules.rows import AuditRow
@@ -44,6 +52,7 @@ from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
+from paddock.storage.files import FileBlobs
 from paddock.storage.sqlite import SqliteStore
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
@@ -52,6 +61,7 @@ from paddock.tools.loading import load_tools, tools_in
 
 log = structlog.get_logger("paddock.house")
 
+MIB = 1024 * 1024
 HOME = DEV.workspace_id
 """The workspace whose agents are tried out at start."""
 SHUTDOWN_SECONDS = 5.0
@@ -87,11 +97,14 @@ class House:
 
     app: ASGIApp
     store: Store
+    blobs: Blobs
+    sweeper: Sweeper
     gateway: Gateway
     sessions: Sessions
     runs: Runs
     audit: Audit
     agents: Agents
+    approvals: Approvals
     tasks: Tasks
     models: ModelCatalog
     tools: ToolCatalog
@@ -123,6 +136,7 @@ class House:
     async def running(self) -> AsyncGenerator[None]:
         """Open everything, bring what was left unfinished to its end, and close it all again."""
         await self.store.open()
+        await self.blobs.open()
         await self.gateway.start()
         await self.stored_agents.load()
         try:
@@ -135,10 +149,12 @@ class House:
                 )
             if unknown := await self.tool_calls.settle():
                 log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
+            await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             if self.watch is not None:
                 self.tasks.spawn(self.watch.run(self._warm_up))
+            self.tasks.spawn(self.sweeper.keep_sweeping())
             self._open = True
             yield
         finally:
@@ -165,6 +181,7 @@ class House:
         await self.gateway.stop()
         await self.models.close()
         await self.tasks.stop()
+        await self.blobs.close()
         await self.store.close()
 
     async def _end(self, session: Any, turn_id: str) -> None:
@@ -188,14 +205,25 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
+    blobs = FileBlobs(settings.data / "blobs")
+    events = Events(store)
+    artifacts = Artifacts(
+        store, blobs, clock=clock, limits=_artifact_limits(settings), raw=first_of(events.raw, files.raw)
+    )
+    areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
     models = ModelCatalog([DemoModel()])
     tools = _tools(settings, clock)
-    tool_calls = ToolCalls(tools, records=store, clock=clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
+    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     work = {
         **History(store).work,
         **RunnerState(store).work,
         **ModelCalls(models, note=audit.soon, clock=clock).work,
         **tool_calls.work,
+        **approvals.work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
@@ -220,6 +248,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        actions=approvals,
+        artifacts=artifacts,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -229,11 +259,14 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     house = House(
         app=_nothing_yet,
         store=store,
+        blobs=blobs,
+        sweeper=Sweeper(store, blobs, clock=clock),
         gateway=gateway,
         sessions=sessions,
         runs=runs,
         audit=audit,
         agents=agents,
+        approvals=approvals,
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
@@ -255,6 +288,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        approvals=approvals,
+        explanations=Explanations(store, clock),
     )
     return house
 
@@ -263,6 +298,14 @@ def _watch(
     path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
 ) -> AgentsWatch | None:
     return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
+
+
+def _artifact_limits(settings: Settings) -> ArtifactLimits:
+    return ArtifactLimits(
+        keep_seconds=settings.artifact_days * 86_400.0 or None,
+        workspace_bytes=settings.artifacts_mib * MIB,
+        file_bytes=settings.max_file_mib * MIB,
+    )
 
 
 def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:

@@ -3,12 +3,14 @@
 The same shape as `paddock_sdk.protocol.results.AgentRunResult`; a test proves that both read the same.
 """
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
-from paddock.rules.limits import MAX_STATE_KEY_CHARS, MAX_STATE_VALUE_BYTES
+from paddock.rules.limits import MAX_ARTIFACT_INLINE_BYTES, MAX_STATE_KEY_CHARS, MAX_STATE_VALUE_BYTES
 
 MAX_RESULT_BYTES = 1_048_576
 TERMINAL_TYPES = frozenset({"run.completed", "run.failed"})
@@ -81,13 +83,38 @@ def _state_updated(data: dict[str, Any]) -> str | None:
     return wrong
 
 
+def _artifact_created(data: dict[str, Any]) -> str | None:
+    wrong = _needs_strings("artifact_type")(data)
+    optional = ("artifact_id", "mime_type", "name", "sha256", "content_base64")
+    odd = next((field for field in optional if data.get(field) is not None and not isinstance(data[field], str)), None)
+    if wrong or odd:
+        return wrong or f"data.{odd} must be a string"
+    if data.get("metadata") is not None and not isinstance(data["metadata"], dict):
+        return "data.metadata must be an object"
+    if data.get("content_base64") is None:
+        return None if data.get("artifact_id") else "data needs content_base64, or the artifact_id of a stored file"
+    return _content(data)
+
+
+def _content(data: dict[str, Any]) -> str | None:
+    try:
+        content = b64decode(data["content_base64"], validate=True)
+    except ValueError as error:
+        return f"data.content_base64 is not base64: {error}"
+    if len(content) > MAX_ARTIFACT_INLINE_BYTES:
+        return f"data.content_base64 may hold at most {MAX_ARTIFACT_INLINE_BYTES} bytes"
+    if data.get("sha256") is not None and data["sha256"].lower() != sha256(content).hexdigest():
+        return "data.sha256 is not the hash of the content"
+    return None
+
+
 Shape = Callable[[dict[str, Any]], str | None]
 SHAPES: Mapping[str, Shape] = {
     "message.delta": _needs_message("chunk"),
     "message.completed": _needs_message("message"),
     "tool.call.started": _needs_strings("tool_call_id", "tool_name"),
     "tool.call.completed": _needs_strings("tool_call_id", "tool_name"),
-    "artifact.created": _needs_strings("artifact_type"),
+    "artifact.created": _artifact_created,
     "state.updated": _state_updated,
     "action.requested": _needs_strings("action"),
     "run.completed": _completed,

@@ -204,9 +204,37 @@ class ModelUsageRow(Value, frozen=True):
     ended_at: float
 
 
+class ApprovalRow(Value, frozen=True):
+    """A platform action that a run asked for; written once. What became of it is in its steps."""
+
+    approval_id: str
+    workspace_id: str
+    user_id: str
+    session_id: str
+    run_id: str
+    agent_id: str
+    action: str
+    target: bytes
+    payload: bytes
+    created_at: float
+    expires_at: float
+
+
+class ApprovalStepRow(Value, frozen=True):
+    """One step of an approval, `decided` or `done`; written once, by whoever comes first: `token` tells who."""
+
+    approval_id: str
+    step: str
+    result: str
+    actor: str
+    time: float
+    token: str
+    detail: str = ""
+
+
 Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
-Apart = AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | Kept
+Apart = AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | Kept
 """Rows that may be written without any fact of a session."""
 Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
 NotedRow = AuditRow | ModelUsageRow

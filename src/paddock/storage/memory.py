@@ -16,6 +16,8 @@ from paddock.rules.rows import (
     TERMINAL_STATUSES,
     AgentRow,
     Apart,
+    ApprovalRow,
+    ApprovalStepRow,
     AuditRow,
     InboxRow,
     Kept,
@@ -30,6 +32,7 @@ from paddock.rules.rows import (
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
+from paddock.storage.memory_approvals import MemoryApprovals
 from paddock.storage.memory_calls import MemoryCalls
 from paddock.storage.memory_kept import MemoryKept
 
@@ -54,7 +57,7 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore(MemoryKept, MemoryCalls):
+class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -271,16 +274,21 @@ class MemoryStore(MemoryKept, MemoryCalls):
                     self._state[row.scope_key, row.key] = row
                 case AuditRow():
                     self._audit.append(row)
-                case AgentRow(body=b""):
-                    self._agents.pop((row.workspace_id, row.agent_id), None)
                 case AgentRow():
-                    self._agents[row.workspace_id, row.agent_id] = row
+                    self._write_agent(row)
                 case ToolCallRow() | ModelUsageRow():
                     self._write_call(row)
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
+                case ApprovalRow() | ApprovalStepRow():
+                    self._write_approval(row)
                 case _:
                     pass  # written with the log they belong to, or above
+
+    def _write_agent(self, row: AgentRow) -> None:
+        self._agents.pop((row.workspace_id, row.agent_id), None)
+        if row.body:
+            self._agents[row.workspace_id, row.agent_id] = row
 
     def _write_run(self, row: RunRow) -> None:
         known = self._runs.get(row.run_id)

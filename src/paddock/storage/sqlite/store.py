@@ -29,6 +29,7 @@ from paddock.rules.rows import (
     TranscriptRow,
 )
 from paddock.storage.lock import make_directory
+from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.events import EventReads
@@ -44,7 +45,7 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore(KeptReads, EventReads):
+class SqliteStore(KeptReads, EventReads, ApprovalReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:

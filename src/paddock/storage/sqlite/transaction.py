@@ -16,6 +16,7 @@ from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
 from paddock.rules.rows import AgentRow, InboxRow, Row, StateRow, TranscriptRow
 from paddock.storage.compaction import without_replaced
+from paddock.storage.sqlite import approvals
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.fences import pass_fences
 from paddock.storage.sqlite.kept import WRITES, set_if_expected
@@ -34,6 +35,8 @@ from paddock.storage.sqlite.rows import (
     chunks,
 )
 
+WRITTEN: Mapping[type, Table] = {**TABLES, **approvals.TABLES}
+"""Rows that are written as they are; the others need their session's number or are joined first."""
 GUILTY = (HostError, apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, ValueError, TypeError, OverflowError)
 """Errors that one work brings on itself; anything else is the disk's and fails the whole group."""
 
@@ -102,7 +105,7 @@ def _collect(pile: _Pile, work: Work, session_no: int) -> None:
         pile.compacted += [(session_no, first, last, turn_id) for turn_id, first, last in batch.compacted]
     for row in work.rows:
         kind = type(row)
-        if table := TABLES.get(kind):
+        if table := WRITTEN.get(kind):
             pile.others[kind].append(table.values(row))
         elif kind is TranscriptRow:
             pile.items.append((session_no, *ITEMS.values(row)))
@@ -134,7 +137,7 @@ def _write(cursor: Cursor, pile: _Pile) -> None:
     _insert(cursor, ITEMS, pile.items)
     _insert(cursor, ORDERS, pile.orders)
     for kind, rows in pile.others.items():
-        _insert(cursor, TABLES[kind], rows)
+        _insert(cursor, WRITTEN[kind], rows)
     for row in pile.state.values():
         if row.value is None:
             cursor.execute(DROP_STATE, (row.scope_key, row.key))
