@@ -42,12 +42,11 @@ from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
-from paddock.ports import Caller, Store
+from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
-from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -234,7 +233,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
-        on_foreign=_audited(audit, clock),
+        on_foreign=calls.foreign,
         on_overload=calls.overloaded,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
@@ -313,26 +312,6 @@ def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
     own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
     return ToolCatalog([own, given])
-
-
-def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:
-    """A result for a run that is not its sender's to speak for is dropped, and on record."""
-
-    def note(caller: Caller, run_id: str) -> None:
-        audit.soon(
-            AuditRow(
-                time=clock(),
-                workspace_id="",
-                actor=f"plugin:{caller.plugin}",
-                action="output.dropped",
-                resource=run_id[:64],
-                scope="",
-                result="unauthorized",
-                reason="unknown, ended or foreign run",
-            )
-        )
-
-    return note
 
 
 async def _nothing_yet(*_: object) -> None:
