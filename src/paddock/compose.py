@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
-from paddock.host.agent_files import AgentFiles
+from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
@@ -206,7 +206,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     audit = Audit(store, tasks.spawn)
     blobs = FileBlobs(settings.data / "blobs")
     events = Events(store)
-    artifacts = Artifacts(store, blobs, clock=clock, limits=_artifact_limits(settings), raw=events.raw)
+    artifacts = Artifacts(
+        store, blobs, clock=clock, limits=_artifact_limits(settings), raw=first_of(events.raw, files.raw)
+    )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
     models = ModelCatalog([DemoModel()])
     tools = _tools(settings, clock)

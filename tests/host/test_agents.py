@@ -1,5 +1,6 @@
 """Agents come from a file that says clearly what is wrong with it, and where."""
 
+from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,9 +8,11 @@ import msgspec
 import pytest
 
 from host.scripted import ScriptedGateway, small_house
-from paddock.host.agent_files import AgentFiles
+from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agents import Agents
 from paddock.host.agents_file import AgentsFileError, load_agents, parse_agents, read_agents, read_file
+from paddock.host.artifacts import Artifacts
+from paddock_sdk.protocol.host_calls import ArtifactsReadRangeParams
 
 
 def test_without_a_file_the_echo_agent_answers() -> None:
@@ -199,6 +202,9 @@ async def test_a_file_of_the_settings_is_told_and_read_by_whoever_was_granted_it
         found = await files.raw(live.grant, told["file_id"])
         assert found is not None
         assert found.content == b"Be kind."
+        artifacts = Artifacts(house.store, house.blobs, clock=lambda: 0.0, raw=first_of(files.raw))
+        asked = ArtifactsReadRangeParams(run_id=run.run_id, artifact_id=told["file_id"], offset=3, length=4)
+        assert (await artifacts.read_range(live.grant, asked)).content_base64 == b64encode(b"kind").decode()
         assert await files.raw(msgspec.structs.replace(live.grant, files=frozenset()), told["file_id"]) is None
         (tmp_path / "tone.md").write_text("Be brief.")
         read_file(tmp_path / "agents.yaml", files)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from hashlib import sha256
 from pathlib import Path
 
-from paddock.host.artifacts import RawContent
+from paddock.host.artifacts import RawContent, RawReader
 from paddock.host.content_types import HEAD_BYTES, content_type
 from paddock.rules.permissions import Grant
 from paddock.rules.resources import OfferedFile
@@ -16,6 +16,18 @@ MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_KEPT_BYTES = 64 * 1024 * 1024
 """Of all files together; beyond it, what was read longest ago is forgotten."""
 CLAIMS = {".md": "text/markdown", ".csv": "text/csv", ".json": "application/json", ".yaml": "application/yaml"}
+
+
+def first_of(*readers: RawReader) -> RawReader:
+    """What the first of them has under an id."""
+
+    async def read(grant: Grant, file_id: str) -> RawContent | None:
+        for reader in readers:
+            if (found := await reader(grant, file_id)) is not None:
+                return found
+        return None
+
+    return read
 
 
 class AgentFileError(Exception):
