@@ -31,7 +31,7 @@ from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
 from paddock.models.catalog import ModelCatalog
-from paddock.models.demo import DemoModel
+from paddock.models.loading import found_models, load_models
 from paddock.ports import Caller, Store
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AuditRow
@@ -116,6 +116,7 @@ class House:
             if unknown := await self.tool_calls.settle():
                 log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
             self.tasks.spawn(self._warm_up())
+            self.tasks.spawn(self.models.warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self._open = True
             yield
@@ -164,7 +165,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
-    models = ModelCatalog([DemoModel()])
+    models = _models(settings, clock)
     tools = _tools(settings, clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock)
     work = {
@@ -227,6 +228,12 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         note=audit.soon,
     )
     return house
+
+
+def _models(settings: Settings, clock: Callable[[], float]) -> ModelCatalog:
+    """The demo model, those of the settings, and those that are there anyway."""
+    found = found_models(os.environ) if settings.discover_models else {}
+    return load_models(found | settings.models, clock=clock, environ=os.environ)
 
 
 def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
