@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
 from paddock.host.audit import Audit
+from paddock.host.budgets import Budgets
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -33,6 +34,7 @@ from paddock.http_api.app import create_app
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import found_models, load_models
 from paddock.ports import Caller, Store
+from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
@@ -171,7 +173,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     work = {
         **History(store).work,
         **RunnerState(store).work,
-        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **ModelCalls(models, note=audit.soon, clock=clock, budgets=_budgets(settings, store, clock)).work,
         **tool_calls.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock)
@@ -234,6 +236,14 @@ def _models(settings: Settings, clock: Callable[[], float]) -> ModelCatalog:
     """The demo model, those of the settings, and those that are there anyway."""
     found = found_models(os.environ) if settings.discover_models else {}
     return load_models(found | settings.models, clock=clock, environ=os.environ)
+
+
+def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:
+    user = Budget(settings.user_tokens_per_day, settings.user_cost_per_day, settings.user_model_calls)
+    workspace = Budget(
+        settings.workspace_tokens_per_day, settings.workspace_cost_per_day, settings.workspace_model_calls
+    )
+    return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
 def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:

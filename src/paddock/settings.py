@@ -157,6 +157,24 @@ class Settings(BaseModel):
     discover_models: bool = setting(
         True, "whether to offer models whose key or server is found on this machine", "true or false"
     )
+    user_tokens_per_day: Int | None = setting(
+        None, "model tokens one user may use in a day (UTC)", "a whole number, at least 1", ge=1
+    )
+    user_cost_per_day: Seconds | None = setting(
+        None, "what one user may spend on models in a day (UTC)", "a number above 0", gt=0
+    )
+    user_model_calls: Int | None = setting(
+        None, "model calls one user may have under way at once", "a whole number, at least 1", ge=1
+    )
+    workspace_tokens_per_day: Int | None = setting(
+        None, "model tokens one workspace may use in a day (UTC)", "a whole number, at least 1", ge=1
+    )
+    workspace_cost_per_day: Seconds | None = setting(
+        None, "what one workspace may spend on models in a day (UTC)", "a number above 0", gt=0
+    )
+    workspace_model_calls: Int | None = setting(
+        None, "model calls one workspace may have under way at once", "a whole number, at least 1", ge=1
+    )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
