@@ -16,8 +16,10 @@ from starlette.types import ASGIApp
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.approvals import Approvals
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -34,8 +36,10 @@ from paddock.http_api.app import create_app
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import found_models, load_models
 from paddock.ports import Caller, Store
+from paddock.ports.platform import NoPlatform
 from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.limits import Rates
 from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
@@ -89,6 +93,7 @@ class House:
     runs: Runs
     audit: Audit
     agents: Agents
+    approvals: Approvals
     tasks: Tasks
     models: ModelCatalog
     tools: ToolCatalog
@@ -117,6 +122,7 @@ class House:
                 )
             if unknown := await self.tool_calls.settle():
                 log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
+            await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.models.warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
@@ -170,22 +176,25 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     models = _models(settings, clock)
     tools = _tools(settings, clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock)
+    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     work = {
         **History(store).work,
         **RunnerState(store).work,
         **ModelCalls(models, note=audit.soon, clock=clock, budgets=_budgets(settings, store, clock)).work,
         **tool_calls.work,
+        **approvals.work,
     }
-    calls = HostCalls(work=work, records=store, audit=audit, clock=clock)
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=calls,
+        on_call=calls.on_wire,
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
         on_foreign=_audited(audit, clock),
+        on_overload=calls.overloaded,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
@@ -198,6 +207,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        actions=approvals,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -212,6 +222,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         runs=runs,
         audit=audit,
         agents=agents,
+        approvals=approvals,
         tasks=tasks,
         models=models,
         tools=tools,
@@ -228,6 +239,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        approvals=approvals,
+        explanations=Explanations(store, clock),
     )
     return house
 

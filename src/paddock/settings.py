@@ -143,6 +143,13 @@ class Settings(BaseModel):
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
     )
+    host_call_rate: Seconds = setting(
+        50.0,
+        "how many host calls a run may make in a second, on average; twice as many at once",
+        "a number from 0 to 100000 (0 lifts the limit)",
+        ge=0,
+        le=100_000,
+    )
     tools: Annotated[tuple[Annotated[str, AfterValidator(_not_empty)], ...], _split(",")] = setting(
         (),
         "Python files and modules whose functions are tools",

@@ -7,6 +7,7 @@ from typing import Any
 
 from paddock.host.principals import Principal
 from paddock.rules.results import Result
+from paddock.rules.rows import Row
 from paddock.rules.run_context import TriggerSource
 from paddock.rules.run_events import RunEvent
 from paddock.rules.session.messages import Message
@@ -68,6 +69,8 @@ class Said(Value, frozen=True):
     result: Result
     size: int
     scope_key: str | None = None
+    rows: Sequence[Row] = ()
+    """What else is written with it: the approval that an action waits for, and its audit row."""
 
 
 Arrival = Order | Ask | Said | Message

@@ -141,6 +141,8 @@ class Draft:
         if self.state.turn is None or collected is None or collected.turn_id != turn_id:
             self.rows.append(self.audit("output.dropped", turn_id, "the turn has ended"))
             return
+        for item in said:
+            self.rows += item.rows
         keys = {id(item.result): item.scope_key for item in said if item.scope_key is not None}
         for result in collected.gather([item.result for item in said]):
             if result.type not in KNOWN_TYPES or result.type == "state.updated":

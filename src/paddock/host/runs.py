@@ -1,8 +1,8 @@
 """Runs at their runners: authorised, started, listened to, stopped, as the session decided; it is told the news."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -17,6 +17,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
+from paddock.rules.rows import Row
 from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools
 from paddock.rules.run_events import actor_of
 from paddock.rules.session.commands import (
@@ -45,10 +46,20 @@ START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 _decode = msgspec.json.decode
 
 
+class ActionRequests(Protocol):
+    """Who hears what runs ask their platform to do."""
+
+    def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
+        """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
+        ...
+
+
 class LiveRun:
     """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
 
     __slots__ = (
+        "_actions",
+        "_actions_asked",
         "_bytes",
         "_clock",
         "_taken",
@@ -68,7 +79,13 @@ class LiveRun:
     )
 
     def __init__(
-        self, session: SessionLoop, turn_id: str, grant: Grant, part: AgentPart, clock: Callable[[], float]
+        self,
+        session: SessionLoop,
+        turn_id: str,
+        grant: Grant,
+        part: AgentPart,
+        clock: Callable[[], float],
+        actions: ActionRequests | None = None,
     ) -> None:
         self.session = session
         self.turn_id = turn_id
@@ -90,6 +107,8 @@ class LiveRun:
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
         self._bytes = 0
+        self._actions = actions
+        self._actions_asked = 0
 
     @property
     def connection_id(self) -> str | None:
@@ -113,6 +132,8 @@ class LiveRun:
             self.fail(wrong.code, wrong.message)
         elif result.type == "state.updated":
             self._state_updated(result, size)
+        elif result.type == "action.requested":
+            self._action_requested(result, size)
         else:
             self.session.post(Said(self.turn_id, result, size))
 
@@ -140,6 +161,11 @@ class LiveRun:
             return False
         self.state_sizes[scope] = grown
         return True
+
+    def _action_requested(self, result: Result, size: int) -> None:
+        rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
+        self._actions_asked += 1
+        self.session.post(Said(self.turn_id, result, size, rows=rows))
 
     # what the host does
 
@@ -174,6 +200,7 @@ class Runs:
         offered: frozenset[str],
         host_version: str,
         deadline_seconds: float,
+        actions: ActionRequests | None = None,
         offers: Offers | None = None,
     ) -> None:
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
@@ -184,6 +211,7 @@ class Runs:
         self._spawn = spawn
         self._version = host_version
         self._deadline_seconds = deadline_seconds
+        self._actions = actions
         self._live: dict[str, LiveRun] = {}
         self.draining = False
 
@@ -215,7 +243,7 @@ class Runs:
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(turn_id)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
-        self._live[turn_id] = LiveRun(session, turn_id, grant, part, self._clock)
+        self._live[turn_id] = LiveRun(session, turn_id, grant, part, self._clock, self._actions)
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
 
     # --- perform -----------------------------------------------------------------------------------------------------

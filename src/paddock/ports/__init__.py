@@ -5,6 +5,7 @@ from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Record
 from paddock.ports.runners import (
     Caller,
     HostCallHandler,
+    Overloaded,
     RunHandle,
     RunListener,
     RunnerGateway,
@@ -20,6 +21,7 @@ __all__ = [
     "Claim",
     "EventLog",
     "HostCallHandler",
+    "Overloaded",
     "Records",
     "RunHandle",
     "RunListener",

@@ -1,6 +1,6 @@
 """Runners as the host sees them: started, listened to, stopped, and heard when they ask for something."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from paddock.rules.results import Result
@@ -52,9 +52,13 @@ class Caller(Value, frozen=True):
 
 
 class HostCallHandler(Protocol):
-    async def __call__(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
-        """Answer one host call or raise HostError."""
+    async def __call__(self, caller: Caller, method: str, params: Any, size: int) -> Any:
+        """Answer one host call (something to be encoded, JSON as it is, or chunks) or raise HostError."""
         ...
+
+
+Overloaded = Callable[[Caller, str, Any, int], None]
+"""Hears of a call that was refused unread: who, which method, its params, and how many more there were."""
 
 
 class RunnerStatus(Value, frozen=True):

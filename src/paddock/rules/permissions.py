@@ -30,6 +30,10 @@ STATE_SCOPES: tuple[StateScope, ...] = ("conversation", "actor", "subject", "run
 
 STATE_ACTIONS = frozenset({"state.get", "state.set", "state.delete"})
 STORAGE_ACTIONS = frozenset({"storage.get", "storage.set", "storage.delete", "storage.list"})
+PLATFORM_ACTIONS = frozenset({"platform.request_action"})
+"""Opened by any name in `permissions.platform_api`; which action may be asked for is checked by name."""
+ABOVE_CEILING = "paddock.above_ceiling"
+"""Where a manifest's metadata say what it asked for and the plugin file did not allow."""
 
 OPENS: Mapping[tuple[str, str], frozenset[str]] = {
     ("models", "invoke"): frozenset({"models.invoke"}),
@@ -44,6 +48,7 @@ OPENS: Mapping[tuple[str, str], frozenset[str]] = {
     ("events", "page"): frozenset({"events.page"}),
     ("artifacts", "metadata"): frozenset({"artifacts.metadata"}),
     ("artifacts", "read"): frozenset({"artifacts.read_range", "artifacts.open_stream"}),
+    ("artifacts", "create"): frozenset({"artifacts.create"}),
     ("storage", "plugin"): STATE_ACTIONS | STORAGE_ACTIONS,
     ("storage", "workspace"): STATE_ACTIONS | STORAGE_ACTIONS,
     ("storage", "binding"): STATE_ACTIONS | STORAGE_ACTIONS,
@@ -73,6 +78,7 @@ class BindingPolicy(Value, frozen=True):
     artifacts: frozenset[str] = frozenset({"metadata", "read", "create"})
     history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
+    """What it may ask the platform to do, once the user approves: nothing unless it is said."""
     files: tuple[OfferedFile, ...] = ()
     """Those that came with the agent's settings."""
 
@@ -95,6 +101,7 @@ class RunScope(Value, frozen=True):
 
 
 NO_RESOURCES: Operations = MappingProxyType({})
+NOTHING_REFUSED: Mapping[str, str] = MappingProxyType({})
 
 
 class Grant(Value, frozen=True):
@@ -113,14 +120,25 @@ class Grant(Value, frozen=True):
     """Artifacts that came with the agent's settings or its knowledge bases."""
     history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = NOTHING_REFUSED
+    """Calls it was not granted, with the layer that said no; where none is named, the manifest did not ask."""
 
     def summary(self) -> dict[str, Any]:
         """What is stored with the run, for whoever asks later why something was allowed."""
-        return {
+        told: dict[str, Any] = {
             "actions": sorted(self.actions),
             "state_scopes": sorted(self.state_scopes),
             "storage_areas": sorted(self.storage_areas),
         }
+        if self.history_scope != "conversation":
+            told["history_scope"] = self.history_scope
+        for name in ("files", "platform_actions"):
+            if getattr(self, name):
+                told[name] = sorted(getattr(self, name))
+        for name in ("models", "tools", "knowledge_bases"):
+            if resources := getattr(self, name):
+                told[name] = {each: sorted(operations) for each, operations in resources.items()}
+        return told | ({"refused": dict(self.refused)} if self.refused else {})
 
 
 _encode = msgspec.json.Encoder().encode
@@ -139,6 +157,7 @@ class Allowance(Value, frozen=True):
     files: frozenset[str] = frozenset()
     history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = NOTHING_REFUSED
 
     def for_run(self, scope: RunScope, *, deadline_at: float) -> Grant:
         return Grant(
@@ -154,6 +173,7 @@ class Allowance(Value, frozen=True):
             self.files,
             self.history_scope,
             self.platform_actions,
+            self.refused,
         )
 
 
@@ -168,10 +188,10 @@ def allowance(
     areas = frozenset(asked.storage) & policy.storage_areas
     scopes = policy.state_scopes if asked.storage else frozenset[str]()
     platform = frozenset(asked.platform_api) & policy.platform_actions
-    actions = {action for kind, literal in OPENS if literal in getattr(asked, kind) for action in OPENS[kind, literal]}
-    if platform:
-        actions.add("platform.request_action")
-    actions = (actions - _closed(manifest, policy)) & offered
+    wanted = opened_by(asked)
+    actions = set(wanted - _closed(manifest, policy)) & offered
+    if not platform:
+        actions -= PLATFORM_ACTIONS
     if not scopes:
         actions -= STATE_ACTIONS
     if not areas:
@@ -188,24 +208,35 @@ def allowance(
         knowledge_bases=bases,
         files=frozenset(file.file_id for file in granted_files(asked, policy, there, bases)),
         history_scope="workspace" if both else "conversation",
-        platform_actions=platform if "platform.request_action" in actions else frozenset(),
+        platform_actions=platform if actions >= PLATFORM_ACTIONS else frozenset(),
+        refused=refusals(manifest, wanted, offered, frozenset(actions)),
     )
 
 
-def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> set[str]:
+def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> frozenset[str]:
     """Calls that the owner closes, or that the runner says it does not use."""
-    uses = manifest.context
     closed: set[str] = set()
-    if not policy.history or not uses.supports_history_pull:
-        closed |= OPENS["history", "page"]
-    if not policy.history or not uses.supports_history_search:
-        closed |= OPENS["history", "search"]
+    if not policy.history:
+        closed |= OPENS["history", "page"] | OPENS["history", "search"]
     if not policy.event_log:
         closed |= OPENS["events", "get"] | OPENS["events", "page"]
     for literal in ("metadata", "read", "create"):
-        if literal not in policy.artifacts or (literal != "create" and not uses.supports_artifact_pull):
+        if literal not in policy.artifacts:
             closed |= OPENS.get(("artifacts", literal), frozenset())
-    return closed
+    return _unused(manifest).union(closed)
+
+
+def _unused(manifest: AgentRunnerManifest) -> frozenset[str]:
+    """Calls that the runner says it does not use."""
+    uses = manifest.context
+    unused: set[str] = set()
+    if not uses.supports_history_pull:
+        unused |= OPENS["history", "page"]
+    if not uses.supports_history_search:
+        unused |= OPENS["history", "search"]
+    if not uses.supports_artifact_pull:
+        unused |= OPENS["artifacts", "metadata"] | OPENS["artifacts", "read"]
+    return frozenset(unused)
 
 
 def _can(kind: str, asked: list[Any], offered: frozenset[str]) -> frozenset[str]:
@@ -243,6 +274,30 @@ def granted_files(
     own = policy.files if "config" in asked.files else ()
     known = [file for file in there.files if file.kb_id in bases] if "knowledge" in asked.files else []
     return [*own, *known]
+
+
+def opened_by(asked: AgentRunnerPermissions) -> frozenset[str]:
+    """The calls that these permissions open when nobody else objects."""
+    opened = {action for kind, literal in OPENS if literal in getattr(asked, kind) for action in OPENS[kind, literal]}
+    return frozenset(opened | PLATFORM_ACTIONS if asked.platform_api else opened)
+
+
+def refusals(
+    manifest: AgentRunnerManifest, wanted: frozenset[str], offered: frozenset[str], granted: frozenset[str]
+) -> Mapping[str, str]:
+    """Which layer took each call away that the runner wanted: the plugin file, this host, or the agent's owner."""
+    cut = manifest.metadata.get(ABOVE_CEILING)
+    above = opened_by(AgentRunnerPermissions.model_validate(cut)) - wanted if cut else frozenset[str]()
+    found = dict.fromkeys(sorted(above), "plugin_file")
+    for action in sorted(wanted - granted):
+        found[action] = _refuser(action, manifest, offered)
+    return found
+
+
+def _refuser(action: str, manifest: AgentRunnerManifest, offered: frozenset[str]) -> str:
+    if action in _unused(manifest):
+        return "manifest"
+    return "agent" if action in offered else "host"
 
 
 def state_key(scope: str, grant: Grant) -> str | None:

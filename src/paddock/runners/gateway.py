@@ -13,7 +13,7 @@ from typing import Any, cast
 import anyio
 import structlog
 
-from paddock.ports import Caller, HostCallHandler, RunHandle, RunListener, RunnerStatus
+from paddock.ports import Caller, HostCallHandler, Overloaded, RunHandle, RunListener, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners import launch
 from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
@@ -74,6 +74,7 @@ class Gateway:
         isolation: Level = "L0",
         env_allow: Collection[str] = (),
         on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None,
+        on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None,
         start_seconds: float = START_SECONDS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -94,6 +95,7 @@ class Gateway:
             plan=plan,
             host_version=host_version,
             on_foreign=on_foreign,
+            on_overload=on_overload,
             start_seconds=start_seconds,
             clock=clock,
         )

@@ -1,16 +1,17 @@
 """The part of the memory store that remembers calls of tools and models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from paddock.ports import Spent
 from paddock.rules.rows import TERMINAL_STATUSES, ModelUsageRow, RunRow, ToolCallRow
 
 
 class MemoryCalls:
-    """Rows by their id, in the order they were first written. Keeps no runs: it is shown them."""
+    """Rows by their id, in the order they were first written, and the runs that made them."""
 
-    def __init__(self, runs: Mapping[str, RunRow]) -> None:
-        self._known_runs = runs
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs: dict[str, RunRow] = {}
         self._tool_calls: dict[str, ToolCallRow] = {}
         self._model_usage: dict[str, ModelUsageRow] = {}
 
@@ -54,5 +55,5 @@ class MemoryCalls:
         )
 
     def _is_over(self, row: ToolCallRow) -> bool:
-        run = self._known_runs.get(row.run_id)
+        run = self._runs.get(row.run_id)
         return run is None or run.status in TERMINAL_STATUSES

@@ -67,10 +67,14 @@ def _fields(given: Mapping[str, Any]) -> Draft:
 def _list(given: Mapping[str, Any]) -> Draft:
     items: object = given.get("items")
     members = cast("list[object]", items) if isinstance(items, list) else []
-    children = [item if isinstance(item, Mapping) else {"type": "text", "content": item} for item in members]
+    children: list[object] = [item if isinstance(item, Mapping) else _line(item) for item in members]
     return _card(
         _title(given), {"type": "list", "ordered": given.get("ordered"), "children": children}, appearance="plain"
     )
+
+
+def _line(text: object) -> Draft:
+    return {"type": "text", "content": text}
 
 
 def _table(given: Mapping[str, Any]) -> Draft:

@@ -44,7 +44,7 @@ def _names(columns: str) -> list[str]:
     return columns.replace('"', "").split(", ")
 
 
-def _getter(columns: str) -> Callable[[Any], Values]:
+def getter(columns: str) -> Callable[[Any], Values]:
     return attrgetter(*_names(columns))
 
 
@@ -70,21 +70,21 @@ _LATER = ("agent_id", "runner_id", "status", "code", "message", "started_at", "e
 _RUN_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage"))
 
 TABLES: Mapping[type, Table] = {
-    RunRow: Table("runs", RUN, _getter(RUN), f"on conflict (run_id) do update set {_RUN_AGAIN}"),
-    AuditRow: Table("audit", AUDIT, _getter(AUDIT)),
+    RunRow: Table("runs", RUN, getter(RUN), f"on conflict (run_id) do update set {_RUN_AGAIN}"),
+    AuditRow: Table("audit", AUDIT, getter(AUDIT)),
     ToolCallRow: Table(
         "tool_calls",
         TOOL_CALL,
-        _getter(TOOL_CALL),
+        getter(TOOL_CALL),
         "on conflict (call_id) do update set status = excluded.status, result = excluded.result, "
         "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at",
     ),
-    ModelUsageRow: Table("model_usage", MODEL_USAGE, _getter(MODEL_USAGE)),
-    ApiKeyRow: Table("api_keys", KEY, _getter(KEY)),
+    ModelUsageRow: Table("model_usage", MODEL_USAGE, getter(MODEL_USAGE)),
+    ApiKeyRow: Table("api_keys", KEY, getter(KEY)),
 }
-FACTS = Table("facts", f"session_no, {FACT}", _getter(FACT))
-ORDERS = Table("inbox", f"session_no, {INBOX}", _getter(INBOX))
-ITEMS = Table("transcript", f"session_no, seq, {ITEM}", _getter(f"seq, {ITEM}"))
+FACTS = Table("facts", f"session_no, {FACT}", getter(FACT))
+ORDERS = Table("inbox", f"session_no, {INBOX}", getter(INBOX))
+ITEMS = Table("transcript", f"session_no, seq, {ITEM}", getter(f"seq, {ITEM}"))
 
 COMPACT = """
 delete from facts

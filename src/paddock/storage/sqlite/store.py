@@ -18,21 +18,24 @@ from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
+    Apart,
     AuditRow,
     InboxRow,
     ModelUsageRow,
     RunRow,
     SessionRow,
-    StateRow,
     ToolCallRow,
     TranscriptRow,
 )
 from paddock.storage.lock import make_directory
+from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
+from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.migrate import migrate
-from paddock.storage.sqlite.pool import ReaderPool
+from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.writer import Writer
 
@@ -41,7 +44,7 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore:
+class SqliteStore(KeptReads, EventReads, ApprovalReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:
@@ -57,7 +60,7 @@ class SqliteStore:
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
         self._parts = Writer(connection, asyncio.get_running_loop()), reader
         self._pool = ReaderPool(self._directory)
-        self._indexing = Indexing(self._pool, self._perform)
+        self._indexing = Indexing(self._pool, self.perform)
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
@@ -153,7 +156,7 @@ class SqliteStore:
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
-    async def write(self, rows: Sequence[AuditRow | StateRow | ToolCallRow | ModelUsageRow]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         await self._writer.submit(None, rows)
 
     async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
@@ -186,10 +189,19 @@ class SqliteStore:
     async def any_key(self) -> bool:
         return self._reader.any_key()
 
-    # --- within
+    # --- for tables of their own that live in this file
 
-    async def _perform(self, deed: Callable[[Cursor], None]) -> None:
-        await self._writer.submit(None, deed=deed)
+    async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
+        """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
+        await self._writer.submit(None, rows, deed)
+
+    async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
+        """The answer to a question that may take a while, asked on a thread."""
+        if self._pool is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._pool.ask(question)
+
+    # --- within
 
     @property
     def _writer(self) -> Writer:
