@@ -22,6 +22,7 @@ from paddock.host.agents_watch import AgentsWatch, Mark, state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.budgets import Budgets
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
 from paddock.host.history import History
@@ -41,10 +42,11 @@ from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
 from paddock.models.catalog import ModelCatalog
-from paddock.models.demo import DemoModel
+from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform
+from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
 from paddock.rules.session.messages import RunFailed
@@ -150,6 +152,7 @@ class House:
                 log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
             await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
+            self.tasks.spawn(self.models.warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             if self.watch is not None:
@@ -210,14 +213,14 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         store, blobs, clock=clock, limits=_artifact_limits(settings), raw=first_of(events.raw, files.raw)
     )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
-    models = ModelCatalog([DemoModel()])
+    models = _models(settings, clock)
     tools = _tools(settings, clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     work = {
         **History(store).work,
         **RunnerState(store).work,
-        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **ModelCalls(models, note=audit.soon, clock=clock, budgets=_budgets(settings, store, clock)).work,
         **tool_calls.work,
         **approvals.work,
         **events.work,
@@ -305,6 +308,20 @@ def _watch(
     path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
 ) -> AgentsWatch | None:
     return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
+
+
+def _models(settings: Settings, clock: Callable[[], float]) -> ModelCatalog:
+    """The demo model, those of the settings, and those that are there anyway."""
+    found = found_models(os.environ) if settings.discover_models else {}
+    return load_models(found | settings.models, clock=clock, environ=os.environ)
+
+
+def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:
+    user = Budget(settings.user_tokens_per_day, settings.user_cost_per_day, settings.user_model_calls)
+    workspace = Budget(
+        settings.workspace_tokens_per_day, settings.workspace_cost_per_day, settings.workspace_model_calls
+    )
+    return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
 def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
