@@ -28,6 +28,7 @@ from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
@@ -41,6 +42,8 @@ from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
@@ -55,6 +58,7 @@ from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.files import FileBlobs
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.knowledge import SqliteKnowledge
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
@@ -107,6 +111,7 @@ class House:
     agents: Agents
     approvals: Approvals
     tasks: Tasks
+    ingest: Ingest
     models: ModelCatalog
     tools: ToolCatalog
     tool_calls: ToolCalls
@@ -154,6 +159,7 @@ class House:
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.models.warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             if self.watch is not None:
                 self.tasks.spawn(self.watch.run(self._warm_up))
@@ -215,6 +221,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
     models = _models(settings, clock)
     tools = _tools(settings, clock)
+    kept = SqliteKnowledge(store)
+    ingest = Ingest(kept, embed=models.embed, clock=clock)
+    bases = Bases(kept, ingest, embed=models.embed, clock=clock)
+    offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     work = {
@@ -222,6 +232,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         **RunnerState(store).work,
         **ModelCalls(models, note=audit.soon, clock=clock, budgets=_budgets(settings, store, clock)).work,
         **tool_calls.work,
+        **KnowledgeCalls(bases).work,
         **approvals.work,
         **events.work,
         **artifacts.work,
@@ -247,7 +258,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
-        offers=Offers(models=models, tools=tools, clock=clock),
+        offers=offers,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
@@ -273,6 +284,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
         watch=_watch(settings.agents, agents, seen, files, audit, clock),
+        ingest=ingest,
         models=models,
         tools=tools,
         tool_calls=tool_calls,
@@ -290,6 +302,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        knowledge=bases,
+        knowledge_changed=offers.forget,
         approvals=approvals,
         explanations=Explanations(store, clock),
     )
