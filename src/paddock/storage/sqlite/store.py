@@ -14,12 +14,13 @@ import anyio.to_thread
 import apsw
 
 from paddock.ports import ApiKeyRow, Batch, Claim
-from paddock.rules.chain import Damage, StoredFact
+from paddock.rules.chain import Damage, Head, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.storage.lock import make_directory
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.writer import Writer
@@ -35,6 +36,7 @@ class SqliteStore:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._epoch = 0
+        self._known = KnownSessions()
         self._parts: tuple[Writer, Reader] | None = None
 
     async def open(self) -> None:
@@ -62,6 +64,8 @@ class SqliteStore:
         writer.own(session_id, epoch)
         if writer.is_waiting(session_id):  # what the last owner has in a commit becomes part of what we read
             await writer.submit(None)
+        if not self._known.claimed(session_id):
+            return Claim(session_id, epoch, Head(), None, b"", 0, ())
         return self._reader.claim(session_id, epoch)
 
     def append(self, batch: Batch) -> asyncio.Future[None]:
@@ -160,6 +164,15 @@ class SqliteStore:
             connection = open_writer(self._directory)
             migrate(connection)
             boot_number = connection.execute(_BOOT).fetchone()[0]
-            return connection, boot_number, Reader(open_reader(self._directory))
+            reader = Reader(open_reader(self._directory))
         except apsw.Error as error:
             raise unavailable(error) from error
+        self._known = _known(reader)
+        return connection, boot_number, reader
+
+
+def _known(reader: Reader) -> KnownSessions:
+    known = KnownSessions()
+    if len(sessions := reader.session_ids(MOST + 1)) <= MOST:
+        known.fill(sessions)
+    return known
