@@ -127,6 +127,9 @@ class SessionLoop:
             return
         if type(arrival) is InputAcknowledged and len(self._waiting) == 1:
             self._loop.call_soon(self._still_quiet)
+        elif type(arrival) is Order and self._quiet is None:
+            self._working = True
+            self._take_in()  # nothing comes along with it that a turn of the loop would bring
         else:
             self._wake()
 
