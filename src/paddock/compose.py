@@ -16,25 +16,38 @@ from starlette.types import ASGIApp
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.approvals import Approvals
 from paddock.host.audit import Audit
+from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import Caller, Store
+from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.limits import Rates
 from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.sqlite import SqliteStore
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import load_tools, tools_in
 
 log = structlog.get_logger("paddock.house")
 
@@ -78,7 +91,11 @@ class House:
     runs: Runs
     audit: Audit
     agents: Agents
+    approvals: Approvals
     tasks: Tasks
+    models: ModelCatalog
+    tools: ToolCatalog
+    tool_calls: ToolCalls
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -101,6 +118,9 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
+            if unknown := await self.tool_calls.settle():
+                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
+            await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self._open = True
@@ -113,7 +133,7 @@ class House:
         """Learn what the agents' runners ask for before the first run needs it."""
         for binding in self.agents.list(HOME):
             await self.runs.prepare(binding.agent_id, HOME)
-            if problem := self.runs.refusal(binding.runner_id, HOME):
+            if problem := self.runs.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
@@ -127,6 +147,7 @@ class House:
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
         await self.gateway.stop()
+        await self.models.close()
         await self.tasks.stop()
         await self.store.close()
 
@@ -149,16 +170,28 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=clock)
+    models = ModelCatalog([DemoModel()])
+    tools = _tools(settings, clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock)
+    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **tool_calls.work,
+        **approvals.work,
+    }
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=calls,
+        on_call=calls.on_wire,
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
         on_foreign=_audited(audit, clock),
+        on_overload=calls.overloaded,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
@@ -168,8 +201,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        actions=approvals,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -184,7 +219,11 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         runs=runs,
         audit=audit,
         agents=agents,
+        approvals=approvals,
         tasks=tasks,
+        models=models,
+        tools=tools,
+        tool_calls=tool_calls,
     )
     house.app = create_app(
         inbox=inbox,
@@ -197,8 +236,17 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        approvals=approvals,
+        explanations=Explanations(store, clock),
     )
     return house
+
+
+def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
+    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+    own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, given])
 
 
 def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:
