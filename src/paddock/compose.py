@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -22,13 +22,18 @@ from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import Store
 from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
@@ -38,6 +43,10 @@ from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.sqlite import SqliteStore
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import load_tools, tools_in
 
 log = structlog.get_logger("paddock.house")
 
@@ -83,6 +92,9 @@ class House:
     agents: Agents
     approvals: Approvals
     tasks: Tasks
+    models: ModelCatalog
+    tools: ToolCatalog
+    tool_calls: ToolCalls
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -105,6 +117,8 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
+            if unknown := await self.tool_calls.settle():
+                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
             await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
@@ -132,6 +146,7 @@ class House:
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
         await self.gateway.stop()
+        await self.models.close()
         await self.tasks.stop()
         await self.store.close()
 
@@ -154,14 +169,18 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
+    models = ModelCatalog([DemoModel()])
+    tools = _tools(settings, clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
-    calls = HostCalls(
-        work={**History(store).work, **RunnerState(store).work, **approvals.work},
-        records=store,
-        audit=audit,
-        clock=clock,
-        rates=Rates.of_a_run(settings.host_call_rate),
-    )
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **tool_calls.work,
+        **approvals.work,
+    }
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
@@ -181,6 +200,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
@@ -200,6 +220,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=agents,
         approvals=approvals,
         tasks=tasks,
+        models=models,
+        tools=tools,
+        tool_calls=tool_calls,
     )
     house.app = create_app(
         inbox=inbox,
@@ -216,6 +239,13 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         explanations=Explanations(store, clock),
     )
     return house
+
+
+def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
+    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+    own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, given])
 
 
 async def _nothing_yet(*_: object) -> None:

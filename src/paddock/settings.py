@@ -147,6 +147,14 @@ class Settings(BaseModel):
         ge=0,
         le=100_000,
     )
+    tools: Annotated[tuple[Annotated[str, AfterValidator(_not_empty)], ...], _split(",")] = setting(
+        (),
+        "Python files and modules whose functions are tools",
+        "paths of .py files or names of modules (in the environment separated by ',')",
+    )
+    tool_timeout_seconds: Seconds = setting(
+        60.0, "how long one call of a tool may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
+    )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
@@ -171,7 +179,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins"})
+PATHS = frozenset({"data", "agents", "plugins", "tools"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +256,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _from_here(name: str, value: object, directory: Path) -> object:
     """A relative path in a file means relative to that file, wherever the host is started."""
+    if name == "tools" and isinstance(value, str) and not value.endswith(".py"):
+        return value  # the name of a module
     if name not in PATHS:
         return value
     if isinstance(value, list):

@@ -15,14 +15,19 @@ from paddock.host.audit import Audit
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Entry, Tails
+from paddock.host.tools import ToolCalls
 from paddock.host.watch import Watch
 from paddock.host.work import Work
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import RunListener, RunnerStatus, Store
 from paddock.ports.platform import NoPlatform, PlatformActions
 from paddock.rules.errors import ErrorCode, HostError
@@ -30,6 +35,10 @@ from paddock.rules.limits import Rates
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.storage.memory import open_memory_store
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import tools_in
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 ANN = Principal("default", "ann")
@@ -201,8 +210,16 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
+    models = ModelCatalog([DemoModel()])
+    tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
     approvals = Approvals(store, platform or NoPlatform(), clock=now, spawn=spawn)
-    rooms = {**History(store).work, **RunnerState(store).work, **approvals.work}
+    rooms = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=now).work,
+        **ToolCalls(tools, records=store, clock=now).work,
+        **approvals.work,
+    }
     calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
     runs = Runs(
         gateway=gateway,
@@ -211,6 +228,7 @@ async def small_house(
         clock=now,
         spawn=spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=now),
         host_version="test",
         deadline_seconds=60,
         actions=approvals,

@@ -28,6 +28,7 @@ from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import Settings
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite import SqliteStore
+from paddock.tools.signatures import ToolDefinitionError
 
 BACKLOG = 2048
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -162,7 +163,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 def _built(settings: Settings, token: str) -> compose.House:
     try:
         return compose.build(settings, local_token=token)
-    except AgentsFileError as error:
+    except (AgentsFileError, ToolDefinitionError) as error:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 

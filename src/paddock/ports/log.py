@@ -5,21 +5,11 @@ from typing import Literal, Protocol
 
 from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
+from paddock.ports.calls import CallRecords
 from paddock.ports.events import EventRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import (
-    ApprovalRow,
-    ApprovalStepRow,
-    AuditRow,
-    InboxRow,
-    Kept,
-    Row,
-    RunRow,
-    SessionRow,
-    StateRow,
-    TranscriptRow,
-)
+from paddock.rules.rows import Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow
 from paddock.rules.values import Value
 
 
@@ -77,10 +67,6 @@ class EventLog(Protocol):
         ...
 
 
-FreeRow = AuditRow | StateRow | ApprovalRow | ApprovalStepRow | Kept
-"""Rows that may be written apart from a session's facts."""
-
-
 class Records(ArtifactRecords, StorageRecords, EventRecords, Protocol):
     """What can be looked up beside the log. Every read is of committed data."""
 
@@ -115,7 +101,7 @@ class Records(ArtifactRecords, StorageRecords, EventRecords, Protocol):
     async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]: ...
     async def state_size(self, scope_key: str) -> int: ...
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
-    async def write(self, rows: Sequence[FreeRow]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         """Write rows that belong to no session's facts, all or none, durably, in one commit with whatever else waits.
 
         Raises HostError: CONFLICT when a value was expected to be another, PAYLOAD_TOO_LARGE over a cap.
@@ -140,7 +126,7 @@ class ApiKeys(Protocol):
     async def any_key(self) -> bool: ...
 
 
-class Store(EventLog, Records, ApiKeys, ApprovalRecords, Protocol):
+class Store(EventLog, Records, CallRecords, ApprovalRecords, ApiKeys, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

@@ -9,27 +9,30 @@ from itertools import islice
 from typing import TypeVar
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
-from paddock.ports.log import FreeRow
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
+    Apart,
     ApprovalRow,
     ApprovalStepRow,
     AuditRow,
     InboxRow,
     Kept,
+    ModelUsageRow,
     Row,
     RunRow,
     SessionRow,
     StateRow,
+    ToolCallRow,
     TranscriptRow,
 )
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
 from paddock.storage.memory_approvals import MemoryApprovals
+from paddock.storage.memory_calls import MemoryCalls
 from paddock.storage.memory_kept import MemoryKept
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -53,7 +56,7 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore(MemoryKept, MemoryApprovals):
+class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -63,7 +66,6 @@ class MemoryStore(MemoryKept, MemoryApprovals):
         self._owners: dict[str, int] = {}
         self._sessions: dict[str, _Session] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
-        self._runs: dict[str, RunRow] = {}
         self._labels: dict[tuple[str, str, str, str], str] = {}
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
@@ -186,7 +188,7 @@ class MemoryStore(MemoryKept, MemoryApprovals):
         newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
         return list(islice(newest, limit))
 
-    async def write(self, rows: Sequence[FreeRow]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         self._require_open()
         self._check_state(rows)
         self._write_rows(rows)
@@ -267,6 +269,8 @@ class MemoryStore(MemoryKept, MemoryApprovals):
                     self._state[row.scope_key, row.key] = row
                 case AuditRow():
                     self._audit.append(row)
+                case ToolCallRow() | ModelUsageRow():
+                    self._write_call(row)
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
                 case ApprovalRow() | ApprovalStepRow():

@@ -93,10 +93,15 @@ class ToolsCallParams(HostCallParams):
 
 
 class ToolsCallResult(WireModel):
-    """What the tool said. A large result is an artifact, then `result` is a short text or null."""
+    """What the tool said. A large result is an artifact, then `result` is a short text or null.
+
+    `is_error` (Paddock's own, optional): the call was made and failed, or its arguments were wrong; `result` says so in
+    words a model can read.
+    """
 
     result: Any = None
     artifact: ArtifactRef | None = None
+    is_error: bool | None = None
 
 
 # --- knowledge ----------------------------------------------------------------------------------------------------

@@ -13,12 +13,20 @@ import anyio
 import anyio.to_thread
 import apsw
 
-from paddock.ports import ApiKeyRow, Batch, Claim
-from paddock.ports.log import FreeRow
+from paddock.ports import ApiKeyRow, Batch, Claim, Spent
 from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
+from paddock.rules.rows import (
+    Apart,
+    AuditRow,
+    InboxRow,
+    ModelUsageRow,
+    RunRow,
+    SessionRow,
+    ToolCallRow,
+    TranscriptRow,
+)
 from paddock.storage.lock import make_directory
 from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.check import check_session
@@ -27,7 +35,7 @@ from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
 from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.migrate import migrate
-from paddock.storage.sqlite.pool import ReaderPool
+from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.writer import Writer
 
@@ -52,7 +60,7 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads):
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
         self._parts = Writer(connection, asyncio.get_running_loop()), reader
         self._pool = ReaderPool(self._directory)
-        self._indexing = Indexing(self._pool, self._perform)
+        self._indexing = Indexing(self._pool, self.perform)
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
@@ -148,8 +156,27 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads):
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
-    async def write(self, rows: Sequence[FreeRow]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         await self._writer.submit(None, rows)
+
+    async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.tool_calls(run_id, limit)
+
+    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.unanswered_tool_calls(limit)
+
+    async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
+        return self._reader.model_usage(run_id, limit)
+
+    async def spent(
+        self,
+        *,
+        run_id: str | None = None,
+        workspace_id: str | None = None,
+        user_id: str | None = None,
+        since: float = 0,
+    ) -> Spent:
+        return self._reader.spent(run_id, workspace_id, user_id, since)
 
     # --- keys
 
@@ -162,10 +189,19 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads):
     async def any_key(self) -> bool:
         return self._reader.any_key()
 
-    # --- within
+    # --- for tables of their own that live in this file
 
-    async def _perform(self, deed: Callable[[Cursor], None]) -> None:
-        await self._writer.submit(None, deed=deed)
+    async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
+        """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
+        await self._writer.submit(None, rows, deed)
+
+    async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
+        """The answer to a question that may take a while, asked on a thread."""
+        if self._pool is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._pool.ask(question)
+
+    # --- within
 
     @property
     def _writer(self) -> Writer:
