@@ -40,8 +40,8 @@ def granted(grant: Grant) -> Grant:
     return replace(
         grant,
         actions=frozenset(HOST_CALLS),
-        models={"m-1": frozenset({"invoke", "stream", "rerank"})},
-        tools={"t-1": frozenset({"detail", "call"})},
+        models={"demo": frozenset({"invoke", "stream", "rerank"})},
+        tools={"current_time": frozenset({"detail", "call"})},
         knowledge_bases={"kb-1": frozenset({"retrieve"})},
         state_scopes=frozenset({"conversation"}),
         storage_areas=frozenset({"plugin"}),
@@ -218,7 +218,7 @@ class GateHouse:
             case "over cap":
                 at.params |= too_much(action)
             case "over rate":
-                at.live.rate = TokenBucket(50.0, 100.0, -100.0, self.house.approvals.clock())
+                at.live.rate = TokenBucket(0.001, 100.0, 0.0, self.house.approvals.clock())
             case "foreign or random id":
                 at.params[RANDOM_ID[action]] = f"random-{uuid.uuid4()}"
             case _:
