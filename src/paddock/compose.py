@@ -29,6 +29,7 @@ from paddock.host.tails import Tails
 from paddock.http_api.app import create_app
 from paddock.ports import Caller, Store
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.limits import Rates
 from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
@@ -113,7 +114,7 @@ class House:
         """Learn what the agents' runners ask for before the first run needs it."""
         for binding in self.agents.list(HOME):
             await self.runs.prepare(binding.agent_id, HOME)
-            if problem := self.runs.refusal(binding.runner_id, HOME):
+            if problem := self.runs.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
@@ -149,16 +150,23 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=clock)
+    calls = HostCalls(
+        work={**History(store).work, **RunnerState(store).work},
+        records=store,
+        audit=audit,
+        clock=clock,
+        rates=Rates.of_a_run(settings.host_call_rate),
+    )
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=calls,
+        on_call=calls.on_wire,
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
         on_foreign=_audited(audit, clock),
+        on_overload=calls.overloaded,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(

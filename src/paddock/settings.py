@@ -140,6 +140,13 @@ class Settings(BaseModel):
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
     )
+    host_call_rate: Seconds = setting(
+        50.0,
+        "how many host calls a run may make in a second, on average; twice as many at once",
+        "a number from 0 to 100000 (0 lifts the limit)",
+        ge=0,
+        le=100_000,
+    )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )

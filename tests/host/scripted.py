@@ -109,6 +109,9 @@ class ScriptedGateway:
     ) -> AtRunner | None:
         return None
 
+    def isolation_of(self, runner_id: str, workspace: str) -> str:
+        return "L0"
+
     async def list_runners(self) -> Sequence[RunnerStatus]:
         return []
 

@@ -18,6 +18,7 @@ from paddock.rules.projection import Book
 from paddock.rules.results import Result
 from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow
 from paddock.rules.run_context import RunInput
+from paddock.rules.run_events import to_payload
 from paddock.rules.session.commands import Command
 from paddock.rules.session.decide import decide
 from paddock.rules.session.evolve import evolve
@@ -186,7 +187,19 @@ class Draft:
             memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
             self.rows.append(memory.book.session)
         self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
-        given = RunInput(new.text, new.message, new.params, new.source, 0, now, self.seq > 0)
+        given = RunInput(
+            new.text,
+            new.message,
+            new.params,
+            new.source,
+            0,
+            now,
+            self.seq > 0,
+            new.event,
+            new.attachments,
+            new.door,
+            new.locale,
+        )
         memory.inputs[order.task_id] = (given, order.trace_id)
         first = self._first_number()
         self._decide(_user_input(order, self._around.agents(), now))
@@ -278,6 +291,7 @@ def _user_input(order: Order, agents: Agents, now: float) -> UserInput:
         "user_id": new.principal.user_id,
         "source": new.source,
         "door": new.door,
+        **_more_about(new),
     }
     return UserInput(
         turn_id=order.task_id,
@@ -289,6 +303,14 @@ def _user_input(order: Order, agents: Agents, now: float) -> UserInput:
         agent_id=new.agent_id,
         at=now,
     )
+
+
+def _more_about(new: NewRun) -> Mapping[str, Any]:
+    """What only some inputs have."""
+    if new.event is None and not new.attachments and new.locale is None:
+        return {}
+    more = {"attachments": list(new.attachments), "locale": new.locale}
+    return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
 
 
 def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -> OutputReceived | RunFailed:

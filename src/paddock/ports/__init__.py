@@ -4,6 +4,7 @@ from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Record
 from paddock.ports.runners import (
     Caller,
     HostCallHandler,
+    Overloaded,
     RunHandle,
     RunListener,
     RunnerGateway,
@@ -18,6 +19,7 @@ __all__ = [
     "Claim",
     "EventLog",
     "HostCallHandler",
+    "Overloaded",
     "Records",
     "RunHandle",
     "RunListener",

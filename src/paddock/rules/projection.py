@@ -7,6 +7,7 @@ import msgspec
 
 from paddock.rules.outputs import text_of
 from paddock.rules.rows import Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.run_events import MESSAGE, is_message
 from paddock.rules.session.facts import Fact, Target
 from paddock.rules.values import replace
 
@@ -64,6 +65,9 @@ class Book:
 
     def _user_item(self, seq: int, fact: Fact) -> TranscriptRow:
         message: Mapping[str, Any] = fact.payload["message"]
+        event: Mapping[str, Any] = fact.payload["run"].get("event") or {}
+        if not is_message(event.get("event_type", MESSAGE)):
+            return self._event_item(seq, fact, event)
         plain = isinstance(message.get("content"), str)
         return TranscriptRow(
             session_id=self.session.session_id,
@@ -78,6 +82,11 @@ class Book:
             created_at=fact.time,
             metadata=_encode({"message_id": message.get("id")}),
         )
+
+    def _event_item(self, seq: int, fact: Fact, event: Mapping[str, Any]) -> TranscriptRow:
+        """What happened, as the conversation tells it: nobody's words."""
+        text = str(fact.payload["text"] or event["event_type"])
+        return self._item(seq, fact, "system", "system", text, _encode(event), f"{fact.turn_id}.0")
 
     def queued(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         run = self.runs.get(fact.turn_id or "")

@@ -52,6 +52,62 @@ class StateRow(Value, frozen=True):
     key: str
     value: bytes | None
     updated_at: float
+    expected: str | None = None
+    """Write it only if the value there has this version (`rules/versions.py`); None writes it in any case."""
+
+
+class ArtifactRow(Value, frozen=True):
+    """One file as it is known: whose it is, what it is, and the hash its bytes are kept under."""
+
+    artifact_id: str
+    workspace_id: str
+    user_id: str | None
+    conversation_id: str | None
+    thread_id: str | None
+    run_id: str | None
+    agent_id: str | None
+    runner_id: str | None
+    source: str
+    artifact_type: str
+    mime_type: str
+    name: str | None
+    size: int
+    sha256: str
+    published: bool
+    """Mentioned in the conversation; until then only the agent that made it may read it."""
+    created_at: float
+    expires_at: float | None
+    metadata: bytes
+
+
+class ArtifactGone(Value, frozen=True):
+    """Forget an artifact. Its bytes go when no row needs them any more."""
+
+    artifact_id: str
+
+
+class StorageRow(Value, frozen=True):
+    """One blob a plugin keeps in an area; `sha256` None deletes it."""
+
+    area_key: str
+    key: str
+    sha256: str | None
+    size: int
+    updated_at: float
+
+
+class ArtifactsCap(Value, frozen=True):
+    """A condition: with what is written beside it, a workspace's artifacts hold at most so many bytes."""
+
+    workspace_id: str
+    max_bytes: int
+
+
+class StorageCap(Value, frozen=True):
+    """A condition: with what is written beside it, an area holds at most so many bytes."""
+
+    area_key: str
+    max_bytes: int
 
 
 class AuditRow(Value, frozen=True):
@@ -91,4 +147,6 @@ class SessionRow(Value, frozen=True):
     created_at: float
 
 
-Row = RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow
+Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap
+"""Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
+Row = RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow | Kept

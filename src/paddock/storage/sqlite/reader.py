@@ -160,6 +160,15 @@ class Reader:
 
     # --- within
 
+    def one(self, sql: str, values: Values = ()) -> Any:
+        return self._one(sql, values)
+
+    def all(self, sql: str, values: Values = ()) -> list[Any]:
+        return self._all(sql, values)
+
+    def facts_by(self, sql: str, values: Values) -> list[StoredFact]:
+        return self._facts(sql, values)
+
     def _one(self, sql: str, values: Values = ()) -> Any:
         try:
             return self._connection.execute(sql, values).fetchone()
