@@ -24,7 +24,9 @@ from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
+from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
+from paddock.host.steering import Steering
 from paddock.host.tails import Tails
 from paddock.http_api.app import create_app
 from paddock.ports import Caller, Store
@@ -150,8 +152,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
+    steering = Steering(store)
     calls = HostCalls(
-        work={**History(store).work, **RunnerState(store).work},
+        work={**History(store).work, **RunnerState(store).work, **steering.work},
         records=store,
         audit=audit,
         clock=clock,
@@ -180,8 +183,17 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         deadline_seconds=settings.run_deadline_seconds,
     )
     calls.serve(runs)
+    steering.serve(runs)
+    manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=clock, spawn=tasks.spawn)
     sessions = Sessions(
-        store, tails, performer=runs, audit=audit, agents=lambda: agents, clock=clock, spawn=tasks.spawn
+        store,
+        tails,
+        performer=runs,
+        manager=manager,
+        audit=audit,
+        agents=lambda: agents,
+        clock=clock,
+        spawn=tasks.spawn,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock)
     house = House(

@@ -42,8 +42,9 @@ def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert connection.execute("select max(number) from schema_version").fetchone() == (2,)
 
 
-def test_the_shipped_steps_are_numbered_without_a_gap() -> None:
-    assert [step.number for step in migrations()] == list(range(1, len(migrations()) + 1))
+def test_the_shipped_steps_are_in_order_and_no_number_is_used_twice() -> None:
+    numbers = [step.number for step in migrations()]
+    assert numbers == sorted(set(numbers))
 
 
 @pytest.mark.anyio

@@ -11,6 +11,7 @@ from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.audit import Audit
+from paddock.host.controls import Answer, Controls
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -18,10 +19,13 @@ from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
+from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
+from paddock.host.steering import Steering
 from paddock.host.tails import Entry, Tails
 from paddock.host.watch import Watch
 from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
@@ -40,10 +44,10 @@ agents:
 TERMINAL = {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "ERROR:ROUTE_TIMEOUT", "EVENT:CANCELED"}
 
 
-def manifest_of(runner_id: str, permissions: Mapping[str, Any]) -> AgentRunnerManifest:
-    return AgentRunnerManifest.model_validate(
-        {"id": runner_id, "name": "default", "label": {}, "capabilities": {}, "permissions": permissions, "context": {}}
-    )
+def manifest_of(runner_id: str, permissions: Mapping[str, Any], *, steering: bool = False) -> AgentRunnerManifest:
+    about = {"id": runner_id, "name": "default", "label": {}, "context": {}}
+    capabilities = {"steering": steering}
+    return AgentRunnerManifest.model_validate({**about, "capabilities": capabilities, "permissions": permissions})
 
 
 @dataclass
@@ -57,6 +61,7 @@ class AtRunner:
     credit: int = 0
     released: bool = False
     forced: bool = False
+    offered: asyncio.Queue[int] = field(default_factory=asyncio.Queue)
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
     may_stop: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -77,6 +82,9 @@ class AtRunner:
     def give_credit(self, count: int) -> None:
         self.credit += count
 
+    def steering_available(self, waiting: int) -> None:
+        self.offered.put_nowait(waiting)
+
     async def force_stop(self) -> None:
         self.forced = True
 
@@ -87,7 +95,8 @@ class AtRunner:
 class ScriptedGateway:
     """Hands every run to the test."""
 
-    def __init__(self, permissions: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, permissions: Mapping[str, Any] | None = None, *, steering: bool = False) -> None:
+        self.steering = steering
         self.permissions = permissions or {"history": ["page"], "storage": ["plugin"]}
         self.started: asyncio.Queue[AtRunner] = asyncio.Queue()
         self.missing: set[str] = set()
@@ -95,7 +104,7 @@ class ScriptedGateway:
     async def manifest(self, runner_id: str, workspace: str = "") -> AgentRunnerManifest:
         if runner_id in self.missing:
             raise HostError(ErrorCode.NOT_FOUND, f"no runner {runner_id}")
-        return manifest_of(runner_id, self.permissions)
+        return manifest_of(runner_id, self.permissions, steering=self.steering)
 
     async def start_run(
         self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
@@ -135,6 +144,7 @@ class SmallHouse:
     tails: Tails
     calls: HostCalls
     view: RunsView
+    controls: Controls
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -151,6 +161,22 @@ class SmallHouse:
                 **more,
             )
         )
+
+    async def control(self, subtype: str, *, thread: str, who: Principal = ANN, **more: Any) -> Answer:
+        ids = {name: more.pop(name) for name in ("tx_id", "turn_id") if name in more}
+        return await self.controls.control(who, thread, subtype, more, **ids)
+
+    async def until(self, thread: str, kind: str, after: int = 0) -> StoredFact:
+        """The first fact of this kind in a conversation; waits for it."""
+        follower = self.tails.follow(thread, None, after)
+        try:
+            while news := await follower.next(5):
+                for entry in news:
+                    if entry.fact.kind == kind:
+                        return entry.fact
+            raise AssertionError(f"no {kind} in {[fact.kind for fact in await self.store.read(thread)]}")
+        finally:
+            follower.close()
 
     async def story(self, run: Accepted | RunRow, after: int = 0) -> list[Entry]:
         """Everything of a run up to its end."""
@@ -192,7 +218,9 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=now)
+    steering = Steering(store)
+    work = {**History(store).work, **RunnerState(store).work, **steering.work}
+    calls = HostCalls(work=work, records=store, audit=audit, clock=now)
     runs = Runs(
         gateway=gateway,
         agents=lambda: known,
@@ -204,13 +232,24 @@ async def small_house(
         deadline_seconds=60,
     )
     calls.serve(runs)
+    steering.serve(runs)
+    manager = SessionManager(records=store, agents=lambda: known, readiness=runs, clock=now, spawn=spawn)
     sessions = Sessions(
-        store, tails, performer=runs, audit=audit, agents=lambda: known, clock=now, spawn=spawn, watch=watch
+        store,
+        tails,
+        performer=runs,
+        manager=manager,
+        audit=audit,
+        agents=lambda: known,
+        clock=now,
+        spawn=spawn,
+        watch=watch,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
-        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store))
+        controls = Controls(sessions=sessions, agents=lambda: known, readiness=runs, records=store, clock=now)
+        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), controls)
     finally:
         for task in tasks:
             task.cancel()

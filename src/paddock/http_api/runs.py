@@ -17,6 +17,7 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.rules.errors import HostError
+from paddock.rules.projection import STEERED_INTO
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 from paddock.rules.run_input import MAX_BODY_BYTES, TOO_LARGE, Problem, World, body_hash, read_run_input
 
@@ -93,7 +94,8 @@ def as_json(run: RunRow) -> Mapping[str, Any]:
         "agentId": run.agent_id or None,
         "status": run.status,
         "code": run.code,
-        "message": run.message,
+        "message": run.message if run.code != STEERED_INTO else None,
+        "steeredInto": run.message if run.code == STEERED_INTO else None,
         "createdAt": _iso(run.created_at),
         "startedAt": _iso(run.started_at),
         "endedAt": _iso(run.ended_at),

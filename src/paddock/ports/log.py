@@ -5,6 +5,7 @@ from typing import Literal, Protocol
 
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.events import EventRecords
+from paddock.ports.sessions import SessionRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import AuditRow, InboxRow, Kept, Row, RunRow, SessionRow, StateRow, TranscriptRow
@@ -65,7 +66,7 @@ class EventLog(Protocol):
         ...
 
 
-class Records(ArtifactRecords, StorageRecords, EventRecords, Protocol):
+class Records(ArtifactRecords, StorageRecords, EventRecords, SessionRecords, Protocol):
     """What can be looked up beside the log. Every read is of committed data."""
 
     async def session(self, session_id: str) -> SessionRow | None: ...

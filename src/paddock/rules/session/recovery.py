@@ -3,7 +3,15 @@
 from collections.abc import Iterable
 
 from paddock.rules.chain import StoredFact
-from paddock.rules.session.commands import AskManager, AwaitAck, AwaitCancelAck, AwaitConfirm, AwaitManager, Command
+from paddock.rules.session.commands import (
+    AskManager,
+    AwaitAck,
+    AwaitCancelAck,
+    AwaitConfirm,
+    AwaitManager,
+    ChainCommand,
+    Command,
+)
 from paddock.rules.session.evolve import fold
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.state import Pending, SessionState, Transaction, Wait
@@ -37,10 +45,15 @@ def timers(state: SessionState) -> tuple[Command, ...]:
     the session manager once more, under its old name."""
     turn = state.turn
     waits: tuple[Command, ...] = tuple(_TIMERS[wait](turn.turn_id) for wait in turn.waiting) if turn else ()
-    return (*waits, *(command for found in state.transactions for command in _again(found)))
+    return (*waits, *transaction_timers(state))
 
 
-def _again(transaction: Transaction) -> tuple[Command, ...]:
+def transaction_timers(state: SessionState) -> tuple[ChainCommand, ...]:
+    """The part of them that is about transactions."""
+    return tuple(command for found in state.transactions for command in _again(found))
+
+
+def _again(transaction: Transaction) -> tuple[ChainCommand, ...]:
     tx_id = transaction.tx_id
     match transaction.waiting:
         case Pending.MANAGER:
