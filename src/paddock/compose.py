@@ -17,6 +17,7 @@ from starlette.types import ASGIApp
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
 from paddock.host.audit import Audit
+from paddock.host.controls import Controls
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -208,6 +209,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     )
     house.app = create_app(
         inbox=inbox,
+        controls=Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock),
         runs=RunsView(store),
         tails=tails,
         agents=agents,

@@ -22,7 +22,7 @@ async def asks(house: SmallHouse, thread: str, **payload: Any) -> tuple[AtRunner
     run = await house.gateway.next()
     run.message("That is for two.")
     told = {"reason": "taxes", "summary": "rent is known", **payload}
-    run.say("action.requested", action="session.handover", target={"agent_id": "two"}, payload=told)
+    run.say("action.requested", action="session.handover", target={}, payload={"target_agent_id": "two", **told})
     return run, await house.until(thread, "CONTROL:HANDOVER_UI_PROMPT")
 
 
@@ -89,7 +89,7 @@ async def test_an_agent_nobody_knows_cannot_be_handed_over_to() -> None:
     async with small_house() as house:
         await house.say("hi", thread=thread)
         run = await house.gateway.next()
-        run.say("action.requested", action="session.handover", target={"agent_id": "zoe"}, payload={})
+        run.say("action.requested", action="session.handover", target={}, payload={"target_agent_id": "zoe"})
         over = await house.until(thread, "CONTROL:HANDOVER_REJECT")
         assert over.read_payload()["reason"] == "agent_not_found"
 

@@ -121,6 +121,7 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0) ->
         ready = [(True, "ready")]
         app = create_app(
             inbox=house.inbox,
+            controls=house.controls,
             runs=house.view,
             tails=house.tails,
             agents=parse_agents(AGENTS, "test agents"),

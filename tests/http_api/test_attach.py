@@ -38,6 +38,7 @@ async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, 
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
         app = create_app(
             inbox=house.inbox,
+            controls=house.controls,
             runs=house.view,
             tails=house.tails,
             agents=parse_agents(AGENTS, "test agents"),

@@ -3,7 +3,8 @@
 Also its name, its place among the archived ones, and its deletion. Only whoever it belongs to may.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paddock.host.agents import Agents
@@ -18,6 +19,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.rows import AuditRow, SessionDetailsRow, SessionGone, SessionSummary
 from paddock.rules.session.bus import FROM_PEOPLE, MessageItem, read
+from paddock.rules.session.commands import MANAGER_SECONDS
 from paddock.rules.session.context import SessionContext, session_context
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event
@@ -26,6 +28,7 @@ from paddock.rules.values import Value
 
 NEEDS_AGENT = frozenset({"SWITCH_AGENT", "INVITE_AGENT", "REMOVE_AGENT"})
 MAX_TITLE = 200
+SETTLE_SECONDS = MANAGER_SECONDS + 2.0
 
 WHY: Mapping[str, str] = {
     "session_not_open": "this conversation is not open yet",
@@ -124,6 +127,29 @@ class Controls:
         if summary is None or (summary.workspace_id, summary.user_id) != (principal.workspace_id, principal.user_id):
             raise no_such_thread()
         return summary
+
+    async def list(
+        self, principal: Principal, *, before: int | None, archived: bool | None, limit: int
+    ) -> Sequence[SessionSummary]:
+        """The caller's conversations, the one opened last first."""
+        return await self._records.sessions_of(
+            principal.workspace_id, principal.user_id, before=before, archived=archived, limit=limit
+        )
+
+    async def head(self, thread_id: str) -> int:
+        """The number of the last fact: a reader that starts there misses nothing that comes."""
+        return (await self._sessions.open(thread_id)).head
+
+    async def settled(self, thread_id: str, tx_id: str) -> None:
+        """Wait until a transaction is over; every one is, in its time."""
+        async with asyncio.timeout(SETTLE_SECONDS):
+            while (await self._sessions.open(thread_id)).state.transaction(tx_id) is not None:
+                follower = self._sessions.tails.follow(thread_id, None, await self.head(thread_id))
+                try:
+                    if (await self._sessions.open(thread_id)).state.transaction(tx_id) is not None:
+                        await follower.next(1.0)
+                finally:
+                    follower.close()
 
     async def look(self, principal: Principal, thread_id: str) -> tuple[SessionSummary, SessionContext]:
         summary = await self.find(principal, thread_id)

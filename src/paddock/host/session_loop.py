@@ -122,6 +122,11 @@ class SessionLoop:
         return self._memory.exists
 
     @property
+    def head(self) -> int:
+        """The number of the last fact on record."""
+        return self._memory.head.seq
+
+    @property
     def owner(self) -> SessionRow:
         """To whom it belongs; known from the first input on, also before that is on record."""
         return self._memory.book.session

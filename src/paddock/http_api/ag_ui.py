@@ -207,7 +207,8 @@ def _run_handed_over(fact: StoredFact, peer: Peer) -> list[Event]:
     if not peer.is_new:
         return [event]
     parent = mapping(fact.read_payload()).get("parent_turn_id")
-    return [{**event, "protocolVersion": PROTOCOL_VERSION, "parentRunId": parent}]
+    more = {"parentRunId": parent} if isinstance(parent, str) else {}
+    return [{**event, "protocolVersion": PROTOCOL_VERSION, **more}]
 
 
 def _handover_asked(fact: StoredFact, _: Peer) -> list[Event]:

@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paddock.host.agents import Agents
+from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox
 from paddock.host.runs_view import RunsView
 from paddock.host.tails import Tails
@@ -19,6 +20,7 @@ from paddock.http_api.errors import Endpoint, Handler, not_routed
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
+from paddock.http_api.sessions import SessionsDoor
 from paddock.ports import ApiKeys
 from paddock.rules.rows import AuditRow
 
@@ -30,6 +32,7 @@ RUNS = "/api/v1/agent/runs"
 def create_app(
     *,
     inbox: Inbox,
+    controls: Controls,
     runs: RunsView,
     tails: Tails,
     agents: Agents,
@@ -46,9 +49,13 @@ def create_app(
     streams = RunStreams(tails=tails, runs=runs, keep_alive_seconds=keep_alive_seconds)
     ag_ui = AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)
     native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)
+    sessions = SessionsDoor(
+        auth=auth, controls=controls, inbox=inbox, tails=tails, keep_alive_seconds=keep_alive_seconds
+    )
     routes = [
         *_ag_ui(ag_ui),
         *_native(native),
+        *_sessions(sessions),
         *_admin(AdminDoor(auth=auth, agents=agents, gateway=gateway, keys=keys, note=note)),
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
@@ -102,6 +109,20 @@ def _native(door: RunsDoor) -> list[BaseRoute]:
         _route("GET", f"{base}/{{run}}/events", door.events),
         _route("POST", f"{base}/{{run}}/cancel", door.cancel),
         _route("GET", f"{base}/{{run}}", door.get),
+    ]
+
+
+def _sessions(door: SessionsDoor) -> list[BaseRoute]:
+    base, one = "/api/v1/agent/sessions", "/api/v1/agent/sessions/{thread}"
+    return [
+        _route("GET", base, door.list),
+        _route("POST", base, door.open),
+        _route("GET", one, door.get),
+        _route("PATCH", one, door.patch),
+        _route("DELETE", one, door.delete),
+        _route("POST", f"{one}/messages", door.message),
+        _route("POST", f"{one}/control", door.control),
+        _route("GET", f"{one}/events", door.events),
     ]
 
 

@@ -96,15 +96,15 @@ def as_json(run: RunRow) -> Mapping[str, Any]:
         "code": run.code,
         "message": run.message if run.code != STEERED_INTO else None,
         "steeredInto": run.message if run.code == STEERED_INTO else None,
-        "createdAt": _iso(run.created_at),
-        "startedAt": _iso(run.started_at),
-        "endedAt": _iso(run.ended_at),
-        "deadlineAt": _iso(run.deadline_at),
+        "createdAt": iso(run.created_at),
+        "startedAt": iso(run.started_at),
+        "endedAt": iso(run.ended_at),
+        "deadlineAt": iso(run.deadline_at),
     }
     return {key: value for key, value in seen.items() if value is not None}
 
 
-def _iso(seconds: float | None) -> str | None:
+def iso(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
