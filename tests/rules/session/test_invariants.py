@@ -11,6 +11,7 @@ from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.invariants import violations
 from paddock.rules.session.messages import (
     AckTimedOut,
+    CancelAcknowledged,
     CancelRequested,
     CancelTimedOut,
     CloseRequested,
@@ -128,6 +129,14 @@ def test_a_turn_that_starts_beside_a_live_one_is_found() -> None:
     after, decision = step(replace(RUNNING, turn=None), says(T2))
 
     assert any("turn/one-at-a-time" in found for found in violations(RUNNING, says(T2), decision, after))
+
+
+def test_what_failed_in_line_was_not_overtaken() -> None:
+    """Input that asked for an agent which leaves is dropped in the very step in which the next one goes on."""
+    waiting = play(says(T2, to=A), says(T3), after=play(says(T1, to=A), says("t0", to=B)))
+    removed = play(RemoveRequested("x1", A, "uma"), after=waiting)
+
+    play(CancelAcknowledged(T1), after=removed)
 
 
 def test_a_turn_that_overtakes_is_found() -> None:

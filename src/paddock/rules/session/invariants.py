@@ -191,9 +191,10 @@ def _line_keeps_its_order(step: _Step) -> Iterator[str]:
     queue = step.before.queue
     if not queue:
         return
-    turn, first = step.after.turn, queue[0].turn_id
-    if turn is not None and turn.turn_id in {queued.turn_id for queued in queue[1:]}:
-        yield f"{turn.turn_id} overtook {first}"
+    turn, ended = step.after.turn, {turn_id for turn_id, _ in step.ends}
+    waiting = [queued.turn_id for queued in queue if queued.turn_id not in ended]
+    if turn is not None and turn.turn_id in waiting[1:]:
+        yield f"{turn.turn_id} overtook {waiting[0]}"
     was = [queued.turn_id for queued in queue]
     left = [queued.turn_id for queued in step.after.queue if queued.turn_id in was]
     if left != [turn_id for turn_id in was if turn_id in left]:
