@@ -28,26 +28,12 @@ from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchPara
 CONVERSATIONS = 10
 PER_APPEND = 200
 COMMON = "的了我你是不在有这他们说就也都和会要去看好来到时候天气公司工作项目今天明天问题方案讨论会议报告"
-ENGLISH = [
-    "the",
-    "project",
-    "report",
-    "meeting",
-    "deploy",
-    "server",
-    "error",
-    "weather",
-    "please",
-    "send",
-    "review",
-    "plan",
-    "today",
-    "tomorrow",
-    "budget",
-]
+ENGLISH = ["the", "project", "report", "meeting", "deploy", "server", "error", "weather", "send", "review", "plan"]
 RARE = ["青花瓷", "量子纠缠", "kubernetes", "Zürich", "蓝鲸"]
 
-Figure = tuple[str, float, float, int, str]
+Times = tuple[float, float, float, int]
+"""p50 and p95 of the wall, p50 of CPU time (all threads), in milliseconds; items that came altogether."""
+Figure = tuple[str, *Times, str]
 
 
 def sentence(chance: random.Random) -> str:
@@ -86,15 +72,16 @@ def row_of(session_id: str, seq: int, text: str) -> TranscriptRow:
     return TranscriptRow(session_id, seq, f"i{seq}", "run", "user", "message", None, text, b"", float(seq), b"")
 
 
-async def timed(rounds: int, one: Callable[[], Awaitable[int]]) -> tuple[float, float, int]:
-    """p50 and p95 in milliseconds, and how many items came altogether."""
+async def timed(rounds: int, one: Callable[[], Awaitable[int]]) -> Times:
     took: list[float] = []
+    cpu: list[float] = []
     items = 0
     for _ in range(rounds):
-        start = time.perf_counter()
+        start, spent = time.perf_counter(), time.process_time()
         items += await one()
         took.append((time.perf_counter() - start) * 1000)
-    return statistics.median(took), statistics.quantiles(took, n=20)[18], items
+        cpu.append((time.process_time() - spent) * 1000)
+    return statistics.median(took), statistics.quantiles(took, n=20)[18], statistics.median(cpu), items
 
 
 class Asker:
@@ -166,9 +153,9 @@ def main() -> int:
         told = asyncio.run(measure(Path(work), items, options.rounds))
         size = sum(file.stat().st_size for file in Path(work).iterdir()) / 1e6
     print(f"{items:,} items, ten conversations, {size:.0f} MB, load average {os.getloadavg()[0]:.1f}")
-    print(f"{'':<52} {'p50 ms':>8} {'p95 ms':>8} {'items':>7}  target")
-    for name, p50, p95, count, target in told:
-        print(f"{name:<52} {p50:8.2f} {p95:8.2f} {count:7d}  {target}")
+    print(f"{'':<52} {'p50 ms':>8} {'p95 ms':>8} {'CPU p50':>8} {'items':>7}  target")
+    for name, p50, p95, cpu, count, target in told:
+        print(f"{name:<52} {p50:8.2f} {p95:8.2f} {cpu:8.2f} {count:7d}  {target}")
     return 0
 
 

@@ -29,7 +29,7 @@ async def index(store: SqliteStore) -> None:
 
 
 async def do(store: SqliteStore, *statements: str) -> None:
-    await store._perform(lambda cursor: [cursor.execute(one) for one in statements] and None)
+    await store.perform(lambda cursor: [cursor.execute(one) for one in statements] and None)
 
 
 async def indexed(store: SqliteStore, word: str) -> int:
@@ -80,7 +80,7 @@ async def test_an_item_erased_on_its_way_into_the_index_stays_out(tmp_path: Path
     part = await store._pool.ask(lambda connection: search.next_part(connection, SESSION, 10))
     await do(store, "update transcript set content = '' where seq = 1")
     assert part is not None
-    await store._perform(part.write)
+    await store.perform(part.write)
     assert (await indexed(store, "secret1"), await indexed(store, "kept")) == (0, 1)
     await store.close()
 

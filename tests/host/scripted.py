@@ -9,12 +9,17 @@ from typing import Any
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
+from paddock.host.approvals import Approvals
 from paddock.host.arrivals import Accepted, NewRun
+from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.controls import Answer, Controls
+from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
@@ -22,14 +27,27 @@ from paddock.host.runs_view import RunsView
 from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
+from paddock.host.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.tails import Entry, Tails
+from paddock.host.tools import ToolCalls
 from paddock.host.watch import Watch
+from paddock.host.work import Work
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.ports.artifacts import Blobs
+from paddock.ports.platform import NoPlatform, PlatformActions
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.limits import Rates
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.storage.memory import open_memory_store
+from paddock.storage.memory_blobs import MemoryBlobs
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import tools_in
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 ANN = Principal("default", "ann")
@@ -144,6 +162,11 @@ class SmallHouse:
     tails: Tails
     calls: HostCalls
     view: RunsView
+    approvals: Approvals
+    audit: Audit
+    artifacts: Artifacts
+    blobs: Blobs
+    agents: Agents
     controls: Controls
 
     async def say(
@@ -203,6 +226,12 @@ async def small_house(
     gateway: ScriptedGateway | None = None,
     agents: str = AGENTS,
     clock: Callable[[], float] | None = None,
+    platform: PlatformActions | None = None,
+    work: Mapping[str, Work] | None = None,  # for calls that no room of this house answers
+    rates: Rates | None = None,
+    blobs: Blobs | None = None,
+    limits: ArtifactLimits | None = None,
+    area_bytes: int = AREA_BYTES,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
     gateway = gateway or ScriptedGateway()
@@ -218,9 +247,26 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
+    blobs = blobs or MemoryBlobs()
+    events = Events(store)
+    artifacts = Artifacts(store, blobs, clock=now, limits=limits, raw=events.raw)
+    areas = StorageAreas(store, blobs, area_bytes=area_bytes)
+    models = ModelCatalog([DemoModel()])
+    tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
+    approvals = Approvals(store, platform or NoPlatform(), clock=now, spawn=spawn)
     steering = Steering(store)
-    work = {**History(store).work, **RunnerState(store).work, **steering.work}
-    calls = HostCalls(work=work, records=store, audit=audit, clock=now)
+    rooms = {
+        **steering.work,
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=now).work,
+        **ToolCalls(tools, records=store, clock=now, artifacts=artifacts).work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
+        **approvals.work,
+    }
+    calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
     runs = Runs(
         gateway=gateway,
         agents=lambda: known,
@@ -228,8 +274,11 @@ async def small_house(
         clock=now,
         spawn=spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=now),
         host_version="test",
         deadline_seconds=60,
+        actions=approvals,
+        artifacts=artifacts,
     )
     calls.serve(runs)
     steering.serve(runs)
@@ -248,8 +297,22 @@ async def small_house(
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
-        controls = Controls(sessions=sessions, agents=lambda: known, readiness=runs, records=store, clock=now)
-        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), controls)
+        yield SmallHouse(
+            store,
+            gateway,
+            sessions,
+            runs,
+            inbox,
+            tails,
+            calls,
+            RunsView(store),
+            approvals,
+            audit,
+            artifacts,
+            blobs,
+            known,
+            Controls(sessions=sessions, agents=lambda: known, readiness=runs, records=store, clock=now),
+        )
     finally:
         for task in tasks:
             task.cancel()

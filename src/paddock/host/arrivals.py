@@ -74,6 +74,8 @@ class Said(Value, frozen=True):
     result: Result
     size: int
     scope_key: str | None = None
+    rows: Sequence[Row] = ()
+    """What else is written with it: the approval that an action waits for, and its audit row."""
 
 
 Arrival = Order | Ask | Said | Message

@@ -1,15 +1,19 @@
 """Runs at their runners: authorised, started, listened to, stopped, as the session decided; it is told the news."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 import structlog
 
 from paddock.host.agents import Agents
+from paddock.host.announced import announced
 from paddock.host.arrivals import Said
+from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
+from paddock.host.draft import HANDOVER_ACTION
+from paddock.host.in_order import InOrder, Spawn
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
@@ -17,7 +21,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows import Row, TranscriptRow
 from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
@@ -50,14 +54,26 @@ START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 _decode = msgspec.json.decode
 
 
+class ActionRequests(Protocol):
+    """Who hears what runs ask their platform to do."""
+
+    def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
+        """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
+        ...
+
+
 class LiveRun:
     """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
 
     __slots__ = (
+        "_actions",
+        "_actions_asked",
         "_bytes",
         "_clock",
+        "_line",
         "_taken",
         "_timers",
+        "artifacts",
         "forced",
         "grant",
         "handle",
@@ -73,9 +89,19 @@ class LiveRun:
     )
 
     def __init__(
-        self, session: SessionLoop, turn_id: str, grant: Grant, part: AgentPart, clock: Callable[[], float]
+        self,
+        session: SessionLoop,
+        turn_id: str,
+        grant: Grant,
+        part: AgentPart,
+        clock: Callable[[], float],
+        artifacts: Artifacts,
+        spawn: Spawn,
+        actions: ActionRequests | None = None,
     ) -> None:
         self.session = session
+        self.artifacts = artifacts
+        self._line = InOrder(session.post, spawn)
         self.turn_id = turn_id
         self.grant = grant
         self.part = part
@@ -95,6 +121,8 @@ class LiveRun:
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
         self._bytes = 0
+        self._actions = actions
+        self._actions_asked = 0
 
     @property
     def connection_id(self) -> str | None:
@@ -104,7 +132,7 @@ class LiveRun:
     # what the connection says
 
     def acknowledged(self) -> None:
-        self.session.post(InputAcknowledged(self.turn_id, self._clock()))
+        self._line.post(InputAcknowledged(self.turn_id, self._clock()))
 
     def result(self, result: Result, size: int) -> None:
         wrong = problem_with(result, size)
@@ -115,15 +143,28 @@ class LiveRun:
             )
         self.settled = self.settled or result.type in TERMINAL_TYPES
         if wrong is not None:
-            self.fail(wrong.code, wrong.message)
+            self._failed(wrong.code, wrong.message)
         elif result.type == "state.updated":
             self._state_updated(result, size)
+        elif result.type == "action.requested":
+            self._action_requested(result, size)
+        elif result.type == "artifact.created":
+            self._line.post_when_done(self._announced(result, size))
         else:
-            self.session.post(Said(self.turn_id, result, size))
+            self._line.post(Said(self.turn_id, result, size))
 
     def lost(self, code: str, message: str) -> None:
         self.settled = True
-        self.fail(code, message)
+        self._failed(code, message)
+
+    def _failed(self, code: str, message: str) -> None:
+        """After all it said before."""
+        if not self.over:
+            self._line.post(RunFailed(self.turn_id, code, message, at=self._clock()))
+
+    async def _announced(self, result: Result, size: int) -> Said:
+        now = self._clock()
+        return Said(self.turn_id, await announced(self.artifacts, self.grant, result, now), size)
 
     def fail(self, code: str, message: str) -> None:
         if not self.over:
@@ -135,7 +176,7 @@ class LiveRun:
         key = state_key(scope, self.grant) if self._may_update(scope, result) else None
         if key is None:
             result = Result(result.run_id, "state.refused", result.data, result.sequence, result.timestamp)
-        self.session.post(Said(self.turn_id, result, size, scope_key=key))
+        self._line.post(Said(self.turn_id, result, size, scope_key=key))
 
     def _may_update(self, scope: str, result: Result) -> bool:
         if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
@@ -145,6 +186,14 @@ class LiveRun:
             return False
         self.state_sizes[scope] = grown
         return True
+
+    def _action_requested(self, result: Result, size: int) -> None:
+        if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
+            self._line.post(Said(self.turn_id, result, size))
+            return
+        rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
+        self._actions_asked += 1
+        self._line.post(Said(self.turn_id, result, size, rows=rows))
 
     # what the host does
 
@@ -161,6 +210,7 @@ class LiveRun:
         self.over = True
         for timer in self._timers:
             timer.cancel()
+        self._timers.clear()  # they know us: without them we are freed at once, and not by the garbage collector
         if self.starting is not None:
             self.starting.cancel()
 
@@ -179,6 +229,8 @@ class Runs:
         offered: frozenset[str],
         host_version: str,
         deadline_seconds: float,
+        artifacts: Artifacts,
+        actions: ActionRequests | None = None,
         offers: Offers | None = None,
     ) -> None:
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
@@ -189,6 +241,8 @@ class Runs:
         self._spawn = spawn
         self._version = host_version
         self._deadline_seconds = deadline_seconds
+        self._actions = actions
+        self._artifacts = artifacts
         self._live: dict[str, LiveRun] = {}
         self.draining = False
 
@@ -220,7 +274,9 @@ class Runs:
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(turn_id)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
-        self._live[turn_id] = LiveRun(session, turn_id, grant, part, self._clock)
+        self._live[turn_id] = LiveRun(
+            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
+        )
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
 
     # --- perform -----------------------------------------------------------------------------------------------------
@@ -272,6 +328,7 @@ class Runs:
             return
         if run.settled:
             run.handle.release()
+            run.handle = None  # it knows us, as above
         elif not run.stopping:
             self._spawn(self._cancel(run, "the run has ended"))
 

@@ -1,5 +1,6 @@
 """What the host needs from the world, as small Protocols in the host's own words. Nothing here says how it is done."""
 
+from paddock.ports.calls import CallRecords, Spent
 from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, Store
 from paddock.ports.runners import (
     Caller,
@@ -15,6 +16,7 @@ __all__ = [
     "ApiKeyRow",
     "ApiKeys",
     "Batch",
+    "CallRecords",
     "Caller",
     "Claim",
     "EventLog",
@@ -25,5 +27,6 @@ __all__ = [
     "RunListener",
     "RunnerGateway",
     "RunnerStatus",
+    "Spent",
     "Store",
 ]

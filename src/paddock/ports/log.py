@@ -3,12 +3,15 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from paddock.ports.agents import AgentRecords
+from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
+from paddock.ports.calls import CallRecords
 from paddock.ports.events import EventRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import AuditRow, InboxRow, Kept, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow
 from paddock.rules.values import Value
 
 
@@ -100,7 +103,7 @@ class Records(ArtifactRecords, StorageRecords, EventRecords, SessionRecords, Pro
     async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]: ...
     async def state_size(self, scope_key: str) -> int: ...
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
-    async def write(self, rows: Sequence[AuditRow | StateRow | Kept]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         """Write rows that belong to no session's facts, all or none, durably, in one commit with whatever else waits.
 
         Raises HostError: CONFLICT when a value was expected to be another, PAYLOAD_TOO_LARGE over a cap.
@@ -125,7 +128,7 @@ class ApiKeys(Protocol):
     async def any_key(self) -> bool: ...
 
 
-class Store(EventLog, Records, ApiKeys, Protocol):
+class Store(EventLog, Records, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

@@ -147,6 +147,91 @@ class SessionRow(Value, frozen=True):
     created_at: float
 
 
+class AgentRow(Value, frozen=True):
+    """One agent made over the API. `body` is its definition as JSON; empty takes the agent away."""
+
+    workspace_id: str
+    agent_id: str
+    body: bytes
+    updated_at: float
+    updated_by: str
+
+
+class ToolCallRow(Value, frozen=True):
+    """One call of a tool: written before the call is made, written again when it has ended.
+
+    A call that has begun and not ended when its run is over has an outcome nobody knows: it is on record as
+    `unknown`, and it is never made a second time.
+    """
+
+    call_id: str
+    run_id: str
+    session_id: str
+    workspace_id: str
+    user_id: str
+    agent_id: str
+    tool_name: str
+    status: str
+    """started, completed, failed (the tool said so) or unknown"""
+    parameters: bytes
+    result: bytes
+    """JSON; of a large result only the preview, the rest is the artifact."""
+    artifact_id: str | None
+    started_at: float
+    ended_at: float | None
+
+
+class ModelUsageRow(Value, frozen=True):
+    """One call of a model and what it used. What the provider did not count is None, which is not zero."""
+
+    call_id: str
+    run_id: str
+    session_id: str
+    workspace_id: str
+    user_id: str
+    agent_id: str
+    model_id: str
+    answered_by: str
+    """The model that answered: another than was asked when a fallback stepped in."""
+    operation: str
+    result: str
+    """ok, cancelled, or the code of the error"""
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    total_tokens: int | None
+    cost: float | None
+    started_at: float
+    ended_at: float
+
+
+class ApprovalRow(Value, frozen=True):
+    """A platform action that a run asked for; written once. What became of it is in its steps."""
+
+    approval_id: str
+    workspace_id: str
+    user_id: str
+    session_id: str
+    run_id: str
+    agent_id: str
+    action: str
+    target: bytes
+    payload: bytes
+    created_at: float
+    expires_at: float
+
+
+class ApprovalStepRow(Value, frozen=True):
+    """One step of an approval, `decided` or `done`; written once, by whoever comes first: `token` tells who."""
+
+    approval_id: str
+    step: str
+    result: str
+    actor: str
+    time: float
+    token: str
+    detail: str = ""
+
+
 class KeptMemberRow(Value, frozen=True):
     """What is kept of an agent that was removed from a session, for the day it is invited again."""
 
@@ -200,4 +285,8 @@ class SessionSummary(Value, frozen=True):
 AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | SessionGone
 Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap | AboutSessions
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
-Row = RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow | Kept
+Apart = AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | Kept
+"""Rows that may be written without any fact of a session."""
+Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
+NotedRow = AuditRow | ModelUsageRow
+"""What may follow shortly after the thing it tells of, and is on record before the end of its run is."""

@@ -64,6 +64,17 @@ def phrases_of(query: str) -> tuple[Phrase, ...]:
     return phrases
 
 
+def terms_of(query: str) -> tuple[Phrase, ...]:
+    """The single words of a question, each a phrase of its own: the more of them a text has, the better it answers."""
+    words = (
+        Phrase((token,), prefix=phrase.prefix and last)
+        for part in fold(query[:MAX_QUERY_CHARS]).split()
+        if (phrase := _phrase(part)) is not None
+        for token, last in _with_last(phrase.tokens)
+    )
+    return tuple(dict.fromkeys(words))[:MAX_QUERY_PHRASES]
+
+
 def matches(text: str, phrases: Sequence[Phrase]) -> bool:
     """Does the text answer the query? What a store with an index must answer too."""
     folded = fold(text)
@@ -113,6 +124,10 @@ def _phrase(part: str) -> Phrase | None:
     if len(tokens) > 1 and len(tokens[-2]) == 2 and _unspaced.match(tokens[-2]):
         return Phrase(tuple(tokens[:-1]))  # in the text the run may go on, so its end is not asked for
     return Phrase(tuple(tokens), prefix=True)
+
+
+def _with_last(tokens: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    return ((token, at == len(tokens) - 1) for at, token in enumerate(tokens))
 
 
 def _stands_in(tokens: Sequence[str], phrase: Phrase) -> bool:

@@ -6,7 +6,7 @@ Appends are checked whole before anything changes, so all or none holds without 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.chain import Head, StoredFact
@@ -14,10 +14,15 @@ from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageU
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
+    AgentRow,
+    Apart,
+    ApprovalRow,
+    ApprovalStepRow,
     AuditRow,
     InboxRow,
     Kept,
     KeptMemberRow,
+    ModelUsageRow,
     Row,
     RunRow,
     SessionDetailsRow,
@@ -25,12 +30,15 @@ from paddock.rules.rows import (
     SessionRow,
     SessionSummary,
     StateRow,
+    ToolCallRow,
     TransactionRow,
     TranscriptRow,
 )
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
+from paddock.storage.memory_approvals import MemoryApprovals
+from paddock.storage.memory_calls import MemoryCalls
 from paddock.storage.memory_kept import MemoryKept
 from paddock.storage.memory_sessions import MemorySessions
 
@@ -56,7 +64,7 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore(MemoryKept, MemorySessions):
+class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -67,11 +75,26 @@ class MemoryStore(MemoryKept, MemorySessions):
         self._owners: dict[str, int] = {}
         self._sessions: dict[str, _Session] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
-        self._runs: dict[str, RunRow] = {}
         self._labels: dict[tuple[str, str, str, str], str] = {}
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
         self._keys: dict[bytes, ApiKeyRow] = {}
+        self._agents: dict[tuple[str, str], AgentRow] = {}
+        self._writers: dict[type, Callable[[Any], None]] = {
+            RunRow: self._write_run,
+            StateRow: self._write_state,
+            AuditRow: self._audit.append,
+            AgentRow: self._write_agent,
+            ToolCallRow: self._write_call,
+            ModelUsageRow: self._write_call,
+            InboxRow: self._write_order,
+            ApprovalRow: self._write_approval,
+            ApprovalStepRow: self._write_approval,
+            KeptMemberRow: self._write_about_session,
+            TransactionRow: self._write_about_session,
+            SessionDetailsRow: self._write_about_session,
+            SessionGone: self._forget,
+        }
 
     async def open(self) -> None:
         self._open = True
@@ -81,6 +104,9 @@ class MemoryStore(MemoryKept, MemorySessions):
 
     def healthy(self) -> bool:
         return self._open
+
+    async def stored_agents(self) -> Sequence[AgentRow]:
+        return [row for _, row in sorted(self._agents.items())]
 
     # --- the log
 
@@ -228,7 +254,7 @@ class MemoryStore(MemoryKept, MemorySessions):
         newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
         return list(islice(newest, limit))
 
-    async def write(self, rows: Sequence[AuditRow | StateRow | Kept]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         self._require_open()
         self._check_state(rows)
         self._write_rows(rows)
@@ -301,23 +327,24 @@ class MemoryStore(MemoryKept, MemorySessions):
     def _write_rows(self, rows: Sequence[Row]) -> None:
         self._write_kept([row for row in rows if isinstance(row, Kept)])  # first: it may refuse
         for row in rows:
-            match row:
-                case RunRow():
-                    self._write_run(row)
-                case StateRow(value=None):
-                    self._state.pop((row.scope_key, row.key), None)
-                case StateRow():
-                    self._state[row.scope_key, row.key] = row
-                case AuditRow():
-                    self._audit.append(row)
-                case InboxRow():
-                    self._inbox[row.session_id, row.key] = row
-                case KeptMemberRow() | TransactionRow() | SessionDetailsRow():
-                    self._write_about_session(row)
-                case SessionGone():
-                    self._forget(row)
-                case _:
-                    pass  # written with the log they belong to, or above
+            write = self._writers.get(type(row))
+            if write is not None:  # others are written with the log they belong to, or above
+                write(row)
+
+    def _write_state(self, row: StateRow) -> None:
+        if row.value is None:
+            self._state.pop((row.scope_key, row.key), None)
+        else:
+            self._state[row.scope_key, row.key] = row
+
+    def _write_agent(self, row: AgentRow) -> None:
+        if row.body:
+            self._agents[row.workspace_id, row.agent_id] = row
+        else:
+            self._agents.pop((row.workspace_id, row.agent_id), None)
+
+    def _write_order(self, row: InboxRow) -> None:
+        self._inbox[row.session_id, row.key] = row
 
     def _forget(self, gone: SessionGone) -> None:
         self._sessions.pop(gone.session_id, None)

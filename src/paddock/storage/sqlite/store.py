@@ -13,19 +13,31 @@ import anyio
 import anyio.to_thread
 import apsw
 
-from paddock.ports import ApiKeyRow, Batch, Claim
-from paddock.rules.chain import Damage, StoredFact
+from paddock.ports import ApiKeyRow, Batch, Claim, Spent
+from paddock.rules.chain import Damage, Head, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import AuditRow, InboxRow, Kept, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import (
+    AgentRow,
+    Apart,
+    AuditRow,
+    InboxRow,
+    ModelUsageRow,
+    RunRow,
+    SessionRow,
+    ToolCallRow,
+    TranscriptRow,
+)
 from paddock.storage.lock import make_directory
+from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
 from paddock.storage.sqlite.kept import KeptReads
+from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
-from paddock.storage.sqlite.pool import ReaderPool
+from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.sessions import SessionReads
 from paddock.storage.sqlite.writer import Writer
@@ -35,12 +47,13 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore(KeptReads, EventReads, SessionReads):
+class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._epoch = 0
+        self._known = KnownSessions()
         self._parts: tuple[Writer, Reader] | None = None
         self._pool: ReaderPool | None = None
         self._indexing: Indexing | None = None
@@ -51,7 +64,7 @@ class SqliteStore(KeptReads, EventReads, SessionReads):
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
         self._parts = Writer(connection, asyncio.get_running_loop()), reader
         self._pool = ReaderPool(self._directory)
-        self._indexing = Indexing(self._pool, self._perform)
+        self._indexing = Indexing(self._pool, self.perform)
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
@@ -77,6 +90,8 @@ class SqliteStore(KeptReads, EventReads, SessionReads):
         writer.own(session_id, epoch)
         if writer.is_waiting(session_id):  # what the last owner has in a commit becomes part of what we read
             await writer.submit(None)
+        if not self._known.claimed(session_id):
+            return Claim(session_id, epoch, Head(), None, b"", 0, ())
         return self._reader.claim(session_id, epoch)
 
     def append(self, batch: Batch) -> asyncio.Future[None]:
@@ -147,8 +162,30 @@ class SqliteStore(KeptReads, EventReads, SessionReads):
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
-    async def write(self, rows: Sequence[AuditRow | StateRow | Kept]) -> None:
+    async def stored_agents(self) -> Sequence[AgentRow]:
+        return self._reader.stored_agents()
+
+    async def write(self, rows: Sequence[Apart]) -> None:
         await self._writer.submit(None, rows)
+
+    async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.tool_calls(run_id, limit)
+
+    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.unanswered_tool_calls(limit)
+
+    async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
+        return self._reader.model_usage(run_id, limit)
+
+    async def spent(
+        self,
+        *,
+        run_id: str | None = None,
+        workspace_id: str | None = None,
+        user_id: str | None = None,
+        since: float = 0,
+    ) -> Spent:
+        return self._reader.spent(run_id, workspace_id, user_id, since)
 
     # --- keys
 
@@ -161,10 +198,19 @@ class SqliteStore(KeptReads, EventReads, SessionReads):
     async def any_key(self) -> bool:
         return self._reader.any_key()
 
-    # --- within
+    # --- for tables of their own that live in this file
 
-    async def _perform(self, deed: Callable[[Cursor], None]) -> None:
-        await self._writer.submit(None, deed=deed)
+    async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
+        """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
+        await self._writer.submit(None, rows, deed)
+
+    async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
+        """The answer to a question that may take a while, asked on a thread."""
+        if self._pool is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._pool.ask(question)
+
+    # --- within
 
     @property
     def _writer(self) -> Writer:
@@ -185,6 +231,15 @@ class SqliteStore(KeptReads, EventReads, SessionReads):
             connection = open_writer(self._directory)
             migrate(connection)
             boot_number = connection.execute(_BOOT).fetchone()[0]
-            return connection, boot_number, Reader(open_reader(self._directory))
+            reader = Reader(open_reader(self._directory))
         except apsw.Error as error:
             raise unavailable(error) from error
+        self._known = _known(reader)
+        return connection, boot_number, reader
+
+
+def _known(reader: Reader) -> KnownSessions:
+    known = KnownSessions()
+    if len(sessions := reader.session_ids(MOST + 1)) <= MOST:
+        known.fill(sessions)
+    return known

@@ -1,7 +1,8 @@
 -- Words of transcript items. A row's number is session_no * 2^32 + seq, so a conversation is one range of the index and
--- its newest hits are the end of that range. Tokens are made by the program; the index only splits at spaces.
+-- its newest hits are the end of that range. Tokens are made by the program; the index only splits at spaces. A query
+-- of one character asks for everything that begins with it, hence the prefixes.
 create virtual table search using fts5 (
-    tokens, content = '', contentless_delete = 1, tokenize = "ascii tokenchars '$+<=>|~%#@&'"
+    tokens, content = '', contentless_delete = 1, prefix = '1', tokenize = "ascii tokenchars '$+<=>|~%#@&'"
 );
 
 -- How far a conversation is in the index. Items after this are read one by one until there are enough to index.

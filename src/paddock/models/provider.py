@@ -1,0 +1,30 @@
+"""What every kind of model is to the catalog: one named model that can be asked. One file per provider does it."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece
+from paddock.rules.errors import ErrorCode, HostError
+from paddock_sdk.protocol.host_calls import RerankEntry
+
+
+class Provider(Protocol):
+    """One model. Failures are HostError; `retryable` says whether another attempt or another model may help."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+    async def invoke(self, call: ModelCall) -> ModelAnswer: ...
+    def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]: ...
+    async def rerank(
+        self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /
+    ) -> Sequence[RerankEntry]: ...
+    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]: ...
+    async def warm_up(self) -> None:
+        """Do what the first question would otherwise have to wait for."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def cannot(model_id: str, what: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, f"the model {model_id!r} cannot {what}; choose another for that")
