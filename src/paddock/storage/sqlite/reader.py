@@ -125,6 +125,11 @@ class Reader:
         found = self._one("select head_seq, head_digest from sessions where session_id = ?", (session_id,))
         return Head(*found) if found else Head()
 
+    def trimmed(self, session_id: str) -> Head:
+        """The last fact that was trimmed from the beginning of a log; number 0 when none was."""
+        found = self._one("select trimmed_seq, trimmed_digest from sessions where session_id = ?", (session_id,))
+        return Head(*found) if found else Head()
+
     def inbox(self, session_id: str, key: str) -> InboxRow | None:
         found = self._one(f"select {INBOX} from inbox where session_no = {_SESSION_NO} and key = ?", (session_id, key))
         return InboxRow(session_id, *found[:4], opened_session=bool(found[4])) if found else None
