@@ -8,3 +8,5 @@ create table tombstones (
     deleted_at  real not null
 ) without rowid;
 create index tombstones_by_time on tombstones (deleted_at);
+
+create index approvals_by_time on approvals (created_at);
