@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from secrets import SystemRandom
 from typing import Any
 
 import structlog
@@ -29,6 +30,7 @@ from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
@@ -55,6 +57,7 @@ from paddock.ports.platform import NoPlatform
 from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
+from paddock.rules.retention import Periods
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -107,6 +110,7 @@ class House:
     store: Store
     blobs: Blobs
     sweeper: Sweeper
+    keeping: Keeping
     gateway: Gateway
     sessions: Sessions
     runs: Runs
@@ -164,6 +168,7 @@ class House:
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
+            self.tasks.spawn(self.keeping.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
                 self.tasks.spawn(self.watch.run(self._warm_up))
             self._open = True
@@ -288,6 +293,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         store=store,
         blobs=blobs,
         sweeper=Sweeper(store, blobs, clock=clock),
+        keeping=Keeping(store, blobs, sessions, clock=clock, periods=_periods(settings)),
         gateway=gateway,
         sessions=sessions,
         runs=runs,
@@ -305,6 +311,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     )
     house.app = create_app(
         inbox=inbox,
+        keeping=house.keeping,
         controls=Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock),
         runs=RunsView(store),
         tails=tails,
@@ -323,6 +330,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         explanations=Explanations(store, clock),
     )
     return house
+
+
+def _periods(settings: Settings) -> Periods:
+    return Periods(settings.conversation_days, settings.call_days, settings.audit_days)
 
 
 def _artifact_limits(settings: Settings) -> ArtifactLimits:

@@ -50,8 +50,9 @@ async def test_what_is_stored_is_what_the_log_says(tmp_path: Path) -> None:
         ("update runs set status = 'completed', code = null where status = 'failed'", "differs"),
         ("delete from runs", "is missing"),
         (
-            "insert into transcript select session_no, seq + 1000, 'x', run_id, role, item_type, agent_id, content,"
-            " content_json, created_at, metadata from transcript",
+            """
+            insert into transcript select session_no, seq + 1000, 'x', run_id, role, item_type, agent_id, content,
+              content_json, created_at, metadata from transcript""",
             "is not in the log",
         ),
     ],

@@ -1,8 +1,8 @@
 """Numbers and digests of recorded facts: how a session's log proves that nothing in it changed.
 
 Durable facts form a chain, `digest = H(previous, header, H(metadata), H(payload))`, so either can be erased and the
-chain still verifies; a log whose beginning was trimmed verifies from its anchor on. Deltas carry a checksum of their own and are no link, so they can be compacted away. The chain finds damage,
-not an attacker. Pure: no clock, no storage.
+chain still verifies; a log whose beginning was trimmed verifies from its anchor on. Deltas carry a checksum of their
+own and are no link, so they can be compacted away. The chain finds damage, not an attacker. Pure: no clock, no storage.
 """
 
 from collections.abc import Iterable, Sequence

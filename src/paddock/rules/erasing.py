@@ -7,9 +7,8 @@ beside the log can still be made from it.
 from collections.abc import Mapping
 from typing import Any, cast
 
-from msgspec.json import decode
-
 from paddock.rules.chain import StoredFact, erased
+from paddock.rules.outputs import as_object
 from paddock.rules.projection import Book
 from paddock.rules.rows import FactErased, ItemErased, RunRow, SessionRow, TranscriptRow
 from paddock.rules.session.recovery import recalled
@@ -36,11 +35,10 @@ def _shape(stored: StoredFact) -> Any:
 
 
 def _input(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    about, message = payload["run"], payload.get("message") or {}
-    event = about.get("event")
-    run = {name: about[name] for name in ABOUT_RUN if name in about}
-    if isinstance(event, dict):
-        run["event"] = {"event_type": cast("dict[str, Any]", event).get("event_type")}
+    about, message = as_object(payload["run"]), as_object(payload.get("message"))
+    run: dict[str, Any] = {name: about[name] for name in ABOUT_RUN if name in about}
+    if event := as_object(about.get("event")):
+        run["event"] = {"event_type": event.get("event_type")}
     return {
         "message": {"id": message.get("id"), "role": message.get("role", "user"), "content": ""},
         "text": "",
@@ -50,10 +48,10 @@ def _input(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _output(payload: Mapping[str, Any]) -> Mapping[str, Any]:
-    kind, data = payload.get("type"), payload.get("data") or {}
+    kind, data = payload.get("type"), as_object(payload.get("data"))
     match kind:
         case "message.completed":
-            role = (data.get("message") or {}).get("role", "assistant")
+            role = as_object(data.get("message")).get("role", "assistant")
             left: Mapping[str, Any] = {"message": {"role": role, "content": ""}}
         case "tool.call.completed":
             left = {"tool_call_id": data.get("tool_call_id"), "tool_name": data.get("tool_name"), "result": ""}
@@ -102,10 +100,10 @@ def _without(value: Any, text: str) -> Any:
     return value
 
 
-def artifacts_named(row: TranscriptRow) -> frozenset[str]:
-    """The artifacts an item refers to, by id."""
+def artifacts_named(stored: StoredFact) -> frozenset[str]:
+    """The artifacts a fact refers to, by id."""
     found: set[str] = set()
-    _collect(decode(row.content_json) if row.content_json else None, found)
+    _collect(stored.read_payload(), found)
     return frozenset(found)
 
 

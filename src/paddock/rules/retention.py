@@ -65,8 +65,8 @@ def trim_through(oldest: Sequence[OldFact], runs: Mapping[str, RunRow], time: fl
 def _torn(old: Sequence[OldFact], runs: Mapping[str, RunRow]) -> int | None:
     """Where the first run begins that does not end within these facts."""
     last = max(fact.seq for fact in old)
-    mine = (runs[fact.turn_id] for fact in old if fact.turn_id in runs)
-    return min((run.first_seq for run in mine if not _is_over(run, last)), default=None)
+    mine = (runs.get(fact.turn_id or "") for fact in old)
+    return min((run.first_seq for run in mine if run is not None and not _is_over(run, last)), default=None)
 
 
 def _is_over(run: RunRow, last: int) -> bool:

@@ -11,7 +11,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import file_digest
 from importlib.metadata import version
@@ -64,7 +64,7 @@ def _fill(data: Path, whole: Path, *, link: bool) -> Mapping[str, Any]:
         (whole / FILE_NAME).unlink(missing_ok=True)
         copy_database(data, whole / FILE_NAME)
         needed = set(needed_bytes(whole / FILE_NAME))
-        if all([_take_bytes(data, whole, name, link=link) for name in sorted(needed)]):
+        if all(_take_bytes(data, whole, name, link=link) for name in sorted(needed)):
             break
     else:
         raise BackupError(
@@ -84,19 +84,24 @@ def _take_bytes(data: Path, whole: Path, name: str, *, link: bool) -> bool:
         return True
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        if link:
-            try:
-                target.hardlink_to(source)
-                return True
-            except FileNotFoundError:
-                return False
-            except OSError:  # another file system, or one without links
-                pass
-        shutil.copyfile(source, target)
+        _link_or_copy(source, target, link=link)
     except FileNotFoundError:
         target.unlink(missing_ok=True)
         return False
     return True
+
+
+def _link_or_copy(source: Path, target: Path, *, link: bool) -> None:
+    if link:
+        try:
+            target.hardlink_to(source)
+        except FileNotFoundError:
+            raise
+        except OSError:  # another file system, or one without links
+            pass
+        else:
+            return
+    shutil.copyfile(source, target)
 
 
 def _names(blobs: Path) -> Iterator[str]:
@@ -203,7 +208,7 @@ def _manifest(whole: Path) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[Path]:
+def _beside(target: Path) -> Generator[Path]:
     """A directory next to the target, on the same file system, that is gone afterwards."""
     target.parent.mkdir(parents=True, exist_ok=True)
     staged = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -214,7 +219,7 @@ def _beside(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _refusals(what: str) -> Iterator[None]:
+def _refusals(what: str) -> Generator[None]:
     try:
         yield
     except OSError as error:

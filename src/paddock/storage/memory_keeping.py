@@ -93,7 +93,7 @@ class MemoryKeeping(MemoryCalls, MemoryApprovals):
         gone = log is None or log.trimmed.seq >= run.last_seq
         return gone and run.ended_at is not None and run.ended_at < before
 
-    async def purge(self, *, limit: int = 500) -> int:
+    async def purge(self, *, limit: int = 500) -> int:  # noqa: ARG002 - the port's
         """Nothing is left behind here: what is deleted goes at once."""
         return 0
 

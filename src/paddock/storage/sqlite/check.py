@@ -5,6 +5,7 @@ each conversation in one state of the database, so a host may go on writing mean
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from paddock.rules.chain import ANCHOR, Damage, Head, StoredFact, verify
 from paddock.storage.sqlite.connection import Connection, open_reader
@@ -67,5 +68,5 @@ class _Walk:
 
 
 def _is_of(anchor: StoredFact, trimmed: Head) -> bool:
-    told = anchor.read_payload() or {}
+    told: dict[str, Any] = anchor.read_payload() or {}
     return (told.get("through"), told.get("digest")) == (trimmed.seq, trimmed.digest.hex())

@@ -34,9 +34,11 @@ select run_id from runs r where run_id < ? and ended_at < ? and not exists (
   select 1 from sessions s where s.session_id = r.session_id and s.trimmed_seq < r.last_seq) limit ?"""
 _FORGET: Mapping[str, str] = {
     # Numbered in order of time: the oldest are the first.
-    "audit": "delete from audit where time < ?1 and audit_no in (select audit_no from audit order by audit_no limit ?2)",
+    "audit": """
+delete from audit where time < ?1 and audit_no in (select audit_no from audit order by audit_no limit ?2)""",
     "tool_calls": """
-delete from tool_calls where started_at < ?1 and call_no in (select call_no from tool_calls order by call_no limit ?2)""",
+delete from tool_calls
+ where started_at < ?1 and call_no in (select call_no from tool_calls order by call_no limit ?2)""",
     "model_usage": """
 delete from model_usage
  where started_at < ?1 and usage_no in (select usage_no from model_usage order by usage_no limit ?2)""",
@@ -132,7 +134,8 @@ def _purge(cursor: Cursor, limit: int) -> int:
         "delete from facts where fact_no in (select fact_no from facts where session_no = ? limit ?)", (number, limit)
     )
     count = _changes(cursor)
-    sql = "delete from transcript where session_no = ?1 and seq in (select seq from transcript where session_no = ?1 limit ?2)"
+    part = "select seq from transcript where session_no = ?1 limit ?2"
+    sql = f"delete from transcript where session_no = ?1 and seq in ({part})"
     cursor.execute(sql, (number, limit))
     count += _changes(cursor)
     if not count:
@@ -142,7 +145,7 @@ def _purge(cursor: Cursor, limit: int) -> int:
 
 
 def _merge(cursor: Cursor, pages: int) -> int:
-    """A step of rewriting the search index, which keeps deleted words until then. Fewer than two changes: it is done."""
+    """One step of rewriting the search index, which keeps deleted words until then. Done: fewer than two changes."""
     before = cursor.execute("select total_changes()").fetchone()[0]
     cursor.execute("insert into search (search, rank) values ('merge', ?)", (pages,))
     return int(cursor.execute("select total_changes()").fetchone()[0]) - int(before)

@@ -12,9 +12,9 @@ from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, StateRow
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.sqlite.connection import Cursor
+from paddock.storage.sqlite.keeping import FORGETTING
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import DROP_STATE, SET_STATE
-from paddock.storage.sqlite.keeping import FORGETTING
 from paddock.storage.sqlite.sessions import SESSION_WRITES
 
 ARTIFACT = (
