@@ -35,6 +35,7 @@ from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
+from paddock.host.retention import Retention
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
@@ -111,6 +112,7 @@ class House:
     blobs: Blobs
     sweeper: Sweeper
     keeping: Keeping
+    retention: Retention
     gateway: Gateway
     sessions: Sessions
     runs: Runs
@@ -168,7 +170,7 @@ class House:
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
-            self.tasks.spawn(self.keeping.keep_sweeping(SystemRandom().random))
+            self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
                 self.tasks.spawn(self.watch.run(self._warm_up))
             self._open = True
@@ -287,13 +289,15 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
     )
+    keeping = Keeping(store, blobs, sessions, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock)
     house = House(
         app=_nothing_yet,
         store=store,
         blobs=blobs,
         sweeper=Sweeper(store, blobs, clock=clock),
-        keeping=Keeping(store, blobs, sessions, clock=clock, periods=_periods(settings)),
+        keeping=keeping,
+        retention=Retention(store, sessions, keeping, clock=clock, periods=_periods(settings)),
         gateway=gateway,
         sessions=sessions,
         runs=runs,

@@ -12,13 +12,15 @@ import pytest
 from host.calling import a_gateway, a_run, ask, created, ended
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
-from paddock.host.keeping import Keeping
 from paddock.host.principals import Principal
+from paddock.host.retention import Retention
 from paddock.rules.chain import ANCHOR, verify
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.retention import DAY, Periods
+from paddock.rules.rows import ApprovalRow, AuditRow, ModelUsageRow, SessionGone, ToolCallRow
 from paddock.rules.tokens import phrases_of
+from paddock.rules.values import replace
 from paddock.storage.files import FileBlobs
 from paddock.storage.memory import open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
@@ -29,6 +31,7 @@ from paddock.storage.verifying import look
 pytestmark = pytest.mark.anyio
 
 SECRET = "zanzibarquux"
+A_DECISION = AuditRow(0.0, "default", "user:ann", "history.page", "", THREAD, "allowed", "")
 ADMIN = Principal("default", "root", "admin")
 
 
@@ -222,18 +225,18 @@ async def test_only_who_may_erases_and_only_what_is_over(a_house: Houses) -> Non
 # --- what is past its time --------------------------------------------------------------------------------------------
 
 
-def keeping_of(house: SmallHouse, days: Days, **periods: int) -> Keeping:
-    return Keeping(house.store, house.blobs, house.sessions, clock=days, periods=Periods(**periods))
+def retention_of(house: SmallHouse, days: Days, **periods: int) -> Retention:
+    return Retention(house.store, house.sessions, house.keeping, clock=days, periods=Periods(**periods))
 
 
 async def test_a_silent_conversation_is_forgotten_and_its_name_may_begin_anew(a_house: Houses, days: Days) -> None:
     async with a_house() as house:
         await a_turn(house)
-        keeping = keeping_of(house, days, conversations=30)
+        retention = retention_of(house, days, conversations=30)
         days.now += 29 * DAY
-        assert "conversations" not in await keeping.sweep()
+        assert "conversations" not in await retention.sweep()
         days.now += 2 * DAY
-        assert (await keeping.sweep())["conversations"] == 1
+        assert (await retention.sweep())["conversations"] == 1
         assert await house.store.session(THREAD) is None
         rows = [row for row in await house.store.audit() if row.action == "retention.sweep"]
         assert [(row.resource, row.reason) for row in rows] == [("conversations", "1 past their time")]
@@ -249,9 +252,9 @@ async def test_a_conversation_in_use_loses_its_old_part_and_verifies_from_its_an
         days.now += 20 * DAY
         await a_turn(house, "lately", "yes")
         days.now += 15 * DAY
-        keeping = keeping_of(house, days, conversations=30)
-        assert (await keeping.sweep())["trimmed"] == 1
-        assert await keeping.sweep() == {}
+        retention = retention_of(house, days, conversations=30)
+        assert (await retention.sweep())["trimmed"] == 1
+        assert await retention.sweep() == {}
         items = await house.store.transcript(THREAD, newest_first=False)
         assert [item.content for item in items] == ["lately", "yes"]
         assert await house.store.transcript_count(THREAD) == 2
@@ -262,7 +265,7 @@ async def test_a_conversation_in_use_loses_its_old_part_and_verifies_from_its_an
         assert verify(facts, start=trimmed.digest) is None
         await a_turn(house, "still here", "of course")
         days.now += 16 * DAY
-        assert (await keeping.sweep())["trimmed"] == 1
+        assert (await retention.sweep())["trimmed"] == 1
         assert [item.content for item in await house.store.transcript(THREAD)] == ["of course", "still here"]
 
 
@@ -272,24 +275,36 @@ async def test_a_run_is_never_cut_in_two_and_a_live_one_is_left_alone(a_house: H
         accepted = await house.say("this takes long", thread=THREAD)
         run = await house.gateway.next()
         days.now += 31 * DAY
-        keeping = keeping_of(house, days, conversations=30)
-        assert await keeping.sweep() == {}
+        retention = retention_of(house, days, conversations=30)
+        assert await retention.sweep() == {}
         run.message("at last")
         run.say("run.completed")
         await house.story(accepted)
-        assert (await keeping.sweep())["trimmed"] == 1
+        assert (await retention.sweep())["trimmed"] == 1
         assert [item.content for item in await house.store.transcript(THREAD)] == ["at last", "this takes long"]
 
 
 async def test_audit_rows_and_calls_go_by_their_own_time_and_zero_keeps_them(a_house: Houses, days: Days) -> None:
     async with a_house() as house:
-        await a_turn(house)
-        await house.audit.flush()
+        ids = ("r1", THREAD, "default", "ann", "one")
+        for number, time in enumerate((days.now, days.now + 30 * DAY)):
+            await house.store.write(
+                [
+                    ToolCallRow(f"t{number}", *ids, "look", "completed", b"{}", b"{}", None, time, time),
+                    ModelUsageRow(f"m{number}", *ids, "demo", "demo", "invoke", "ok", 1, 1, 2, None, time, time),
+                    ApprovalRow(f"a{number}", "default", "ann", THREAD, "r1", "one", "act", b"", b"", time, time),
+                    replace(A_DECISION, time=time, reason=str(number)),
+                ]
+            )
         days.now += 50 * DAY
-        assert await keeping_of(house, days, conversations=0, calls=0, audit=0).sweep() == {}
-        found = await keeping_of(house, days, conversations=0, calls=40, audit=40).sweep()
-        assert found.keys() <= {"audit"}
-        assert {row.action for row in await house.store.audit()} <= {"retention.sweep"}
+        assert await retention_of(house, days, conversations=0, calls=0, audit=0).sweep() == {}
+        found = await retention_of(house, days, calls=40, audit=40).sweep()
+        assert found == {"tool_calls": 1, "model_usage": 1, "approvals": 1, "audit": 1}
+        assert [row.call_id for row in await house.store.tool_calls("r1")] == ["t1"]
+        assert [row.call_id for row in await house.store.model_usage("r1")] == ["m1"]
+        assert await house.store.approval("a0") is None
+        left = [row.reason for row in await house.store.audit() if row.action != "retention.sweep"]
+        assert left == ["1"]
 
 
 async def test_a_run_outlives_its_trimmed_words_for_its_own_time(a_house: Houses, days: Days) -> None:
@@ -297,15 +312,15 @@ async def test_a_run_outlives_its_trimmed_words_for_its_own_time(a_house: Houses
         old = await a_turn(house, "long ago", "indeed")
         days.now += 35 * DAY
         await a_turn(house, "lately", "yes")
-        keeping = keeping_of(house, days, conversations=30, audit=100)
-        await keeping.sweep()
+        retention = retention_of(house, days, conversations=30, audit=100)
+        await retention.sweep()
         assert (await house.run(old)).status == "completed"
-        assert (await refused(keeping.check_run(await house.run(old))))[0] is ErrorCode.CURSOR_EXPIRED
+        assert (await refused(house.keeping.check_run(await house.run(old))))[0] is ErrorCode.CURSOR_EXPIRED
         for _ in range(4):
             days.now += 20 * DAY
             await a_turn(house, "alive", "yes")
-        await keeping.sweep()
-        assert await house.store.run(old.task_id) is None or isinstance(house.store, SqliteStore)
+        await retention.sweep()
+        assert await house.store.run(old.task_id) is None
 
 
 async def test_a_deletion_that_was_interrupted_is_finished_by_the_next_sweep(tmp_path: Path, days: Days) -> None:
@@ -313,11 +328,9 @@ async def test_a_deletion_that_was_interrupted_is_finished_by_the_next_sweep(tmp
     async with small_house(store, gateway=a_gateway(), clock=days) as house:
         await a_turn(house)
         await house.sessions.forget(THREAD)
-        from paddock.rules.rows import SessionGone
-
         await store.write([SessionGone(THREAD, (), 1.0)])
         assert await store.session(THREAD) is None
-        await house.keeping.sweep()
+        await retention_of(house, days).sweep()
         assert await store.ask(lambda connection: connection.execute("select count(*) from facts").fetchone()[0]) == 0
         assert (
             await store.ask(lambda connection: connection.execute("select count(*) from sessions").fetchone()[0]) == 0

@@ -1,14 +1,11 @@
-"""Forgetting on purpose: a conversation that is deleted, a message that is erased, and what is past its time.
+"""Forgetting on purpose: a conversation that is deleted, a message that is erased; and readers that come too late.
 
-What was decided stays on the audit trail. Nothing here runs on the way of a message: parts are small, others come
-between them, and a store that is away is tried again next time.
+What was decided stays on the audit trail. What is forgotten by age is in `retention.py`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Any
-
-import structlog
 
 from paddock.host.draft import no_such_thread
 from paddock.host.principals import Principal
@@ -16,12 +13,11 @@ from paddock.host.sessions import Sessions
 from paddock.host.sweeping import free
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
-from paddock.ports.keeping import OldRows
-from paddock.rules.chain import Head, StoredFact
+from paddock.rules.chain import StoredFact
 from paddock.rules.erasing import artifacts_named, rows_of, without_copies
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.outputs import as_object
 from paddock.rules.permissions import Grant, RunScope, state_key
-from paddock.rules.retention import OldSession, Periods, before, trim_through
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
     Apart,
@@ -37,26 +33,11 @@ from paddock.rules.rows import (
 )
 from paddock.rules.values import Value
 
-SWEEP_SECONDS = 6 * 3600.0
-FIRST_SWEEP_SECONDS = 120.0
 PART = 500
-PAUSE_SECONDS = 0.01
-"""Between two parts: whoever talks goes first."""
 ALL = 1_000_000
 SNAPSHOT_ITEMS = 100
 INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
 BUSY = "something is still going on in this conversation; close it first, then delete it"
-AGED: Sequence[tuple[OldRows, str]] = (
-    ("tool_calls", "calls"),
-    ("model_usage", "calls"),
-    ("approvals", "calls"),
-    ("audit", "audit"),
-    ("runs", "audit"),
-    ("tombstones", "audit"),
-)
-"""Rows that go by age, and whose period says when."""
-
-log = structlog.get_logger("paddock.keeping")
 
 
 class Erased(Value, frozen=True):
@@ -67,21 +48,12 @@ class Erased(Value, frozen=True):
 
 
 class Keeping:
-    def __init__(
-        self,
-        store: Store,
-        blobs: Blobs,
-        sessions: Sessions,
-        *,
-        clock: Callable[[], float],
-        periods: Periods | None = None,
-    ) -> None:
+    def __init__(self, store: Store, blobs: Blobs, sessions: Sessions, *, clock: Callable[[], float]) -> None:
         self._store = store
         self._blobs = blobs
         self._sessions = sessions
         self._clock = clock
-        self._periods = periods or Periods()
-        self._scrub_wanted = False
+        self.scrub_wanted = False
         """Something was deleted; the next sweep sees to it that nothing of it stays readable on the disk."""
 
     # --- a conversation ----------------------------------------------------------------------------------------------
@@ -90,22 +62,22 @@ class Keeping:
         """Forget a conversation, all but the audit trail and its id. Raises CONFLICT while something goes on in it."""
         session = await self._session(principal, thread_id)
         row = self._audit(principal, "session.delete", thread_id, thread_id)
-        if not await self._delete(session, row, buried_at=self._clock()):
+        if not await self.forget(session, row, buried_at=self._clock()):
             raise HostError(ErrorCode.CONFLICT, BUSY, retryable=True)
 
-    async def _delete(self, session: SessionRow, audit: AuditRow | None, *, buried_at: float | None) -> bool:
+    async def forget(self, session: SessionRow, audit: AuditRow | None, *, buried_at: float | None) -> bool:
+        """Forget a conversation in which nothing goes on; False when something does."""
         thread_id = session.session_id
-        state = (await self._sessions.open(thread_id)).state
-        if state.turn is not None or state.queue or state.transactions:
-            return False
         keys = await self._state_keys(session)
         files = await self._store.artifacts_of(thread_id, limit=ALL)
+        if not (await self._sessions.open(thread_id)).idle:
+            return False
         await self._sessions.forget(thread_id)
         gone = SessionGone(thread_id, keys, buried_at)
         await self._store.write([gone, audit] if audit else [gone])
         self._sessions.tails.forget(thread_id)
-        self._scrub_wanted = True
-        await self._purge()
+        self.scrub_wanted = True
+        await self.purge()
         await free(self._store, self._blobs, [row.sha256 for row in files])
         return True
 
@@ -115,7 +87,7 @@ class Keeping:
         keys = [state_key("conversation", _grant(session, agent_id, runner_id)) for agent_id, runner_id in known]
         return tuple(key for key in keys if key is not None)
 
-    async def _purge(self) -> None:
+    async def purge(self) -> None:
         while True:
             if not await self._store.purge(limit=PART):
                 return
@@ -178,77 +150,6 @@ class Keeping:
         found = [await self._store.artifact(artifact_id) for artifact_id in sorted(artifacts_named(stored))]
         return [row for row in found if row is not None and row.conversation_id == thread_id]
 
-    # --- what is past its time ---------------------------------------------------------------------------------------
-
-    async def keep_sweeping(self, chance: Callable[[], float]) -> None:
-        """For as long as the house stands, and never all hosts at the same moment."""
-        await asyncio.sleep(FIRST_SWEEP_SECONDS * (0.5 + chance()))
-        while True:
-            try:
-                await self.sweep()
-            except (StorageUnavailableError, HostError) as error:
-                log.warning("could not forget what is past its time", action="retention.sweep", error=str(error))
-            await asyncio.sleep(SWEEP_SECONDS * (0.9 + chance() / 5))
-
-    async def sweep(self) -> dict[str, int]:
-        """Forget what is past its time: how much of each kind. One audit row for each kind."""
-        await self._purge()
-        now, counts = self._clock(), dict[str, int]()
-        if (old := before(now, self._periods.conversations)) is not None:
-            counts["conversations"], counts["trimmed"] = await self._sweep_conversations(old, now)
-        for kind, period in AGED:
-            limit = before(now, getattr(self._periods, period))
-            if limit is not None and (kind != "runs" or self._periods.conversations):
-                counts[kind] = await self._sweep_rows(kind, limit)
-        found = {kind: count for kind, count in counts.items() if count}
-        if found:
-            await self._store.write([self._swept(kind, count, now) for kind, count in found.items()])
-            log.info("forgot what is past its time", action="retention.sweep", **found)
-        if found or self._scrub_wanted:
-            self._scrub_wanted = False
-            await self._store.scrub()
-        return found
-
-    async def _sweep_rows(self, kind: OldRows, limit: float) -> int:
-        total = 0
-        while count := await self._store.forget_old(kind, limit, limit=PART):
-            total += count
-            await asyncio.sleep(PAUSE_SECONDS)
-            if count < PART:
-                break
-        return total
-
-    async def _sweep_conversations(self, old: float, now: float) -> tuple[int, int]:
-        deleted = trimmed = last = 0
-        while page := await self._store.sessions_opened_before(old, after=last):
-            for session in page:
-                if session.updated_at < old:
-                    deleted += await self._delete(_row(session), None, buried_at=None)
-                else:
-                    trimmed += await self._trim(session, old, now)
-                await asyncio.sleep(0)
-            last = page[-1].number
-            await asyncio.sleep(PAUSE_SECONDS)
-        return deleted, trimmed
-
-    async def _trim(self, session: OldSession, old: float, now: float) -> bool:
-        """Trim a conversation that is still used, part by part; whether anything went."""
-        any_went = False
-        while (through := await self._old_part(session.session_id, old)) is not None:
-            if not await self._sessions.trim(session.session_id, through, session.updated_at, now):
-                break  # it is in use; next time
-            any_went = True
-            await asyncio.sleep(PAUSE_SECONDS)
-        return any_went
-
-    async def _old_part(self, session_id: str, old: float) -> Head | None:
-        if not any(fact.time < old for fact in await self._store.oldest_facts(session_id, limit=1)):
-            return None
-        facts = await self._store.oldest_facts(session_id, limit=2 * PART)
-        turns = {fact.turn_id for fact in facts if fact.turn_id is not None}
-        runs = [await self._store.run(turn_id) for turn_id in sorted(turns)]
-        return trim_through(facts, {run.run_id: run for run in runs if run is not None}, old)
-
     # --- readers that come too late ----------------------------------------------------------------------------------
 
     async def check_cursor(self, thread_id: str, seq: int) -> None:
@@ -294,28 +195,12 @@ class Keeping:
             session_id=thread_id,
         )
 
-    def _swept(self, kind: str, count: int, now: float) -> AuditRow:
-        return AuditRow(
-            time=now,
-            workspace_id="",
-            actor="host",
-            action="retention.sweep",
-            resource=kind,
-            scope="host",
-            result="allowed",
-            reason=f"{count} past their time",
-        )
-
 
 def _may(principal: Principal, session: SessionRow) -> bool:
     if principal.operator:
         return True
     mine = principal.workspace_id == session.workspace_id
     return mine and (principal.role == "admin" or principal.user_id == session.user_id)
-
-
-def _row(session: OldSession) -> SessionRow:
-    return SessionRow(session.session_id, session.workspace_id, session.user_id, 0.0)
 
 
 def _grant(session: SessionRow, agent_id: str, runner_id: str) -> Grant:
@@ -327,8 +212,8 @@ def _calls(item: TranscriptRow, stored: StoredFact) -> tuple[CallsErased, ...]:
     """What the host remembers of a tool's calls has the same words as what the runner told of them."""
     if item.item_type not in ("tool_call", "tool_result") or item.run_id is None:
         return ()
-    payload: dict[str, Any] = stored.read_payload() or {}
-    return (CallsErased(item.run_id, str((payload.get("data") or {}).get("tool_name"))),)
+    data = as_object(as_object(stored.read_payload()).get("data"))
+    return (CallsErased(item.run_id, str(data.get("tool_name"))),)
 
 
 def _seen(item: TranscriptRow) -> dict[str, Any]:

@@ -274,6 +274,10 @@ class Sessions:
                 delay = RETRY_SECONDS
                 try:
                     await self._interrupt(session_id, code, message, turn_id)
+                except HostError as error:
+                    if error.code is ErrorCode.NOT_FOUND:
+                        return  # it was deleted meanwhile: nothing is left to end
+                    continue
                 except Exception:  # noqa: BLE001, S112 - the loop said why; a run must not be left without an end
                     continue
                 return
