@@ -159,6 +159,21 @@ class Settings(BaseModel):
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
 
+    artifact_days: Int = setting(
+        30,
+        "how many days files are kept",
+        "a whole number of days from 0 to 3650 (0 keeps them for ever)",
+        ge=0,
+        le=3650,
+    )
+    artifacts_mib: Int = setting(
+        10240, "how many MiB of files a workspace may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+    max_file_mib: Int = setting(100, "how many MiB one file may have", "a whole number from 1 to 10240", ge=1, le=10240)
+    storage_area_mib: Int = setting(
+        256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+
     @property
     def on_loopback(self) -> bool:
         """True when only this machine can reach the address we listen on."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,9 +15,10 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
-from host.scripted import AGENTS, AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host.agents_file import parse_agents
+from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
+from paddock.host.agent_health import AgentHealth
 from paddock.host.explanations import Explanations
+from paddock.host.stored_agents import StoredAgents
 from paddock.http_api.app import create_app
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 
@@ -124,9 +126,11 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **
             inbox=house.inbox,
             runs=house.view,
             tails=house.tails,
-            agents=parse_agents(AGENTS, "test agents"),
+            agents=house.agents,
             gateway=gateway,  # pyright: ignore[reportArgumentType]
             keys=house.store,
+            health=AgentHealth(house.agents, house.runs.authority),
+            stored_agents=StoredAgents(house.agents, kept=house.store, records=house.store, clock=time.time),
             ready=lambda: ready[0],
             local_token=LOCAL_TOKEN,
             keep_alive_seconds=keep_alive,

@@ -22,8 +22,10 @@ app = typer.Typer(
 keys = typer.Typer(help="API keys: who may call this host.", no_args_is_help=True, rich_markup_mode=None)
 approvals = typer.Typer(help="Actions that wait for your approval.", no_args_is_help=True, rich_markup_mode=None)
 runner = typer.Typer(help="Runners: write, try, install and remove them.", no_args_is_help=True, rich_markup_mode=None)
+agents_group = typer.Typer(help="Agents: see them, check their file.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(keys, name="keys")
 app.add_typer(approvals, name="approvals")
+app.add_typer(agents_group, name="agents")
 app.add_typer(runner, name="runner")
 
 
@@ -259,6 +261,35 @@ def keys_create(
     from paddock.cli.keys import create
 
     sys.exit(create(workspace=workspace, user=user, role=role, data=data))
+
+
+@agents_group.command("list")
+def agents_list(url: Url = None, data: Data = None) -> None:
+    """Agents of a running host, where each comes from, and whether it can answer."""
+    from paddock.cli.agents import list_agents
+
+    sys.exit(list_agents(url=url, data=data))
+
+
+@agents_group.command("check")
+def agents_check(
+    file: Annotated[Path | None, typer.Argument(help="The agents file; the one in the settings unless named.")] = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Read an agents file as the host would, and say what is wrong with it."""
+    from paddock import settings
+    from paddock.cli.agents import check
+
+    sys.exit(check(settings.load({"data": data}, config=config), file))
+
+
+@agents_group.command("schema")
+def agents_schema() -> None:
+    """Print the JSON schema of the agents file, for editors."""
+    from paddock.cli.agents import schema
+
+    sys.exit(schema())
 
 
 @runner.command("new")

@@ -7,14 +7,17 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.approvals import Approvals
 from paddock.host.explanations import Explanations
 from paddock.host.inbox import Inbox
 from paddock.host.runs_view import RunsView
+from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_door import AgUiDoor
+from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor, AttachingGateway
 from paddock.http_api.auth import Auth
@@ -39,6 +42,8 @@ def create_app(
     agents: Agents,
     gateway: AttachingGateway,
     keys: ApiKeys,
+    health: AgentHealth,
+    stored_agents: StoredAgents,
     ready: Ready,
     local_token: str | None = None,
     keep_alive_seconds: float = 15.0,
@@ -57,7 +62,8 @@ def create_app(
         *(_explain(ExplainDoor(auth=auth, runs=runs, explanations=explanations)) if explanations else []),
         *_native(native),
         *(_approvals(ApprovalsDoor(auth=auth, approvals=approvals)) if approvals else []),
-        *_admin(AdminDoor(auth=auth, agents=agents, gateway=gateway, keys=keys, note=note)),
+        *_admin(AdminDoor(auth=auth, gateway=gateway, keys=keys, note=note)),
+        *_agents(AgentsDoor(auth=auth, agents=agents, health=health, stored=stored_agents)),
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
     ]
@@ -124,10 +130,18 @@ def _approvals(door: ApprovalsDoor) -> list[BaseRoute]:
 
 def _admin(door: AdminDoor) -> list[BaseRoute]:
     return [
-        _route("GET", "/api/v1/agents", door.agents),
         _route("GET", "/api/v1/runners", door.runners),
         _route("POST", "/api/v1/runners/attach-tokens", door.mint_attach_token),
         _route("POST", "/api/v1/api-keys", door.create_key),
+    ]
+
+
+def _agents(door: AgentsDoor) -> list[BaseRoute]:
+    return [
+        _route("GET", "/api/v1/agents", door.list),
+        _route("GET", "/api/v1/agents/{agent}", door.get),
+        _route("PUT", "/api/v1/agents/{agent}", door.put),
+        _route("DELETE", "/api/v1/agents/{agent}", door.delete),
     ]
 
 

@@ -3,12 +3,14 @@
 The same shape as `paddock_sdk.protocol.results.AgentRunResult`; a test proves that both read the same.
 """
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
-from paddock.rules.limits import MAX_ACTION_BYTES, MAX_STATE_KEY_CHARS, MAX_STATE_VALUE_BYTES
+from paddock.rules.limits import MAX_ACTION_BYTES, MAX_ARTIFACT_INLINE_BYTES, MAX_STATE_KEY_CHARS, MAX_STATE_VALUE_BYTES
 
 MAX_RESULT_BYTES = 1_048_576
 MAX_ACTION_CHARS = 128
@@ -42,7 +44,10 @@ def problem_with(result: Result, size: int) -> Wrong | None:
     return Wrong("runner.protocol_error", f"{result.type}: {what}") if what else None
 
 
-def _needs_message(field: str) -> "Shape":
+Shape = Callable[[dict[str, Any]], str | None]
+
+
+def _needs_message(field: str) -> Shape:
     def check(data: dict[str, Any]) -> str | None:
         part = data.get(field)
         if not isinstance(part, dict):
@@ -55,7 +60,7 @@ def _needs_message(field: str) -> "Shape":
     return check
 
 
-def _needs_strings(*fields: str) -> "Shape":
+def _needs_strings(*fields: str) -> Shape:
     def check(data: dict[str, Any]) -> str | None:
         missing = next((field for field in fields if not isinstance(data.get(field), str)), None)
         return f"data.{missing} must be a string" if missing else None
@@ -63,7 +68,7 @@ def _needs_strings(*fields: str) -> "Shape":
     return check
 
 
-def _may_have(**kinds: "Kind") -> "Shape":
+def _may_have(**kinds: "Kind") -> Shape:
     """Fields that may be left out or null, and else are of a kind."""
 
     def check(data: dict[str, Any]) -> str | None:
@@ -76,7 +81,7 @@ def _may_have(**kinds: "Kind") -> "Shape":
     return check
 
 
-def _both(first: "Shape", second: "Shape") -> "Shape":
+def _both(first: Shape, second: Shape) -> Shape:
     return lambda data: first(data) or second(data)
 
 
@@ -111,7 +116,32 @@ def _state_updated(data: dict[str, Any]) -> str | None:
     return wrong
 
 
-Shape = Callable[[dict[str, Any]], str | None]
+_described = _both(
+    _needs_strings("artifact_type"),
+    _may_have(artifact_id=STRING, mime_type=STRING, name=STRING, sha256=STRING, metadata=OBJECT, content_base64=STRING),
+)
+
+
+def _artifact_created(data: dict[str, Any]) -> str | None:
+    if wrong := _described(data):
+        return wrong
+    if data.get("content_base64") is None:
+        return None if data.get("artifact_id") else "data needs content_base64, or the artifact_id of a stored file"
+    return _content(data)
+
+
+def _content(data: dict[str, Any]) -> str | None:
+    try:
+        content = b64decode(data["content_base64"], validate=True)
+    except ValueError as error:
+        return f"data.content_base64 is not base64: {error}"
+    if len(content) > MAX_ARTIFACT_INLINE_BYTES:
+        return f"data.content_base64 may hold at most {MAX_ARTIFACT_INLINE_BYTES} bytes"
+    if data.get("sha256") is not None and data["sha256"].lower() != sha256(content).hexdigest():
+        return "data.sha256 is not the hash of the content"
+    return None
+
+
 SHAPES: Mapping[str, Shape] = {
     "message.delta": _needs_message("chunk"),
     "message.completed": _needs_message("message"),
@@ -119,10 +149,7 @@ SHAPES: Mapping[str, Shape] = {
     "tool.call.completed": _both(
         _needs_strings("tool_call_id", "tool_name"), _may_have(artifact=OBJECT, error=STRING_OR_OBJECT)
     ),
-    "artifact.created": _both(
-        _needs_strings("artifact_type"),
-        _may_have(artifact_id=STRING, mime_type=STRING, name=STRING, metadata=OBJECT, content_base64=STRING),
-    ),
+    "artifact.created": _artifact_created,
     "state.updated": _state_updated,
     "action.requested": _action_requested,
     "run.completed": _may_have(message=OBJECT, usage=OBJECT, pending_tool_call_ids=LIST),

@@ -18,6 +18,7 @@ from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
+    AgentRow,
     Apart,
     AuditRow,
     InboxRow,
@@ -155,6 +156,9 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads):
 
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
+
+    async def stored_agents(self) -> Sequence[AgentRow]:
+        return self._reader.stored_agents()
 
     async def write(self, rows: Sequence[Apart]) -> None:
         await self._writer.submit(None, rows)
