@@ -22,11 +22,13 @@ from paddock.host.agents_watch import AgentsWatch, Mark, state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.budgets import Budgets
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
@@ -40,11 +42,14 @@ from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
-from paddock.models.demo import DemoModel
+from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform
+from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
 from paddock.rules.session.messages import RunFailed
@@ -53,6 +58,7 @@ from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.files import FileBlobs
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.knowledge import SqliteKnowledge
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
@@ -105,6 +111,7 @@ class House:
     agents: Agents
     approvals: Approvals
     tasks: Tasks
+    ingest: Ingest
     models: ModelCatalog
     tools: ToolCatalog
     tool_calls: ToolCalls
@@ -150,7 +157,9 @@ class House:
                 log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
             await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
+            self.tasks.spawn(self.models.warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             if self.watch is not None:
                 self.tasks.spawn(self.watch.run(self._warm_up))
@@ -210,15 +219,20 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         store, blobs, clock=clock, limits=_artifact_limits(settings), raw=first_of(events.raw, files.raw)
     )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
-    models = ModelCatalog([DemoModel()])
+    models = _models(settings, clock)
     tools = _tools(settings, clock)
+    kept = SqliteKnowledge(store)
+    ingest = Ingest(kept, embed=models.embed, clock=clock)
+    bases = Bases(kept, ingest, embed=models.embed, clock=clock)
+    offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     work = {
         **History(store).work,
         **RunnerState(store).work,
-        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **ModelCalls(models, note=audit.soon, clock=clock, budgets=_budgets(settings, store, clock)).work,
         **tool_calls.work,
+        **KnowledgeCalls(bases).work,
         **approvals.work,
         **events.work,
         **artifacts.work,
@@ -244,7 +258,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
-        offers=Offers(models=models, tools=tools, clock=clock),
+        offers=offers,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
@@ -270,6 +284,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
         watch=_watch(settings.agents, agents, seen, files, audit, clock),
+        ingest=ingest,
         models=models,
         tools=tools,
         tool_calls=tool_calls,
@@ -287,6 +302,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        knowledge=bases,
+        knowledge_changed=offers.forget,
         approvals=approvals,
         explanations=Explanations(store, clock),
     )
@@ -305,6 +322,20 @@ def _watch(
     path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
 ) -> AgentsWatch | None:
     return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
+
+
+def _models(settings: Settings, clock: Callable[[], float]) -> ModelCatalog:
+    """The demo model, those of the settings, and those that are there anyway."""
+    found = found_models(os.environ) if settings.discover_models else {}
+    return load_models(found | settings.models, clock=clock, environ=os.environ)
+
+
+def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:
+    user = Budget(settings.user_tokens_per_day, settings.user_cost_per_day, settings.user_model_calls)
+    workspace = Budget(
+        settings.workspace_tokens_per_day, settings.workspace_cost_per_day, settings.workspace_model_calls
+    )
+    return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
 def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:

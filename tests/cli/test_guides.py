@@ -50,6 +50,7 @@ def test_every_command_is_in_the_guide(paddock: Command) -> None:
         (("runner",), "`{}"),
         (("keys",), "keys {}"),
         (("agents",), "agents {}"),
+        (("knowledge",), "`{}"),
     ):
         listed = paddock(*group, "--help").stdout.partition("Commands:")[2]
         commands = [line.split()[0] for line in listed.splitlines() if re.match(r"  \w", line)]
@@ -191,3 +192,30 @@ def test_the_counter_in_the_guide_counts() -> None:
             return host.state["actor"]["visits"]
 
     assert asyncio.run(twice()) == 2
+
+
+def test_the_knowledge_guide_works_as_it_is_written(tmp_path: Path, clean_env: dict[str, str]) -> None:
+    page = GUIDES / "knowledge.md"
+    create, add, search, listing, delete_one, delete_all = commands_in(page)
+    [handbook] = re.findall(r"```markdown\n(.*?)```", page.read_text(), re.DOTALL)
+    [shown] = re.findall(r"```text\n(.*?)\n```", page.read_text(), re.DOTALL)
+    (tmp_path / "handbook.md").write_text(handbook)
+    with a_typist(tmp_path, clean_env) as typist:
+        typist.leaves_running("paddock serve --port 0", until="ready at")
+        typist.types(create)
+        assert typist.types(add) == "handbook.md: 3 passages\n"
+        found = typist.types(search)
+        assert shown in found.splitlines()[0]
+        assert "十五天年假" in found
+        assert typist.types(add) == "handbook.md: unchanged: handbook.md has the same content\n"
+        assert "handbook.md" in typist.types(listing)
+        typist.types(delete_one)
+        assert typist.types(search) == ""
+        typist.types(delete_all)
+
+
+def test_the_agents_example_of_the_knowledge_guide_is_read() -> None:
+    [example] = re.findall(r"```yaml\n(.*?)```", (GUIDES / "knowledge.md").read_text(), re.DOTALL)
+    [agent] = parse_agents(example, "knowledge.md").list("default")
+    assert agent.agent_id == "helper"
+    assert agent.policy.knowledge_bases != "all"

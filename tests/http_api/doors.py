@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import httpx
 import uvicorn
@@ -20,7 +20,11 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.explanations import Explanations
 from paddock.host.stored_agents import StoredAgents
 from paddock.http_api.app import create_app
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
+from paddock.storage.memory import MemoryStore
+from paddock.storage.memory_knowledge import MemoryKnowledge
 
 LOCAL_TOKEN = "local-token-of-the-test"
 
@@ -122,6 +126,9 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **
     gateway = AttachableGateway()
     async with small_house(store, gateway=gateway, **house_of) as house:
         ready = [(True, "ready")]
+        kept = MemoryKnowledge(cast("MemoryStore", house.store))
+        ingest = Ingest(kept)
+        knowledge = Bases(kept, ingest)
         app = create_app(
             inbox=house.inbox,
             runs=house.view,
@@ -136,9 +143,12 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **
             keep_alive_seconds=keep_alive,
             approvals=house.approvals,
             explanations=Explanations(house.store, house.approvals.clock),
+            knowledge=knowledge,
         )
+        reading = asyncio.create_task(ingest.run())
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
             yield Doors(house, gateway, url, client, ready, app)
+        reading.cancel()
 
 
 @asynccontextmanager

@@ -23,10 +23,12 @@ from paddock.http_api.attach import AttachDoor, AttachingGateway
 from paddock.http_api.auth import Auth
 from paddock.http_api.errors import Endpoint, Handler, not_routed
 from paddock.http_api.explain import ExplainDoor
+from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.ports import ApiKeys
+from paddock.ports.knowledge import KnowledgeBases
 from paddock.rules.rows import AuditRow
 
 AG_UI = "/api/v1/agent/ag-ui"
@@ -48,6 +50,8 @@ def create_app(
     local_token: str | None = None,
     keep_alive_seconds: float = 15.0,
     note: Callable[[AuditRow], None] = lambda _row: None,
+    knowledge: KnowledgeBases | None = None,
+    knowledge_changed: Callable[[str], None] = lambda _workspace: None,
     approvals: Approvals | None = None,
     explanations: Explanations | None = None,
 ) -> "ShortWay":
@@ -67,6 +71,8 @@ def create_app(
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
     ]
+    if knowledge is not None:
+        routes += _knowledge(KnowledgeDoor(auth=auth, bases=knowledge, changed=knowledge_changed))
     app = Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
     return ShortWay(app, ag_ui=Endpoint(ag_ui.post), runs=Endpoint(native.post))
 
@@ -142,6 +148,21 @@ def _agents(door: AgentsDoor) -> list[BaseRoute]:
         _route("GET", "/api/v1/agents/{agent}", door.get),
         _route("PUT", "/api/v1/agents/{agent}", door.put),
         _route("DELETE", "/api/v1/agents/{agent}", door.delete),
+    ]
+
+
+def _knowledge(door: KnowledgeDoor) -> list[BaseRoute]:
+    base = "/api/v1/knowledge"
+    return [
+        _route("GET", base, door.list),
+        _route("POST", base, door.create),
+        _route("GET", f"{base}/{{kb}}", door.get),
+        _route("DELETE", f"{base}/{{kb}}", door.delete),
+        _route("GET", f"{base}/{{kb}}/documents", door.documents),
+        _route("POST", f"{base}/{{kb}}/documents", door.add),
+        _route("DELETE", f"{base}/{{kb}}/documents/{{document}}", door.delete_document),
+        _route("GET", f"{base}/{{kb}}/jobs/{{job}}", door.job),
+        _route("POST", f"{base}/{{kb}}/search", door.search),
     ]
 
 

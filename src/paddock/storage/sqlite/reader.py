@@ -114,6 +114,9 @@ class Reader:
 
     # --- what is looked up beside it
 
+    def session_ids(self, limit: int) -> list[str]:
+        return [session_id for (session_id,) in self._all("select session_id from sessions limit ?", (limit,))]
+
     def session(self, session_id: str) -> SessionRow | None:
         found = self._one(_CLAIM, (session_id,))
         return SessionRow(*found[:4]) if found else None
