@@ -14,15 +14,21 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
+from paddock.host.agent_files import AgentFiles, first_of
+from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.agents_watch import AgentsWatch, Mark, state_of
 from paddock.host.approvals import Approvals
+from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.events import Events
 from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
@@ -30,23 +36,30 @@ from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
+from paddock.host.storage_areas import StorageAreas
+from paddock.host.stored_agents import StoredAgents
+from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
 from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
-from paddock.ports import Caller, Store
+from paddock.ports import Store
+from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform
 from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
-from paddock.rules.rows import AuditRow
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
+from paddock.storage.files import FileBlobs
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.knowledge import SqliteKnowledge
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
@@ -55,6 +68,7 @@ from paddock.tools.mcp import McpTools
 
 log = structlog.get_logger("paddock.house")
 
+MIB = 1024 * 1024
 HOME = DEV.workspace_id
 """The workspace whose agents are tried out at start."""
 SHUTDOWN_SECONDS = 5.0
@@ -90,6 +104,8 @@ class House:
 
     app: ASGIApp
     store: Store
+    blobs: Blobs
+    sweeper: Sweeper
     gateway: Gateway
     sessions: Sessions
     runs: Runs
@@ -97,10 +113,15 @@ class House:
     agents: Agents
     approvals: Approvals
     tasks: Tasks
+    ingest: Ingest
     models: ModelCatalog
     tools: ToolCatalog
     tool_calls: ToolCalls
     mcp: McpTools
+    stored_agents: StoredAgents
+    health: AgentHealth
+    watch: AgentsWatch | None = None
+    """Over the agents file, if there is one."""
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -108,13 +129,25 @@ class House:
             return False, "starting"
         if not self.store.healthy():
             return False, "the store cannot write"
-        return True, "ready"
+        return True, "; ".join(["ready", *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        """What does not keep the host from working, but somebody should see to. Names only: no key is needed here."""
+        unable = self.health.unable(HOME)
+        remarks = [f"cannot answer: {', '.join(unable)} (GET /api/v1/agents says why)"] if unable else []
+        if self.health.file_problem is not None:
+            remarks.append(
+                "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"
+            )
+        return remarks
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Open everything, bring what was left unfinished to its end, and close it all again."""
         await self.store.open()
+        await self.blobs.open()
         await self.gateway.start()
+        await self.stored_agents.load()
         try:
             interrupted = await self.sessions.recover(
                 "host_restarted", "the host restarted while this run was in progress"
@@ -130,6 +163,10 @@ class House:
             self.tasks.spawn(self.models.warm_up())
             self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.ingest.run())
+            self.tasks.spawn(self.sweeper.keep_sweeping())
+            if self.watch is not None:
+                self.tasks.spawn(self.watch.run(self._warm_up))
             self._open = True
             yield
         finally:
@@ -156,6 +193,7 @@ class House:
         await self.gateway.stop()
         await self.models.close()
         await self.tasks.stop()
+        await self.blobs.close()
         await self.store.close()
 
     async def _end(self, session: Any, turn_id: str) -> None:
@@ -173,21 +211,37 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     """Put the embedded house together: one process, SQLite and files under one data directory."""
     clock = time.time
     tasks = Tasks()
-    agents = load_agents(settings.agents, max_queue=settings.max_queue)
+    seen = state_of(settings.agents) if settings.agents is not None else None
+    files = AgentFiles()
+    agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
     store = SqliteStore(settings.data)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
+    blobs = FileBlobs(settings.data / "blobs")
+    events = Events(store)
+    artifacts = Artifacts(
+        store, blobs, clock=clock, limits=_artifact_limits(settings), raw=first_of(events.raw, files.raw)
+    )
+    areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
     models = _models(settings, clock)
     mcp = McpTools(settings.mcp_servers, reveal=_revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
     tools = _tools(settings, mcp, clock)
-    tool_calls = ToolCalls(tools, records=store, clock=clock)
+    kept = SqliteKnowledge(store)
+    ingest = Ingest(kept, embed=models.embed, clock=clock)
+    bases = Bases(kept, ingest, embed=models.embed, clock=clock)
+    offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     work = {
         **History(store).work,
         **RunnerState(store).work,
         **ModelCalls(models, note=audit.soon, clock=clock, budgets=_budgets(settings, store, clock)).work,
         **tool_calls.work,
+        **KnowledgeCalls(bases).work,
         **approvals.work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
@@ -198,7 +252,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
-        on_foreign=_audited(audit, clock),
+        on_foreign=calls.foreign,
         on_overload=calls.overloaded,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
@@ -209,10 +263,11 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
-        offers=Offers(models=models, tools=tools, clock=clock),
+        offers=offers,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
+        artifacts=artifacts,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -222,6 +277,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     house = House(
         app=_nothing_yet,
         store=store,
+        blobs=blobs,
+        sweeper=Sweeper(store, blobs, clock=clock),
         gateway=gateway,
         sessions=sessions,
         runs=runs,
@@ -229,6 +286,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=agents,
         approvals=approvals,
         tasks=tasks,
+        stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
+        health=AgentHealth(agents, runs.authority),
+        watch=_watch(settings.agents, agents, seen, files, audit, clock),
+        ingest=ingest,
         models=models,
         tools=tools,
         tool_calls=tool_calls,
@@ -241,14 +302,32 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=agents,
         gateway=gateway,
         keys=store,
+        health=house.health,
+        stored_agents=house.stored_agents,
         ready=house.ready,
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        knowledge=bases,
+        knowledge_changed=offers.forget,
         approvals=approvals,
         explanations=Explanations(store, clock),
     )
     return house
+
+
+def _artifact_limits(settings: Settings) -> ArtifactLimits:
+    return ArtifactLimits(
+        keep_seconds=settings.artifact_days * 86_400.0 or None,
+        workspace_bytes=settings.artifacts_mib * MIB,
+        file_bytes=settings.max_file_mib * MIB,
+    )
+
+
+def _watch(
+    path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
+) -> AgentsWatch | None:
+    return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
 
 
 def _models(settings: Settings, clock: Callable[[], float]) -> ModelCatalog:
@@ -275,26 +354,6 @@ def _tools(settings: Settings, servers: McpTools, clock: Callable[[], float]) ->
 def _revealed(text: str) -> str:
     """What a reference leads to; any other text is itself."""
     return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
-
-
-def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:
-    """A result for a run that is not its sender's to speak for is dropped, and on record."""
-
-    def note(caller: Caller, run_id: str) -> None:
-        audit.soon(
-            AuditRow(
-                time=clock(),
-                workspace_id="",
-                actor=f"plugin:{caller.plugin}",
-                action="output.dropped",
-                resource=run_id[:64],
-                scope="",
-                result="unauthorized",
-                reason="unknown, ended or foreign run",
-            )
-        )
-
-    return note
 
 
 async def _nothing_yet(*_: object) -> None:

@@ -190,6 +190,21 @@ class Settings(BaseModel):
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
 
+    artifact_days: Int = setting(
+        30,
+        "how many days files are kept",
+        "a whole number of days from 0 to 3650 (0 keeps them for ever)",
+        ge=0,
+        le=3650,
+    )
+    artifacts_mib: Int = setting(
+        10240, "how many MiB of files a workspace may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+    max_file_mib: Int = setting(100, "how many MiB one file may have", "a whole number from 1 to 10240", ge=1, le=10240)
+    storage_area_mib: Int = setting(
+        256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+
     @property
     def on_loopback(self) -> bool:
         """True when only this machine can reach the address we listen on."""
@@ -326,8 +341,9 @@ def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:
 def _about_a_table(first: ErrorDetails, where: str, shape: type[BaseModel]) -> str:
     """A mistake inside the table of a model or server. What may be a secret is not repeated."""
     place = ".".join(str(part) for part in first["loc"])
-    hidden = {"key", "headers", "env"} & {*map(str, first["loc"])} or type(first["input"]) is dict
-    shown = "***" if hidden else _shown(first["input"])
+    written: object = first["input"]
+    hidden = {"key", "headers", "env"} & {*map(str, first["loc"])} or not isinstance(written, str | int | float)
+    shown = "***" if hidden else _shown(written)
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return f"{place} (from {where}) is no key here{_meant(str(first['loc'][-1]), shape.model_fields)}."

@@ -11,7 +11,9 @@ from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
 from paddock.host.approvals import Approvals
 from paddock.host.arrivals import Accepted, NewRun
+from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -22,6 +24,7 @@ from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
+from paddock.host.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.tails import Entry, Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.watch import Watch
@@ -29,12 +32,14 @@ from paddock.host.work import Work
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform, PlatformActions
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import Rates
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.storage.memory import open_memory_store
+from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
@@ -150,6 +155,9 @@ class SmallHouse:
     view: RunsView
     approvals: Approvals
     audit: Audit
+    artifacts: Artifacts
+    blobs: Blobs
+    agents: Agents
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -195,6 +203,9 @@ async def small_house(
     platform: PlatformActions | None = None,
     work: Mapping[str, Work] | None = None,  # for calls that no room of this house answers
     rates: Rates | None = None,
+    blobs: Blobs | None = None,
+    limits: ArtifactLimits | None = None,
+    area_bytes: int = AREA_BYTES,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
     gateway = gateway or ScriptedGateway()
@@ -210,6 +221,10 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
+    blobs = blobs or MemoryBlobs()
+    events = Events(store)
+    artifacts = Artifacts(store, blobs, clock=now, limits=limits, raw=events.raw)
+    areas = StorageAreas(store, blobs, area_bytes=area_bytes)
     models = ModelCatalog([DemoModel()])
     tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
     approvals = Approvals(store, platform or NoPlatform(), clock=now, spawn=spawn)
@@ -217,7 +232,10 @@ async def small_house(
         **History(store).work,
         **RunnerState(store).work,
         **ModelCalls(models, note=audit.soon, clock=now).work,
-        **ToolCalls(tools, records=store, clock=now).work,
+        **ToolCalls(tools, records=store, clock=now, artifacts=artifacts).work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
         **approvals.work,
     }
     calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
@@ -232,6 +250,7 @@ async def small_house(
         host_version="test",
         deadline_seconds=60,
         actions=approvals,
+        artifacts=artifacts,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -240,7 +259,21 @@ async def small_house(
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
-        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), approvals, audit)
+        yield SmallHouse(
+            store,
+            gateway,
+            sessions,
+            runs,
+            inbox,
+            tails,
+            calls,
+            RunsView(store),
+            approvals,
+            audit,
+            artifacts,
+            blobs,
+            known,
+        )
     finally:
         for task in tasks:
             task.cancel()

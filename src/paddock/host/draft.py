@@ -6,8 +6,10 @@ A draft works on the memory of the session's owner. When it cannot be written, t
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
+from paddock.host.announced import REFUSED
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
 from paddock.host.watch import Watch
 from paddock.ports import Claim
@@ -37,6 +39,8 @@ from paddock.rules.session.messages import (
 from paddock.rules.session.state import SessionState
 from paddock.rules.values import replace
 
+JUDGED = frozenset({"state.updated", "artifact.created"})
+"""Results that have an effect: each leaves an audit row."""
 RECENT_ANSWERS = 4096
 """More than can wait at once: a repeated request whose first is not on record yet finds its answer here."""
 
@@ -145,11 +149,11 @@ class Draft:
             self.rows += item.rows
         keys = {id(item.result): item.scope_key for item in said if item.scope_key is not None}
         for result in collected.gather([item.result for item in said]):
-            if result.type not in KNOWN_TYPES or result.type == "state.updated":
+            if result.type not in KNOWN_TYPES or result.type in JUDGED:
                 self.rows.append(self._judged(result))
             for output in collected.read(result, self._now):
                 self._decide(_with_scope_key(output, keys.get(id(result))) if keys else output)
-        self.done.append(lambda: self._around.consumed(turn_id, len(said)))
+        self.done.append(partial(self._around.consumed, turn_id, len(said)))  # a closure would make the draft a cycle
 
     def _judged(self, result: Result) -> AuditRow:
         """The audit row of a result that something was decided about."""
@@ -158,6 +162,11 @@ class Draft:
             return self.audit("state.updated", result.run_id, "in the grant", result="allowed", resource=where)
         if result.type == "state.refused":
             return self.audit("state.updated", result.run_id, "outside the grant or its cap", result="unauthorized")
+        if result.type == "artifact.created":
+            kept = str(result.data.get("artifact_id"))
+            return self.audit("artifact.created", result.run_id, "kept", result="allowed", resource=kept)
+        if result.type == REFUSED:
+            return self.audit("artifact.created", result.run_id, str(result.data["reason"]), result="refused")
         return self.audit("result.ignored", result.run_id, f"unknown type {result.type[:64]!r}")
 
     # --- new runs ----------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ REFUSED = "this run may not do that"
 """One sentence for unknown, ended and foreign runs alike, so that none can be told from another."""
 LATE = "the run is past its deadline"
 ALLOWED = "in the grant of the run"
+FOREIGN = "unknown, ended or foreign run"
 NOTHING = Looked()
 
 log = structlog.get_logger("paddock.gate")
@@ -138,6 +139,11 @@ class HostCalls:
         more = f", and {left_out} more like it" if left_out else ""
         row = Call(caller, method, params, 0).row(self._clock(), "rate_limited", f"too many calls wait{more}")
         self._audit.soon(row)
+
+    def foreign(self, caller: Caller, run_id: str) -> None:
+        """A result for a run that is not its sender's to speak for was dropped. Also on record."""
+        row = Call(caller, "output.dropped", {"run_id": run_id}, 0).row(self._clock(), "unauthorized", FOREIGN)
+        self._audit.soon(replace(row, resource=run_id[:64]))
 
     # --- the order of checks: 1 to 9, and nowhere else ---------------------------------------------------------------
 

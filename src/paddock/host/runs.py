@@ -8,8 +8,11 @@ import msgspec
 import structlog
 
 from paddock.host.agents import Agents
+from paddock.host.announced import announced
 from paddock.host.arrivals import Said
+from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
+from paddock.host.in_order import InOrder, Spawn
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
@@ -62,8 +65,10 @@ class LiveRun:
         "_actions_asked",
         "_bytes",
         "_clock",
+        "_line",
         "_taken",
         "_timers",
+        "artifacts",
         "forced",
         "grant",
         "handle",
@@ -85,9 +90,13 @@ class LiveRun:
         grant: Grant,
         part: AgentPart,
         clock: Callable[[], float],
+        artifacts: Artifacts,
+        spawn: Spawn,
         actions: ActionRequests | None = None,
     ) -> None:
         self.session = session
+        self.artifacts = artifacts
+        self._line = InOrder(session.post, spawn)
         self.turn_id = turn_id
         self.grant = grant
         self.part = part
@@ -118,7 +127,7 @@ class LiveRun:
     # what the connection says
 
     def acknowledged(self) -> None:
-        self.session.post(InputAcknowledged(self.turn_id, self._clock()))
+        self._line.post(InputAcknowledged(self.turn_id, self._clock()))
 
     def result(self, result: Result, size: int) -> None:
         wrong = problem_with(result, size)
@@ -129,17 +138,28 @@ class LiveRun:
             )
         self.settled = self.settled or result.type in TERMINAL_TYPES
         if wrong is not None:
-            self.fail(wrong.code, wrong.message)
+            self._failed(wrong.code, wrong.message)
         elif result.type == "state.updated":
             self._state_updated(result, size)
         elif result.type == "action.requested":
             self._action_requested(result, size)
+        elif result.type == "artifact.created":
+            self._line.post_when_done(self._announced(result, size))
         else:
-            self.session.post(Said(self.turn_id, result, size))
+            self._line.post(Said(self.turn_id, result, size))
 
     def lost(self, code: str, message: str) -> None:
         self.settled = True
-        self.fail(code, message)
+        self._failed(code, message)
+
+    def _failed(self, code: str, message: str) -> None:
+        """After all it said before."""
+        if not self.over:
+            self._line.post(RunFailed(self.turn_id, code, message, at=self._clock()))
+
+    async def _announced(self, result: Result, size: int) -> Said:
+        now = self._clock()
+        return Said(self.turn_id, await announced(self.artifacts, self.grant, result, now), size)
 
     def fail(self, code: str, message: str) -> None:
         if not self.over:
@@ -151,7 +171,7 @@ class LiveRun:
         key = state_key(scope, self.grant) if self._may_update(scope, result) else None
         if key is None:
             result = Result(result.run_id, "state.refused", result.data, result.sequence, result.timestamp)
-        self.session.post(Said(self.turn_id, result, size, scope_key=key))
+        self._line.post(Said(self.turn_id, result, size, scope_key=key))
 
     def _may_update(self, scope: str, result: Result) -> bool:
         if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
@@ -165,7 +185,7 @@ class LiveRun:
     def _action_requested(self, result: Result, size: int) -> None:
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
-        self.session.post(Said(self.turn_id, result, size, rows=rows))
+        self._line.post(Said(self.turn_id, result, size, rows=rows))
 
     # what the host does
 
@@ -182,6 +202,7 @@ class LiveRun:
         self.over = True
         for timer in self._timers:
             timer.cancel()
+        self._timers.clear()  # they know us: without them we are freed at once, and not by the garbage collector
         if self.starting is not None:
             self.starting.cancel()
 
@@ -200,6 +221,7 @@ class Runs:
         offered: frozenset[str],
         host_version: str,
         deadline_seconds: float,
+        artifacts: Artifacts,
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
     ) -> None:
@@ -212,6 +234,7 @@ class Runs:
         self._version = host_version
         self._deadline_seconds = deadline_seconds
         self._actions = actions
+        self._artifacts = artifacts
         self._live: dict[str, LiveRun] = {}
         self.draining = False
 
@@ -243,7 +266,9 @@ class Runs:
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(turn_id)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
-        self._live[turn_id] = LiveRun(session, turn_id, grant, part, self._clock, self._actions)
+        self._live[turn_id] = LiveRun(
+            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
+        )
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
 
     # --- perform -----------------------------------------------------------------------------------------------------
@@ -288,6 +313,7 @@ class Runs:
             return
         if run.settled:
             run.handle.release()
+            run.handle = None  # it knows us, as above
         elif not run.stopping:
             self._spawn(self._cancel(run, "the run has ended"))
 

@@ -4,6 +4,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+import anyio.to_thread
+
 from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.errors import ErrorCode, HostError
 
@@ -36,15 +38,8 @@ class Vectors:
 
     async def nearest(self, place: Place, wanted: bytes, count: int) -> list[int]:
         """Numbers of chunks, nearest first. Vectors of another length (of an earlier model) do not count."""
-        import numpy as np
-
-        target = np.frombuffer(wanted, dtype=np.float32)
-        best: list[tuple[float, int]] = []
-        for numbers, matrix in await self._blocks(place, target.size):
-            scores = matrix @ target
-            top = np.argsort(-scores)[:count]
-            best += zip(scores[top].tolist(), numbers[top].tolist(), strict=True)
-        return [number for _, number in sorted(best, reverse=True)[:count]]
+        blocks = await self._blocks(place, len(wanted) // 4)
+        return await anyio.to_thread.run_sync(_nearest, blocks, wanted, count)
 
     async def _blocks(self, place: Place, size: int) -> list[tuple[Any, Any]]:
         version = await self._store.version(*place)
@@ -74,6 +69,18 @@ class Vectors:
                 matrix = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=np.float32)
                 blocks.append((numbers, matrix.reshape(len(fitting), size)))
         return blocks
+
+
+def _nearest(blocks: Sequence[tuple[Any, Any]], wanted: bytes, count: int) -> list[int]:
+    import numpy as np
+
+    target = np.frombuffer(wanted, dtype=np.float32)
+    best: list[tuple[float, int]] = []
+    for numbers, matrix in blocks:
+        scores = matrix @ target
+        top = np.argsort(-scores)[:count]
+        best += zip(scores[top].tolist(), numbers[top].tolist(), strict=True)
+    return [number for _, number in sorted(best, reverse=True)[:count]]
 
 
 def _bytes(blocks: Sequence[tuple[Any, Any]]) -> int:

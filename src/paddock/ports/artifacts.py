@@ -4,7 +4,7 @@ Bytes come before their row and go after it, so a crash in between leaves bytes 
 bytes; what nobody needs is found and removed later.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -36,8 +36,8 @@ class Blobs(Protocol):
         """At most `length` bytes from `offset`. Raises HostError(RUNTIME_ERROR) for bytes that are lost or damaged."""
         ...
 
-    async def remove(self, sha256: str) -> bool:
-        """Forget bytes that no row needs; False when somebody is keeping them at this very moment."""
+    async def remove(self, sha256: str, *, needed: Callable[[], Awaitable[bool]]) -> bool:
+        """Forget bytes, unless somebody keeps them at this very moment or `needed`, asked last of all, says so."""
         ...
 
     def older_than(self, seconds: float) -> AsyncIterator[Sequence[str]]:

@@ -308,11 +308,12 @@ def state_key(scope: str, grant: Grant) -> str | None:
     at = grant.scope
     identities: Mapping[str, Mapping[str, str | None]] = {
         "conversation": {"conversation_id": at.conversation_id, "thread_id": at.thread_id},
-        "actor": {"actor_type": "user", "actor_id": at.user_id},
+        "actor": {"actor_type": at.actor_type, "actor_id": at.actor_id or at.user_id},
         "runner": {},
         "binding": {},
     }
-    identity = identities.get(scope)
+    subject = {"subject_type": at.subject_type, "subject_id": at.subject_id} if at.subject_id else None
+    identity = subject if scope == "subject" else identities.get(scope)
     if identity is None:
         return None
     whole = {

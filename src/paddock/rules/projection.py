@@ -133,6 +133,12 @@ class Book:
         text = result if isinstance(result, str) else _encode(result).decode()
         return (self._item(seq, fact, "tool", "tool_result", text, _encode(data), f"{fact.turn_id}.{seq}"),)
 
+    def artifact_created(self, seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
+        """A file that was made is part of what was said: an item whose text is its name."""
+        text = str(data.get("name") or data.get("artifact_type"))
+        whole = _encode({"role": "assistant", "content": text, "artifact": data})
+        return (self._item(seq, fact, "assistant", "message", text, whole, f"{fact.turn_id}.{seq}"),)
+
     def state_updated(self, _seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
         if "scope_key" not in fact.metadata:
             return ()
@@ -195,6 +201,7 @@ _SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ..
     "message.completed": Book.spoken,
     "tool.call.started": Book.tool_started,
     "tool.call.completed": Book.tool_completed,
+    "artifact.created": Book.artifact_created,
     "state.updated": Book.state_updated,
 }
 

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import file_digest, sha256
 from io import BufferedReader
@@ -46,6 +46,7 @@ class FileBlobs:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._kept: Counter[str] = Counter()
+        self._going: set[str] = set()
         self._checked: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     async def open(self) -> None:
@@ -66,7 +67,7 @@ class FileBlobs:
     def _path(self, name: str) -> Path:
         if not _HASH.fullmatch(name):
             raise HostError(ErrorCode.RUNTIME_ERROR, "this is not the name of stored bytes")
-        return self._directory / name[:2] / name[2:4] / name
+        return self._directory / name[:2] / name
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -76,6 +77,7 @@ class FileBlobs:
         try:
             blob = await self._write(beside, pieces, max_bytes)
             self._kept[blob.sha256] += 1  # before looking whether it is there: from here on `remove` leaves it alone
+            self._going.discard(blob.sha256)
             try:
                 await _on_a_thread(self._settle, beside, blob.sha256)
                 yield blob
@@ -109,10 +111,9 @@ class FileBlobs:
         if path.exists():
             os.utime(path)  # somebody needs it again: not old
             return
-        for directory in (path.parent.parent, path.parent):
-            if not directory.exists():
-                make_directory(directory)
-                _sync_directory(directory.parent)
+        if not path.parent.exists():
+            make_directory(path.parent)
+            _sync_directory(self._directory)
         beside.replace(path)
         _sync_directory(path.parent)
 
@@ -146,9 +147,14 @@ class FileBlobs:
 
     # --- forgetting --------------------------------------------------------------------------------------------------
 
-    async def remove(self, sha256: str) -> bool:
+    async def remove(self, sha256: str, *, needed: Callable[[], Awaitable[bool]]) -> bool:
         if sha256 in self._kept:
             return False
+        self._going.add(sha256)
+        if await needed() or sha256 not in self._going:  # somebody came for it while we asked
+            self._going.discard(sha256)
+            return False
+        self._going.discard(sha256)
         try:
             self._path(sha256).unlink(missing_ok=True)  # on the loop: nobody can begin to keep it in between
         except OSError as error:
@@ -163,7 +169,7 @@ class FileBlobs:
             await asyncio.sleep(0)
 
     def _names(self, before: float) -> Iterator[str]:
-        for path in self._directory.glob("??/??/*"):
+        for path in self._directory.glob("??/*"):
             with suppress(OSError):
                 if _HASH.fullmatch(path.name) and path.stat().st_mtime < before:
                     yield path.name

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256 as digest_of
 
@@ -16,6 +16,7 @@ class MemoryBlobs:
     def __init__(self) -> None:
         self._bytes: dict[str, tuple[bytes, float]] = {}
         self._kept: Counter[str] = Counter()
+        self._kept_ever = 0
 
     async def open(self) -> None: ...
     async def close(self) -> None: ...
@@ -30,6 +31,7 @@ class MemoryBlobs:
         name = digest_of(content).hexdigest()
         self._bytes[name] = bytes(content), time.time()
         self._kept[name] += 1
+        self._kept_ever += 1
         try:
             yield Blob(name, len(content), bytes(content[:HEAD_BYTES]))
         finally:
@@ -40,8 +42,9 @@ class MemoryBlobs:
             raise HostError(ErrorCode.RUNTIME_ERROR, f"the stored bytes {sha256[:12]} are lost")
         return self._bytes[sha256][0][offset : offset + length]
 
-    async def remove(self, sha256: str) -> bool:
-        if self._kept[sha256]:
+    async def remove(self, sha256: str, *, needed: Callable[[], Awaitable[bool]]) -> bool:
+        before = self._kept_ever
+        if self._kept[sha256] or await needed() or self._kept_ever != before:
             return False
         self._bytes.pop(sha256, None)
         return True
