@@ -3,18 +3,22 @@
 import asyncio
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from needs import not_run
 from paddock.ports.tools import ToolAnswer, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
 from paddock.tools.mcp import McpTools
@@ -22,7 +26,9 @@ from paddock.tools.signatures import ToolDefinitionError
 
 pytestmark = pytest.mark.anyio
 
-MOODY = str(Path(__file__).parent / "servers" / "moody.py")
+HERE = Path(__file__).parent
+TOOLS = HERE.parents[1] / ".tools"
+MOODY = str(HERE / "servers" / "moody.py")
 STDIO = {"command": sys.executable, "args": [MOODY]}
 
 
@@ -152,3 +158,43 @@ def test_mistakes_are_told() -> None:
         McpTools({"1 x": McpServerSpec(command="a")}, reveal=str, mark={}, clock=time.time)
     assert tool_name("fs", "read_file") == "fs__read_file"
     assert tool_name("fs", "read file") is None
+
+
+@pytest.fixture(scope="session")
+def reference_servers() -> Path:
+    """The reference servers from npm, installed once per version of the lock file."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        not_run("the reference MCP servers of npm: node and npm are not installed")
+    files = [HERE / "js" / name for name in ("package.json", "package-lock.json")]
+    place = TOOLS / f"mcp-servers-{sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]}"
+    if not place.exists():
+        TOOLS.mkdir(exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=TOOLS))
+        for file in files:
+            shutil.copy(file, fresh)
+        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--omit-lockfile-registry-resolved"]
+        installed = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=240, check=False)
+        if installed.returncode != 0:
+            shutil.rmtree(fresh)
+            not_run(f"the reference MCP servers of npm: npm ci failed: {installed.stderr[-500:]}")
+        try:
+            fresh.rename(place)
+        except OSError:  # another worker was faster
+            shutil.rmtree(fresh)
+    return place / "node_modules" / ".bin"
+
+
+@pytest.mark.timeout(300)
+async def test_the_reference_servers_of_npm_work(reference_servers: Path, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("hello from a file")
+    everything = {"command": str(reference_servers / "mcp-server-everything")}
+    files = {"command": str(reference_servers / "mcp-server-filesystem"), "args": [str(tmp_path)]}
+    async with running(everything=everything, files=files) as tools:
+        assert await said(tools, "everything__echo", message="hi") == "Echo: hi"
+        picture = await said(tools, "everything__get-tiny-image")
+        assert "image/png" in {part.get("mimeType") or part.get("mime_type") for part in picture}
+        assert "hello from a file" in str(await said(tools, "files__read_text_file", path=str(tmp_path / "note.txt")))
+        refused = await calling(tools, "files__read_text_file", path="/etc/passwd")
+        assert refused.is_error
+        assert b"Access denied" in refused.content
+        assert {info.name: info.read_only for info in tools.list("w")}["files__write_file"] is False
