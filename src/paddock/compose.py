@@ -23,6 +23,7 @@ from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.controls import Controls
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
 from paddock.host.history import History
@@ -35,7 +36,9 @@ from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
+from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
+from paddock.host.steering import Steering
 from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
@@ -232,6 +235,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    steering = Steering(store)
     work = {
         **History(store).work,
         **RunnerState(store).work,
@@ -242,6 +246,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         **events.work,
         **artifacts.work,
         **areas.work,
+        **steering.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
@@ -270,8 +275,17 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         artifacts=artifacts,
     )
     calls.serve(runs)
+    steering.serve(runs)
+    manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=clock, spawn=tasks.spawn)
     sessions = Sessions(
-        store, tails, performer=runs, audit=audit, agents=lambda: agents, clock=clock, spawn=tasks.spawn
+        store,
+        tails,
+        performer=runs,
+        manager=manager,
+        audit=audit,
+        agents=lambda: agents,
+        clock=clock,
+        spawn=tasks.spawn,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock)
     house = House(
@@ -297,6 +311,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     )
     house.app = create_app(
         inbox=inbox,
+        controls=Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock),
         runs=RunsView(store),
         tails=tails,
         agents=agents,
