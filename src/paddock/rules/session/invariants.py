@@ -8,20 +8,34 @@ docs/spec/session.md.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from paddock.rules.session.commands import AwaitAck, AwaitCancelAck, CancelRun, EndRun, ForceStop, StartRun
+from paddock.rules.session.commands import (
+    AskManager,
+    AwaitAck,
+    AwaitCancelAck,
+    AwaitConfirm,
+    AwaitManager,
+    CancelRun,
+    EndRun,
+    ForceStop,
+    StartRun,
+)
 from paddock.rules.session.decision import Decision
-from paddock.rules.session.facts import VOCABULARY, Event, Target
+from paddock.rules.session.facts import VOCABULARY, Event, Fact, Target
 from paddock.rules.session.messages import (
     AckTimedOut,
     CancelAcknowledged,
     CancelRequested,
     CancelTimedOut,
+    ConfirmTimedOut,
+    HandoverAnswered,
+    ManagerReplied,
+    ManagerTimedOut,
     Message,
     OutputReceived,
     RunFailed,
     UserInput,
 )
-from paddock.rules.session.state import SessionState, Turn, TurnStatus, Wait
+from paddock.rules.session.state import Pending, SessionState, Transaction, Turn, TurnStatus, Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +56,25 @@ class _Step:
     def addressed(self) -> Turn | None:
         """The live turn, when the message is about it."""
         turn = self.before.turn
-        return turn if turn is not None and self.message.turn_id == turn.turn_id else None
+        return turn if turn is not None and getattr(self.message, "turn_id", None) == turn.turn_id else None
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """The transaction that the message answers, as it was before."""
+        return self.before.transaction(getattr(self.message, "tx_id", None))
 
 
 def violations(before: SessionState, message: Message, decision: Decision, after: SessionState) -> list[str]:
     """Every broken promise of this step, as `line: what happened`; empty when all is well."""
-    admitted = (fact.turn_id for fact in decision.facts if fact.event is Event.USER_INPUT)
+    admitted = (fact.turn_id for fact in decision.facts if fact.event is Event.USER_INPUT or _hands_over(fact))
     alive = frozenset((*before.live_turn_ids, *filter(None, admitted)))
     ends = tuple((fact.turn_id or "", ending) for fact in decision.facts if (ending := fact.ending))
     step = _Step(before, message, decision, after, alive, ends)
     return [f"{line}: {broken}" for line, check in _CHECKS.items() for broken in check(step)]
+
+
+def _hands_over(fact: Fact) -> bool:
+    return fact.subtype == "HANDOVER_CONTEXT"
 
 
 # --- the state --------------------------------------------------------------------------------------------------------
@@ -78,13 +101,35 @@ def _line_stands_behind_a_turn(step: _Step) -> Iterator[str]:
 
 
 def _waits_have_timers(step: _Step) -> Iterator[str]:
+    yield from _turn_waits(step)
+    for transaction in step.after.transactions:
+        yield from _transaction_waits(step, transaction)
+
+
+def _transaction_waits(step: _Step, transaction: Transaction) -> Iterator[str]:
+    tx_id, waiting = transaction.tx_id, transaction.waiting
+    if waiting is Pending.TURN_END:
+        others = transaction.kind == "session_close" and len(step.after.transactions) > 1
+        if step.after.turn is None and not others:
+            yield f"{transaction.kind} waits for a turn and none is live"
+        return
+    known = step.before.transaction(tx_id)
+    if known is not None and known.waiting is waiting:
+        return
+    armed = {type(command) for command in step.decision.commands if getattr(command, "tx_id", None) == tx_id}
+    missing = {AskManager, AwaitManager} if waiting is Pending.MANAGER else {AwaitConfirm}
+    if missing - armed:
+        yield f"{transaction.kind} waits for {waiting} and nobody was asked, or without a timer"
+
+
+def _turn_waits(step: _Step) -> Iterator[str]:
     turn, before = step.after.turn, step.before.turn
     if turn is None:
         return
     if turn.status is TurnStatus.ROUTING and not turn.waiting:
         yield f"{turn.turn_id} is on its way and nothing is waited for"
     known = before.waiting if before is not None and before.turn_id == turn.turn_id else ()
-    armed = {type(command) for command in step.decision.commands if command.turn_id == turn.turn_id}
+    armed = {type(command) for command in step.decision.commands if getattr(command, "turn_id", "") == turn.turn_id}
     for wait in turn.waiting:
         if wait not in known and _TIMER[wait] not in armed:
             yield f"{turn.turn_id} waits for {wait} without a timer"
@@ -146,9 +191,10 @@ def _line_keeps_its_order(step: _Step) -> Iterator[str]:
     queue = step.before.queue
     if not queue:
         return
-    turn, first = step.after.turn, queue[0].turn_id
-    if turn is not None and turn.turn_id in {queued.turn_id for queued in queue[1:]}:
-        yield f"{turn.turn_id} overtook {first}"
+    turn, ended = step.after.turn, {turn_id for turn_id, _ in step.ends}
+    waiting = [queued.turn_id for queued in queue if queued.turn_id not in ended]
+    if turn is not None and turn.turn_id in waiting[1:]:
+        yield f"{turn.turn_id} overtook {waiting[0]}"
     was = [queued.turn_id for queued in queue]
     left = [queued.turn_id for queued in step.after.queue if queued.turn_id in was]
     if left != [turn_id for turn_id in was if turn_id in left]:
@@ -226,9 +272,106 @@ def _words_are_known(step: _Step) -> Iterator[str]:
             yield f"{fact.kind} is not a word of the session"
 
 
+# --- the session and its members --------------------------------------------------------------------------------------
+
+_OPENING = frozenset({"SESSION_OPEN", "REQUEST_SESSION_OPEN", "SESSION_OPENED", "SESSION_FAILED"})
+
+
 def _closed_is_closed(step: _Step) -> Iterator[str]:
-    if step.before.closed and any(type(command) is StartRun for command in step.decision.commands):
+    """Input that slipped in is answered with a refusal; but for that, only opening goes on."""
+    after = step.after
+    if after.closed and (after.live_turn_ids or any(found.kind != "session_open" for found in after.transactions)):
+        yield "something lives on in a closed session"
+    if not step.before.closed:
+        return
+    if any(type(command) is StartRun for command in step.decision.commands):
         yield "a turn started in a closed session"
+    if not isinstance(step.message, UserInput):
+        said = {fact.kind for fact in step.decision.facts if fact.subtype not in _OPENING}
+        if said:
+            yield f"{', '.join(sorted(said))} in a closed session"
+
+
+def _closing_takes_nothing_new(step: _Step) -> Iterator[str]:
+    if step.before.closing and any(type(command) is StartRun for command in step.decision.commands):
+        yield "a turn started while the session is closing"
+
+
+def _leaving_agents_are_left_alone(step: _Step) -> Iterator[str]:
+    for command in step.decision.commands:
+        if type(command) is StartRun and step.before.is_leaving(command.agent_id):
+            yield f"{command.agent_id} is being removed and was given {command.turn_id}"
+
+
+def _removed_agents_are_gone(step: _Step) -> Iterator[str]:
+    """Nothing goes to an agent that is not a member, and it becomes one again only on the record."""
+    members = set(step.before.members)
+    for fact in step.decision.facts:
+        if fact.subtype == "SESSION_OPENED" and fact.event is Event.CONTROL:
+            members = set(fact.payload["members"])
+        elif fact.subtype == "AGENT_ADDED":
+            members.add(fact.payload["agent_id"])
+        elif fact.subtype == "AGENT_REMOVED_LOCAL":
+            members.discard(fact.payload["agent_id"])
+        elif fact.target is Target.AGENT and fact.target_id not in members:
+            yield f"{fact.kind} to {fact.target_id}, who is not a member"
+    if members != set(step.after.members):
+        yield f"{sorted(members)} were told, {sorted(step.after.members)} are members"
+
+
+def _removal_waits_for_its_turn(step: _Step) -> Iterator[str]:
+    gone = {fact.payload["agent_id"] for fact in step.decision.facts if fact.subtype == "AGENT_REMOVED_LOCAL"}
+    turn = step.before.turn
+    if turn is not None and turn.agent_id in gone and all(ended != turn.turn_id for ended, _ in step.ends):
+        yield f"{turn.agent_id} left in the middle of {turn.turn_id}"
+
+
+def _handover_needs_a_word(step: _Step) -> Iterator[str]:
+    """A confirm counts once and only while it is asked for; nobody takes over without it."""
+    message = step.message
+    for fact in step.decision.facts:
+        known = step.before.transaction(fact.tx_id)
+        if fact.subtype == "HANDOVER_CONFIRM" and (known is None or known.waiting is not Pending.CONFIRM):
+            yield f"{fact.tx_id} was confirmed although nobody asked"
+        if _hands_over(fact):
+            now = isinstance(message, HandoverAnswered) and message.confirmed
+            if known is None or known.kind != "handover" or (known.waiting is Pending.CONFIRM and not now):
+                yield f"{fact.target_id} took over without the user's word"
+
+
+def _transactions_end_on_record(step: _Step) -> Iterator[str]:
+    told = {fact.tx_id for fact in step.decision.facts}
+    for transaction in step.before.transactions:
+        if step.after.transaction(transaction.tx_id) is None and transaction.tx_id not in told:
+            yield f"{transaction.kind} {transaction.tx_id} vanished"
+    known = {found.tx_id for found in step.before.transactions}
+    for transaction in step.after.transactions:
+        if transaction.tx_id not in known and transaction.tx_id not in told:
+            yield f"{transaction.kind} {transaction.tx_id} came from nowhere"
+
+
+def _answers_are_heard(step: _Step) -> Iterator[str]:
+    """What a transaction waited for takes it on; a timeout is an answer too."""
+    transaction, message = step.transaction, step.message
+    if transaction is None:
+        return
+    manager = isinstance(message, ManagerReplied | ManagerTimedOut) and transaction.waiting is Pending.MANAGER
+    confirm = isinstance(message, ConfirmTimedOut | HandoverAnswered) and transaction.waiting is Pending.CONFIRM
+    fits = not isinstance(message, ManagerReplied) or _fits(transaction, message)
+    if (manager or confirm) and fits and step.after.transaction(transaction.tx_id) == transaction:
+        yield f"{transaction.kind} goes on waiting after {type(message).__name__}"
+
+
+def _fits(transaction: Transaction, message: ManagerReplied) -> bool:
+    kinds = {
+        "add_agent": "ADD_AGENT",
+        "handover": "ADD_AGENT",
+        "remove_agent": "REMOVE_AGENT",
+        "session_open": "SESSION_",
+        "session_close": "SESSION_",
+    }
+    wrong = {"session_open": "SESSION_CLOSED", "session_close": "SESSION_OPENED"}.get(transaction.kind)
+    return message.answer.startswith(kinds[transaction.kind]) and message.answer != wrong
 
 
 _CHECKS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
@@ -250,4 +393,11 @@ _CHECKS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
     "output/unchanged": _output_is_forwarded_unchanged,
     "session/known-words": _words_are_known,
     "session/closed": _closed_is_closed,
+    "close/nothing-new": _closing_takes_nothing_new,
+    "remove/left-alone": _leaving_agents_are_left_alone,
+    "remove/gone": _removed_agents_are_gone,
+    "remove/waits-for-its-turn": _removal_waits_for_its_turn,
+    "handover/needs-a-word": _handover_needs_a_word,
+    "chain/on-record": _transactions_end_on_record,
+    "chain/answers-are-heard": _answers_are_heard,
 }
