@@ -12,7 +12,8 @@ import structlog
 
 from paddock.host.agents import Agents
 from paddock.host.audit import Audit
-from paddock.host.draft import Memory, handover_input, reject, resolve
+from paddock.host.draft import Memory, reject, resolve
+from paddock.host.inputs import handover_input
 from paddock.host.session_loop import Manager, Performer, SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
