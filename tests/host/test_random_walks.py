@@ -5,8 +5,8 @@ every step the machine, given the same messages, must be in the same state and h
 """
 
 import asyncio
-import gc
 import contextlib
+import gc
 import random
 import uuid
 from collections.abc import Awaitable, Callable
