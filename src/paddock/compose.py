@@ -51,6 +51,7 @@ from paddock.http_api.app import create_app
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
+from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
@@ -70,6 +71,7 @@ from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
 from paddock.tools.loading import load_tools, tools_in
+from paddock.tools.mcp import McpTools
 
 log = structlog.get_logger("paddock.house")
 
@@ -124,6 +126,7 @@ class House:
     models: ModelCatalog
     tools: ToolCatalog
     tool_calls: ToolCalls
+    mcp: McpTools
     stored_agents: StoredAgents
     health: AgentHealth
     watch: AgentsWatch | None = None
@@ -167,6 +170,7 @@ class House:
             await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.models.warm_up())
+            self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
@@ -230,7 +234,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
     models = _models(settings, clock)
-    tools = _tools(settings, clock)
+    mcp = McpTools(settings.mcp_servers, reveal=_revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
+    tools = _tools(settings, mcp, clock)
     kept = SqliteKnowledge(store)
     ingest = Ingest(kept, embed=models.embed, clock=clock)
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
@@ -312,6 +317,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         models=models,
         tools=tools,
         tool_calls=tool_calls,
+        mcp=mcp,
     )
     house.app = create_app(
         inbox=inbox,
@@ -368,11 +374,16 @@ def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Bu
     return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
-def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
-    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+def _tools(settings: Settings, servers: McpTools, clock: Callable[[], float]) -> ToolCatalog:
+    """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins."""
     own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
-    return ToolCatalog([own, given])
+    return ToolCatalog([own, servers, given])
+
+
+def _revealed(text: str) -> str:
+    """What a reference leads to; any other text is itself."""
+    return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
 
 
 async def _nothing_yet(*_: object) -> None:
