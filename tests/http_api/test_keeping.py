@@ -35,6 +35,7 @@ async def trim(doors: Doors, thread: str, run: AtRunner) -> None:
     assert await later.sweep() == {"trimmed": 1}
 
 
+@pytest.mark.spec("http/sessions-erase")
 async def test_an_owner_erases_a_message_and_nobody_reads_it_again() -> None:
     thread = str(uuid.uuid4())
     async with open_doors() as doors:
@@ -53,6 +54,7 @@ async def test_an_owner_erases_a_message_and_nobody_reads_it_again() -> None:
         assert_problem(await doors.client.post(unknown), 404, "not_found", "there is no such message")
 
 
+@pytest.mark.spec("http/sessions-deleted-id")
 async def test_others_may_not_erase_or_delete_and_an_administrator_may() -> None:
     thread = str(uuid.uuid4())
     async with open_doors() as doors:
@@ -73,6 +75,7 @@ async def test_others_may_not_erase_or_delete_and_an_administrator_may() -> None
         assert_problem(refused, 404, "not_found", "this conversation was deleted")
 
 
+@pytest.mark.spec("http/cursor-expired")
 async def test_a_reader_whose_place_was_forgotten_gets_a_snapshot_to_go_on_from() -> None:
     thread = str(uuid.uuid4())
     async with open_doors() as doors:

@@ -133,7 +133,7 @@ class Sessions:
         state = _state(claim)
         if claim.session is None or state.turn is not None or state.queue or state.transactions:
             return False
-        sealed, after = seal(claim.head, [anchor(through, at, now)])
+        sealed, after = seal(claim.head, [anchor(through, state, at, now)])
         row = LogTrimmed(session_id, through.seq, through.digest)
         batch = Batch(session_id, claim.epoch, claim.head, after, sealed, [row], to_bytes(state))
         try:

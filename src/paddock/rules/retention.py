@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
+from msgspec import to_builtins
+
 from paddock.rules.chain import ANCHOR, Head
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 from paddock.rules.session.facts import SYSTEM_SENDER, Event, Fact, Target
+from paddock.rules.session.state import SessionState
 from paddock.rules.values import Value
 
 DAY = 86_400.0
@@ -73,8 +76,9 @@ def _is_over(run: RunRow, last: int) -> bool:
     return run.status in TERMINAL_STATUSES and run.last_seq <= last
 
 
-def anchor(trimmed: Head, at: float, now: float) -> Fact:
-    """The fact that the chain goes on from. It is as old as what came before it: trimming is no sign of life."""
+def anchor(trimmed: Head, state: SessionState, at: float, now: float) -> Fact:
+    """The fact that the chain goes on from, with the state that what was there led to, so that what is left still gives
+    it. It is as old as what came before it: trimming is no sign of life."""
     event, _, subtype = ANCHOR.partition(":")
-    told = {"through": trimmed.seq, "digest": trimmed.digest.hex(), "trimmed_at": now}
+    told = {"through": trimmed.seq, "digest": trimmed.digest.hex(), "trimmed_at": now, "state": to_builtins(state)}
     return Fact(Event(event), subtype, Target.SYSTEM, SYSTEM_SENDER, payload=told, time=at)
