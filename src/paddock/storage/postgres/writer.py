@@ -1,0 +1,242 @@
+"""Writes: everything queued while the last statement ran shares the next one, which is also its commit.
+
+One connection, used by one task. Nobody is told "done" before the database answered. A statement that fails because of
+one work is split until that work stands alone; anything else fails its whole group, and whether its commit happened is
+then unknown: a session's next owner reads what is true. While the database is away the writer calls itself
+unhealthy, refuses at once, and tries to come back; nobody has to restart anything.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import asyncpg
+
+from paddock.ports import ApiKeyRow, Batch
+from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.rows import Row
+from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
+from paddock.storage.postgres.group import Group, Work, take_group
+
+MAX_QUEUED = 20_000
+MAX_IDLE_OWNERS = 65_536
+TRIES = 4
+"""How often a statement is tried that got in another host's way."""
+RETRY_SECONDS = 0.5
+"""Between two attempts to reach a database that is away."""
+QUIET_SECONDS = 5.0
+"""After so long without a write the writer asks whether the database is still there."""
+CLOSE_SECONDS = 10.0
+_PROBE = """
+insert into probes (host, count) values ($1, 1) on conflict (host) do update set count = probes.count + 1"""
+_log = logging.getLogger(__name__)
+
+Connect = Callable[[], Awaitable[Connection]]
+"""Opens the connection that this writer may use; awaited. Raises StorageUnavailableError."""
+
+
+class Writer:
+    """Takes works, writes them in groups, and answers after their commit."""
+
+    def __init__(self, connection: Connection, connect: Connect, address: str, host: str) -> None:
+        self.healthy = True
+        self.owners: dict[str, int] = {}
+        """Newest epoch given out here per session, until its owner's first commit: from then on the row says it."""
+        self._address = address
+        self._host = host
+        self._connect = connect
+        self._connection = connection
+        self._queue: deque[Work] = deque()
+        self._waiting: dict[str, int] = {}
+        self._claims: dict[str, int] = {}
+        self._closed = False
+        self._bell = asyncio.Event()
+        connection.add_termination_listener(self._lost)
+        self._task = asyncio.create_task(self._write_for_ever(), name="paddock-writer")
+
+    def submit(self, batch: Batch | None, rows: Sequence[Row | ApiKeyRow] = ()) -> asyncio.Future[None]:
+        """Queue a work; the future ends after its commit. Giving up the wait does not take the work back."""
+        if self._closed:
+            raise StorageUnavailableError("the store is closed")
+        if not self.healthy and not self._waiting:
+            raise StorageUnavailableError("the database is away; trying to come back")
+        if len(self._queue) >= MAX_QUEUED:
+            raise StorageUnavailableError("too much waits to be written")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if batch is not None:
+            self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
+        self._queue.append(Work(batch, rows, done))
+        self._bell.set()
+        return done
+
+    def own(self, session_id: str, epoch: int) -> None:
+        """From now on only this epoch, or a later one, may write the session."""
+        self.owners[session_id] = max(epoch, self.owners.pop(session_id, 0))
+        if len(self.owners) > MAX_IDLE_OWNERS:  # the row and the head still protect a session whose owner never wrote
+            del self.owners[next(iter(self.owners))]
+
+    @contextmanager
+    def claiming(self, session_id: str) -> Generator[None]:
+        """While somebody becomes the owner nobody else hands anything in, so nothing slips by unread."""
+        self._claims[session_id] = self._claims.get(session_id, 0) + 1
+        try:
+            yield
+        finally:
+            left = self._claims.pop(session_id) - 1
+            if left:
+                self._claims[session_id] = left
+
+    def may_write(self, batch: Batch) -> bool:
+        """Whether nobody on this host has claimed the session since."""
+        return batch.session_id not in self._claims and self.owners.get(batch.session_id, 0) <= batch.epoch
+
+    def is_waiting(self, session_id: str) -> bool:
+        """Is something of this session queued or being written?"""
+        return session_id in self._waiting
+
+    async def stop(self) -> None:
+        """Finish what is queued and end; what cannot be finished in time is refused."""
+        self._closed = True
+        self._bell.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await asyncio.shield(self._task)
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        self._refuse(list(self._queue), StorageUnavailableError("the store is closed"))
+        self._connection.terminate()
+
+    # --- one group ---------------------------------------------------------------------------------------------------
+
+    async def _write_for_ever(self) -> None:
+        while not self._closed or self._queue:
+            if not self.healthy:
+                await self._come_back()
+            elif self._queue:
+                await self._write_group(take_group(self._queue))
+            else:
+                await self._wait_for_work()
+
+    async def _wait_for_work(self) -> None:
+        self._bell.clear()
+        try:
+            async with asyncio.timeout(QUIET_SECONDS):
+                await self._bell.wait()
+        except TimeoutError:
+            await self._ask_whether_it_is_there()
+
+    async def _write_group(self, works: Sequence[Work]) -> None:
+        try:
+            await self._write([work for work in works if not self._is_stale(work)])
+        except Exception as error:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
+            self._failed(error)
+            self._refuse([work for work in works if work.error is None], unavailable(error, self._address))
+            self._refuse(list(self._queue), unavailable(error, self._address))  # they would follow what never was
+            self._queue.clear()
+        else:
+            self._answer_all(works)
+
+    def _is_stale(self, work: Work) -> bool:
+        batch = work.batch
+        if batch is None or self.owners.get(batch.session_id, 0) <= batch.epoch:
+            return False
+        work.error = StaleOwnerError(f"session {batch.session_id} has another owner")
+        return True
+
+    async def _write(self, works: Sequence[Work]) -> None:
+        """Write all works whose fence holds and mark the others; one that cannot be written fails alone."""
+        works = [work for work in works if not work.is_empty]
+        if not works:
+            return
+        try:
+            await self._execute(Group(works))
+        except GUILTY as error:
+            if len(works) == 1:
+                works[0].error = _guilt(error)
+                return
+            await self._write(works[: len(works) // 2])
+            await self._write(works[len(works) // 2 :])
+
+    async def _execute(self, group: Group) -> None:
+        statement, values = group.statement()
+        for attempt in range(TRIES):
+            try:
+                passed = await self._connection.fetch(statement, *values)
+            except AGAIN:
+                if attempt + 1 == TRIES:
+                    raise
+            else:
+                group.settle(frozenset(row[0] for row in passed))
+                return
+
+    def _answer_all(self, works: Sequence[Work]) -> None:
+        for work in works:
+            self._answer(work)
+
+    def _refuse(self, works: Sequence[Work], error: Exception) -> None:
+        for work in works:
+            work.error = error
+        self._answer_all(works)
+
+    def _answer(self, work: Work) -> None:
+        if work.batch is not None:
+            self._settle(work.batch, work.error)
+        if work.done.done():
+            return  # nobody waits any more
+        if work.error is None:
+            work.done.set_result(None)
+        else:
+            work.done.set_exception(work.error)
+
+    def _settle(self, batch: Batch, error: Exception | None) -> None:
+        left = self._waiting.pop(batch.session_id) - 1
+        if left:
+            self._waiting[batch.session_id] = left
+        if error is None and self.owners.get(batch.session_id) == batch.epoch:
+            del self.owners[batch.session_id]
+
+    # --- when the database is away -----------------------------------------------------------------------------------
+
+    def _lost(self, connection: Any) -> None:
+        """The connection ended, perhaps while nobody used it."""
+        if connection is self._connection and not self._closed:
+            self._failed(ConnectionError("the connection was lost"))
+            self._bell.set()
+
+    def _failed(self, error: Exception) -> None:
+        if self.healthy:
+            _log.error("storage refuses to write", extra={"action": "storage.commit_failed", "error": str(error)})
+        self.healthy = False
+        if is_over(self._connection, error):
+            self._connection.terminate()
+
+    async def _ask_whether_it_is_there(self) -> None:
+        try:
+            await self._connection.execute("select 1")
+        except AWAY as error:
+            self._failed(error)
+
+    async def _come_back(self) -> None:
+        """Try once: connect if need be, and write something tiny of our own."""
+        try:
+            if self._connection.is_closed():
+                self._connection = await self._connect()
+                self._connection.add_termination_listener(self._lost)
+            await self._connection.execute(_PROBE, self._host)
+        except (*AWAY, StorageUnavailableError):
+            self._refuse(list(self._queue), StorageUnavailableError("the database is away; trying to come back"))
+            self._queue.clear()
+            await asyncio.sleep(0 if self._closed else RETRY_SECONDS)
+        else:
+            self.healthy = True
+            _log.warning("storage accepts writes again", extra={"action": "storage.recovered"})
+
+
+def _guilt(error: Exception) -> HostError:
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return HostError(ErrorCode.CONFLICT, f"this exists already: {error}")
+    return HostError(ErrorCode.INVALID_ARGUMENT, f"this cannot be stored: {error}")
