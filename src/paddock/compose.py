@@ -34,7 +34,7 @@ from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
-from paddock.storage.sqlite import SqliteStore
+from paddock.storage.chosen import store_at
 
 log = structlog.get_logger("paddock.house")
 
@@ -142,11 +142,11 @@ class House:
 
 
 def build(settings: Settings, *, local_token: str | None = None) -> House:
-    """Put the embedded house together: one process, SQLite and files under one data directory."""
+    """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
     agents = load_agents(settings.agents, max_queue=settings.max_queue)
-    store = SqliteStore(settings.data)
+    store = store_at(settings.store, settings.data, serving=True)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
     calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=clock)

@@ -17,7 +17,10 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from paddock.rules.addresses import is_postgres, without_secrets
+
 PREFIX = "PADDOCK_"
+EMBEDDED = "embedded"
 CONFIG_NAME = "paddock.toml"
 NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
 """`PADDOCK_*` names that mean something to us and are no settings of the host."""
@@ -52,6 +55,12 @@ def _not_empty(text: str) -> str:
 def _variable_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise ValueError("not a variable name")
+    return text
+
+
+def _store_address(text: str) -> str:
+    if text != EMBEDDED and not (is_postgres(text) and len(text) > len("postgresql://")):
+        raise ValueError("no store")
     return text
 
 
@@ -112,8 +121,11 @@ class Settings(BaseModel):
         "further directories that hold plugin directories",
         f"paths of existing directories (in the environment separated by '{os.pathsep}')",
     )
-    store: Literal["embedded"] = setting(
-        "embedded", "where conversations are stored", "embedded (SQLite in the data directory, the only store so far)"
+    store: Annotated[str, AfterValidator(_store_address)] = setting(
+        EMBEDDED,
+        "where conversations are stored",
+        "embedded (SQLite in the data directory) or postgresql://user:password@host:port/database",
+        repr=False,  # its address may carry a password
     )
     bus: Literal["embedded"] = setting(
         "embedded", "how parts of the host wake each other", "embedded (inside this process, the only bus so far)"
@@ -143,6 +155,11 @@ class Settings(BaseModel):
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
+
+    @property
+    def shown_store(self) -> str:
+        """Which store, without the password that its address may carry."""
+        return without_secrets(self.store)
 
     @property
     def on_loopback(self) -> bool:
@@ -265,7 +282,7 @@ def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:
 
 def _shown(value: object) -> str:
     text = str(value) if isinstance(value, (str, Path, int, float)) else repr(value)
-    text = re.sub(r"//[^/@]*@", "//***@", text)  # an address may carry a password
+    text = without_secrets(text)  # an address may carry a password
     return repr(text) if not text or text != text.strip() else text[:200]
 
 

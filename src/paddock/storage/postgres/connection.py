@@ -3,7 +3,6 @@
 Every wait has an end: connecting, each statement, each lock. A connection that does not answer in time is thrown away.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
@@ -14,12 +13,13 @@ from paddock.rules.addresses import place_of, without_secrets
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.postgres.texts import decode, encode
 
-CONNECT_SECONDS = 4.0
+CONNECT_SECONDS = 3.0
 STATEMENT_SECONDS = 10.0
 """How long the server works on one statement before it gives up."""
 ANSWER_SECONDS = 12.0
 """How long we wait for an answer: longer than the server, so that it is the one to say why."""
-LOCK_SECONDS = 5.0
+LOCK_SECONDS = 2.0
+"""How long to wait for somebody else's transaction that holds a row of ours."""
 
 
 class Connection(Protocol):
@@ -57,13 +57,21 @@ GUILTY = (
     asyncpg.CardinalityViolationError,
     asyncpg.DataError,
     asyncpg.ProgramLimitExceededError,
+    asyncpg.LockNotAvailableError,
 )
 """Errors that one work brings on itself; anything else is the database's and fails the whole group."""
-AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
+AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """Errors of two hosts in each other's way: the same statement may well succeed a moment later."""
-AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncio.TimeoutError)
+AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
 """Everything that a statement can fail with."""
-LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.OperatorInterventionError, OSError)
+LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    OSError,
+)
 """Errors that say nothing about the statement, only that this connection is over."""
 
 _asyncpg = cast("Any", asyncpg)  # it has no types of its own
@@ -136,7 +144,7 @@ async def _refuse_read_only(connection: Connection, address: str) -> None:
 
 def is_over(connection: Connection, error: BaseException) -> bool:
     """Whether nothing more can be asked of this connection."""
-    return connection.is_closed() or isinstance(error, (*LOST, TimeoutError))
+    return connection.is_closed() or isinstance(error, LOST)
 
 
 def unavailable(error: BaseException, address: str = "") -> StorageUnavailableError:

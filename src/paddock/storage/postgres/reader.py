@@ -40,6 +40,8 @@ class Reader:
         try:
             try:
                 return await self._ask_once(ask)
+            except TimeoutError:
+                raise  # asking again would only double the wait
             except LOST:
                 return await self._ask_once(ask)
         except AWAY as error:

@@ -32,6 +32,7 @@ QUIET_SECONDS = 5.0
 CLOSE_SECONDS = 10.0
 _PROBE = """
 insert into probes (host, count) values ($1, 1) on conflict (host) do update set count = probes.count + 1"""
+_AWAY = "the database is away; trying to come back"
 _log = logging.getLogger(__name__)
 
 Connect = Callable[[], Awaitable[Connection]]
@@ -52,6 +53,9 @@ class Writer:
         self._queue: deque[Work] = deque()
         self._waiting: dict[str, int] = {}
         self._claims: dict[str, int] = {}
+        self._busy: Sequence[Work] = ()
+        self._away = False
+        """The connection is lost and an attempt to replace it failed: nothing is taken until one succeeds."""
         self._closed = False
         self._bell = asyncio.Event()
         connection.add_termination_listener(self._lost)
@@ -61,8 +65,8 @@ class Writer:
         """Queue a work; the future ends after its commit. Giving up the wait does not take the work back."""
         if self._closed:
             raise StorageUnavailableError("the store is closed")
-        if not self.healthy and not self._waiting:
-            raise StorageUnavailableError("the database is away; trying to come back")
+        if self._away:
+            raise StorageUnavailableError(_AWAY)
         if len(self._queue) >= MAX_QUEUED:
             raise StorageUnavailableError("too much waits to be written")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -107,7 +111,7 @@ class Writer:
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
-        self._refuse(list(self._queue), StorageUnavailableError("the store is closed"))
+        self._refuse_all(StorageUnavailableError("the store is closed"))
         self._connection.terminate()
 
     # --- one group ---------------------------------------------------------------------------------------------------
@@ -117,7 +121,7 @@ class Writer:
             if not self.healthy:
                 await self._come_back()
             elif self._queue:
-                await self._write_group(take_group(self._queue))
+                await self._write_group()
             else:
                 await self._wait_for_work()
 
@@ -129,16 +133,15 @@ class Writer:
         except TimeoutError:
             await self._ask_whether_it_is_there()
 
-    async def _write_group(self, works: Sequence[Work]) -> None:
+    async def _write_group(self) -> None:
+        self._busy = take_group(self._queue)
         try:
-            await self._write([work for work in works if not self._is_stale(work)])
+            await self._write([work for work in self._busy if not self._is_stale(work)])
         except Exception as error:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
             self._failed(error)
-            self._refuse([work for work in works if work.error is None], unavailable(error, self._address))
-            self._refuse(list(self._queue), unavailable(error, self._address))  # they would follow what never was
-            self._queue.clear()
+            self._refuse_all(unavailable(error, self._address))  # those that wait would follow what never was
         else:
-            self._answer_all(works)
+            self._answer_all()
 
     def _is_stale(self, work: Work) -> bool:
         batch = work.batch
@@ -173,14 +176,18 @@ class Writer:
                 group.settle(frozenset(row[0] for row in passed))
                 return
 
-    def _answer_all(self, works: Sequence[Work]) -> None:
+    def _answer_all(self) -> None:
+        works, self._busy = self._busy, ()
         for work in works:
             self._answer(work)
 
-    def _refuse(self, works: Sequence[Work], error: Exception) -> None:
-        for work in works:
-            work.error = error
-        self._answer_all(works)
+    def _refuse_all(self, error: Exception) -> None:
+        """Everything under way and everything that waits."""
+        self._busy = [*self._busy, *self._queue]
+        self._queue.clear()
+        for work in self._busy:
+            work.error = work.error or error
+        self._answer_all()
 
     def _answer(self, work: Work) -> None:
         if work.batch is not None:
@@ -228,15 +235,19 @@ class Writer:
                 self._connection.add_termination_listener(self._lost)
             await self._connection.execute(_PROBE, self._host)
         except (*AWAY, StorageUnavailableError):
-            self._refuse(list(self._queue), StorageUnavailableError("the database is away; trying to come back"))
-            self._queue.clear()
+            self._away = True
+            self._refuse_all(StorageUnavailableError(_AWAY))
             await asyncio.sleep(0 if self._closed else RETRY_SECONDS)
         else:
-            self.healthy = True
+            self.healthy, self._away = True, False
             _log.warning("storage accepts writes again", extra={"action": "storage.recovered"})
 
 
-def _guilt(error: Exception) -> HostError:
-    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        return HostError(ErrorCode.CONFLICT, f"this exists already: {error}")
-    return HostError(ErrorCode.INVALID_ARGUMENT, f"this cannot be stored: {error}")
+def _guilt(error: Exception) -> Exception:
+    match error:
+        case asyncpg.IntegrityConstraintViolationError():
+            return HostError(ErrorCode.CONFLICT, f"this exists already: {error}")
+        case asyncpg.LockNotAvailableError():
+            return StorageUnavailableError("another transaction holds what this would change")
+        case _:
+            return HostError(ErrorCode.INVALID_ARGUMENT, f"this cannot be stored: {error}")
