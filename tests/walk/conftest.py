@@ -24,7 +24,8 @@ def new_host(tmp_path: Path) -> Iterator[Callable[..., HostProcess]]:
     made: list[HostProcess] = []
 
     def make(name: str = "data", *, store: str = "embedded", **more: Any) -> HostProcess:
-        host = HostProcess(tmp_path / name, env={"PADDOCK_STORE": store}, **more)
+        env = {"PADDOCK_STORE": store} | more.pop("env", {})
+        host = HostProcess(tmp_path / name, env=env, **more)
         made.append(host)
         return host
 

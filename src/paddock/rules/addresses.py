@@ -1,7 +1,7 @@
 """Addresses of other servers as people write them, and what may be shown of them. Pure; nothing is looked up."""
 
 import re
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 POSTGRES = ("postgresql://", "postgres://")
 _SECRETS = (
@@ -23,12 +23,10 @@ def without_secrets(text: str) -> str:
 
 def place_of(address: str) -> str:
     """Where an address points, in words that may be shown: machine, port and database, never who or with what."""
-    try:
-        parts = urlsplit(address)
-        asked = dict(parse_qsl(parts.query))
-        where = parts.netloc.rpartition("@")[2] or asked.get("host", "this machine")
-        port = f":{asked['port']}" if "port" in asked else ""
-    except ValueError:
-        return "an address that cannot be read"
-    name = parts.path.lstrip("/") or asked.get("dbname") or asked.get("database") or ""
+    plain, _, query = address.partition("?")
+    asked = dict(parse_qsl(query))
+    where, _, name = plain.partition("//")[2].rpartition("@")[2].partition("/")
+    where = where or asked.get("host", "this machine")
+    port = f":{asked['port']}" if "port" in asked else ""
+    name = name or asked.get("dbname") or asked.get("database") or ""
     return f"{where}{port}/{name}" if name else f"{where}{port}"
