@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 
-.PHONY: run install test check fix lint test-long prove bench browser clean
+.PHONY: run install test check fix lint test-long prove bench clean
 
 run: install  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -27,6 +27,9 @@ install: .venv/.installed  ## install into .venv, quick when nothing changed
 
 test: .venv/.installed-dev  ## everything CI runs on behaviour
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+test-long: .venv/.installed-dev  ## the long set: searches to the end, kill loops, many random cases
+	@PADDOCK_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout 1800 -m long $(ARGS)
 
 lint: .venv/.installed-dev
 	@$(BIN)/ruff format --check .

@@ -100,7 +100,7 @@ CALLS: dict[str, tuple[Ask, Callable[[Any], bool]]] = {
         lambda r: r.name == "a.txt" and r.size_bytes == 3,
     ),
     "state.get": (lambda api: api.state.get("conversation", "turns"), lambda r: r == 4),
-    "state.set": (lambda api: api.state.set("runner", "seen", None), lambda r: r is None),
+    "state.set": (lambda api: api.state.set("runner", "seen", None), bool),
     "state.delete": (lambda api: api.state.delete("conversation", "turns"), lambda r: r is True),
     "storage.get": (lambda api: api.storage.get("plugin", "blob"), lambda r: r == b"\x00\x01"),
     "storage.set": (lambda api: api.storage.set("binding", "blob", b"\xff"), lambda r: r is None),
@@ -317,3 +317,37 @@ async def test_seconds_left_counts_down_to_the_deadline() -> None:
         await host.run(runtime={"trace_id": "t", "deadline_at": time.time() + 5})
     before, after = runner.got
     assert 5 >= before > after > 0
+
+
+async def _increment(api: HostApi) -> list[object]:
+    value, version = await api.state.get_with_version("conversation", "turns", 0)
+    await api.state.set("conversation", "turns", value + 1, expected_version=version)
+    try:
+        await api.state.set("conversation", "turns", 99, expected_version=version)
+    except HostCallError as error:
+        return [error.code, error.retryable, await api.state.get("conversation", "turns")]
+    return []
+
+
+@pytest.mark.spec("wire/compare-and-set")
+async def test_state_that_has_changed_since_it_was_read_is_not_overwritten() -> None:
+    runner = Asking(_increment)
+    async with pretend_host(runner) as host:
+        await host.run("go")
+    assert runner.got == ["invalid_argument", True, 1]
+
+
+@pytest.mark.spec("wire/storage-parts")
+@pytest.mark.parametrize("size", [0, 2 * 1024 * 1024, 5_000_001, 10 * 1024 * 1024])
+async def test_a_large_value_is_stored_and_read_in_parts(size: int) -> None:
+    value = bytes(range(256)) * (size // 256) + b"x" * (size % 256)
+
+    async def there_and_back(api: HostApi) -> bool:
+        await api.storage.set("binding", "big", value)
+        return await api.storage.get("binding", "big") == value
+
+    runner = Asking(there_and_back)
+    async with pretend_host(runner) as host:
+        await host.run("go")
+    assert runner.got is True
+    assert max(len(str(call.params)) for call in host.calls) < 4_194_304

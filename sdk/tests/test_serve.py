@@ -73,13 +73,13 @@ yield message(str(os.getpid()))
 
 async def test_large_results_and_large_calls_pass_through_a_full_pipe(tmp_path: Path) -> None:
     body = """
-await api.state.set("conversation", "big", "x" * 1_000_000)
+await api.storage.set("plugin", "big", b"x" * 1_000_000)
 for _ in range(5):
     yield message("y" * 900_000)
 """
     async with pretend_host_for(program(tmp_path, body)) as host:
         results = await host.run("x")
-        assert len(host.state["conversation"]["big"]) == 1_000_000
+        assert len(host.calls[0].params["value_base64"]) > 1_000_000
     assert len(results) == 6
 
 

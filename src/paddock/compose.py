@@ -16,28 +16,47 @@ from starlette.types import ASGIApp
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.approvals import Approvals
+from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.events import Events
+from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
+from paddock.host.storage_areas import StorageAreas
+from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
-from paddock.ports import Caller, Store
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
+from paddock.ports import Store
+from paddock.ports.artifacts import Blobs
+from paddock.ports.platform import NoPlatform
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.rows import AuditRow
+from paddock.rules.limits import Rates
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.chosen import store_at
+from paddock.storage.files import FileBlobs
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import load_tools, tools_in
 
 log = structlog.get_logger("paddock.house")
 
+MIB = 1024 * 1024
 HOME = DEV.workspace_id
 """The workspace whose agents are tried out at start."""
 SHUTDOWN_SECONDS = 5.0
@@ -73,12 +92,18 @@ class House:
 
     app: ASGIApp
     store: Store
+    blobs: Blobs
+    sweeper: Sweeper
     gateway: Gateway
     sessions: Sessions
     runs: Runs
     audit: Audit
     agents: Agents
+    approvals: Approvals
     tasks: Tasks
+    models: ModelCatalog
+    tools: ToolCatalog
+    tool_calls: ToolCalls
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -92,6 +117,7 @@ class House:
     async def running(self) -> AsyncGenerator[None]:
         """Open everything, bring what was left unfinished to its end, and close it all again."""
         await self.store.open()
+        await self.blobs.open()
         await self.gateway.start()
         try:
             interrupted = await self.sessions.recover(
@@ -101,8 +127,12 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
+            if unknown := await self.tool_calls.settle():
+                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
+            await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.sweeper.keep_sweeping())
             self._open = True
             yield
         finally:
@@ -113,7 +143,7 @@ class House:
         """Learn what the agents' runners ask for before the first run needs it."""
         for binding in self.agents.list(HOME):
             await self.runs.prepare(binding.agent_id, HOME)
-            if problem := self.runs.refusal(binding.runner_id, HOME):
+            if problem := self.runs.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
@@ -127,7 +157,9 @@ class House:
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
         await self.gateway.stop()
+        await self.models.close()
         await self.tasks.stop()
+        await self.blobs.close()
         await self.store.close()
 
     async def _end(self, session: Any, turn_id: str) -> None:
@@ -149,16 +181,35 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     store = store_at(settings.store, settings.data, serving=True)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=clock)
+    blobs = FileBlobs(settings.data / "blobs")
+    events = Events(store)
+    artifacts = Artifacts(store, blobs, clock=clock, limits=_artifact_limits(settings), raw=events.raw)
+    areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
+    models = ModelCatalog([DemoModel()])
+    tools = _tools(settings, clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
+    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **tool_calls.work,
+        **approvals.work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
+    }
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=calls,
+        on_call=calls.on_wire,
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
-        on_foreign=_audited(audit, clock),
+        on_foreign=calls.foreign,
+        on_overload=calls.overloaded,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
@@ -168,8 +219,11 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=clock),
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
+        actions=approvals,
+        artifacts=artifacts,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -179,12 +233,18 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     house = House(
         app=_nothing_yet,
         store=store,
+        blobs=blobs,
+        sweeper=Sweeper(store, blobs, clock=clock),
         gateway=gateway,
         sessions=sessions,
         runs=runs,
         audit=audit,
         agents=agents,
+        approvals=approvals,
         tasks=tasks,
+        models=models,
+        tools=tools,
+        tool_calls=tool_calls,
     )
     house.app = create_app(
         inbox=inbox,
@@ -197,28 +257,25 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        approvals=approvals,
+        explanations=Explanations(store, clock),
     )
     return house
 
 
-def _audited(audit: Audit, clock: Callable[[], float]) -> Callable[[Caller, str], None]:
-    """A result for a run that is not its sender's to speak for is dropped, and on record."""
+def _artifact_limits(settings: Settings) -> ArtifactLimits:
+    return ArtifactLimits(
+        keep_seconds=settings.artifact_days * 86_400.0 or None,
+        workspace_bytes=settings.artifacts_mib * MIB,
+        file_bytes=settings.max_file_mib * MIB,
+    )
 
-    def note(caller: Caller, run_id: str) -> None:
-        audit.soon(
-            AuditRow(
-                time=clock(),
-                workspace_id="",
-                actor=f"plugin:{caller.plugin}",
-                action="output.dropped",
-                resource=run_id[:64],
-                scope="",
-                result="unauthorized",
-                reason="unknown, ended or foreign run",
-            )
-        )
 
-    return note
+def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
+    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+    own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, given])
 
 
 async def _nothing_yet(*_: object) -> None:

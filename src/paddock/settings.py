@@ -152,8 +152,38 @@ class Settings(BaseModel):
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
     )
+    host_call_rate: Seconds = setting(
+        50.0,
+        "how many host calls a run may make in a second, on average; twice as many at once",
+        "a number from 0 to 100000 (0 lifts the limit)",
+        ge=0,
+        le=100_000,
+    )
+    tools: Annotated[tuple[Annotated[str, AfterValidator(_not_empty)], ...], _split(",")] = setting(
+        (),
+        "Python files and modules whose functions are tools",
+        "paths of .py files or names of modules (in the environment separated by ',')",
+    )
+    tool_timeout_seconds: Seconds = setting(
+        60.0, "how long one call of a tool may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
+    )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
+    )
+
+    artifact_days: Int = setting(
+        30,
+        "how many days files are kept",
+        "a whole number of days from 0 to 3650 (0 keeps them for ever)",
+        ge=0,
+        le=3650,
+    )
+    artifacts_mib: Int = setting(
+        10240, "how many MiB of files a workspace may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+    max_file_mib: Int = setting(100, "how many MiB one file may have", "a whole number from 1 to 10240", ge=1, le=10240)
+    storage_area_mib: Int = setting(
+        256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
     )
 
     @property
@@ -181,7 +211,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins"})
+PATHS = frozenset({"data", "agents", "plugins", "tools"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +288,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _from_here(name: str, value: object, directory: Path) -> object:
     """A relative path in a file means relative to that file, wherever the host is started."""
+    if name == "tools" and isinstance(value, str) and not value.endswith(".py"):
+        return value  # the name of a module
     if name not in PATHS:
         return value
     if isinstance(value, list):

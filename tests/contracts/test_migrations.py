@@ -42,8 +42,10 @@ def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     assert connection.execute("select max(number) from schema_version").fetchone() == (2,)
 
 
-def test_the_shipped_steps_are_numbered_without_a_gap() -> None:
-    assert [step.number for step in migrations()] == list(range(1, len(migrations()) + 1))
+def test_the_shipped_steps_have_numbers_of_their_own_in_order() -> None:
+    numbers = [step.number for step in migrations()]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] == 1
 
 
 @pytest.mark.anyio

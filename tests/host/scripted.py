@@ -9,23 +9,41 @@ from typing import Any
 
 from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
+from paddock.host.approvals import Approvals
 from paddock.host.arrivals import Accepted, NewRun
+from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
 from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
+from paddock.host.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.tails import Entry, Tails
+from paddock.host.tools import ToolCalls
 from paddock.host.watch import Watch
+from paddock.host.work import Work
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.ports.artifacts import Blobs
+from paddock.ports.platform import NoPlatform, PlatformActions
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.limits import Rates
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.storage.memory import open_memory_store
+from paddock.storage.memory_blobs import MemoryBlobs
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
+from paddock.tools.loading import tools_in
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 ANN = Principal("default", "ann")
@@ -109,6 +127,9 @@ class ScriptedGateway:
     ) -> AtRunner | None:
         return None
 
+    def isolation_of(self, runner_id: str, workspace: str) -> str:
+        return "L0"
+
     async def list_runners(self) -> Sequence[RunnerStatus]:
         return []
 
@@ -132,6 +153,10 @@ class SmallHouse:
     tails: Tails
     calls: HostCalls
     view: RunsView
+    approvals: Approvals
+    audit: Audit
+    artifacts: Artifacts
+    blobs: Blobs
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -174,6 +199,12 @@ async def small_house(
     gateway: ScriptedGateway | None = None,
     agents: str = AGENTS,
     clock: Callable[[], float] | None = None,
+    platform: PlatformActions | None = None,
+    work: Mapping[str, Work] | None = None,  # for calls that no room of this house answers
+    rates: Rates | None = None,
+    blobs: Blobs | None = None,
+    limits: ArtifactLimits | None = None,
+    area_bytes: int = AREA_BYTES,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
     gateway = gateway or ScriptedGateway()
@@ -189,7 +220,24 @@ async def small_house(
     watch = Watch(every=1)
     tails = Tails(store)
     audit = Audit(store, spawn)
-    calls = HostCalls(work={**History(store).work, **RunnerState(store).work}, records=store, audit=audit, clock=now)
+    blobs = blobs or MemoryBlobs()
+    events = Events(store)
+    artifacts = Artifacts(store, blobs, clock=now, limits=limits, raw=events.raw)
+    areas = StorageAreas(store, blobs, area_bytes=area_bytes)
+    models = ModelCatalog([DemoModel()])
+    tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
+    approvals = Approvals(store, platform or NoPlatform(), clock=now, spawn=spawn)
+    rooms = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=now).work,
+        **ToolCalls(tools, records=store, clock=now, artifacts=artifacts).work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
+        **approvals.work,
+    }
+    calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
     runs = Runs(
         gateway=gateway,
         agents=lambda: known,
@@ -197,8 +245,11 @@ async def small_house(
         clock=now,
         spawn=spawn,
         offered=calls.offered,
+        offers=Offers(models=models, tools=tools, clock=now),
         host_version="test",
         deadline_seconds=60,
+        actions=approvals,
+        artifacts=artifacts,
     )
     calls.serve(runs)
     sessions = Sessions(
@@ -207,7 +258,9 @@ async def small_house(
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
     try:
-        yield SmallHouse(store, gateway, sessions, runs, inbox, tails, calls, RunsView(store))
+        yield SmallHouse(
+            store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), approvals, audit, artifacts, blobs
+        )
     finally:
         for task in tasks:
             task.cancel()

@@ -41,9 +41,9 @@ def setting(run_id: str, **more: Any) -> dict[str, Any]:
 async def test_a_granted_call_is_answered_and_audited_once() -> None:
     async with small_house() as house:
         run = await a_run(house)
-        assert await house.calls(HERE, "state.set", setting(run.run_id, value={"a": [1]}), 100) == {"ok": True}
+        written = await house.calls(HERE, "state.set", setting(run.run_id, value={"a": [1]}), 100)
         answer = await house.calls(HERE, "state.get", {"run_id": run.run_id, "scope": "conversation", "key": "k"}, 100)
-        assert answer == {"value": {"a": [1]}, "found": True}
+        assert answer == {"value": {"a": [1]}, "found": True, "version": written["version"]}
         assert await house.calls(
             HERE, "state.delete", {"run_id": run.run_id, "scope": "conversation", "key": "k"}, 100
         ) == {"deleted": True}

@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 
 from host.scripted import AGENTS, AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agents_file import parse_agents
+from paddock.host.explanations import Explanations
 from paddock.http_api.app import create_app
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 
@@ -115,9 +116,9 @@ class Doors:
 
 
 @asynccontextmanager
-async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0) -> AsyncIterator[Doors]:
+async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **house_of: Any) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
-    async with small_house(store, gateway=gateway) as house:
+    async with small_house(store, gateway=gateway, **house_of) as house:
         ready = [(True, "ready")]
         app = create_app(
             inbox=house.inbox,
@@ -129,6 +130,8 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0) ->
             ready=lambda: ready[0],
             local_token=LOCAL_TOKEN,
             keep_alive_seconds=keep_alive,
+            approvals=house.approvals,
+            explanations=Explanations(house.store, house.approvals.clock),
         )
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
             yield Doors(house, gateway, url, client, ready, app)

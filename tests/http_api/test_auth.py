@@ -157,32 +157,12 @@ async def test_only_administrators_make_keys_and_tokens() -> None:
             assert (await doors.client.post(f"/api/v1/{path}", json=body, headers=root)).status_code == 201
 
 
-CALLS = [
-    ("POST", "/api/v1/agent/runs"),
-    ("GET", "/api/v1/agent/runs/{run}"),
-    ("GET", "/api/v1/agent/runs/{run}/events"),
-    ("POST", "/api/v1/agent/runs/{run}/cancel"),
-    ("POST", "/api/v1/agent/ag-ui"),
-    ("POST", "/api/v1/agent/ag-ui/{agent}"),
-    ("GET", "/api/v1/agent/ag-ui/capabilities"),
-    ("GET", "/api/v1/agent/ag-ui/{agent}/capabilities"),
-    ("GET", "/api/v1/agents"),
-    ("GET", "/api/v1/runners"),
-    ("POST", "/api/v1/runners/attach-tokens"),
-    ("POST", "/api/v1/api-keys"),
-]
-
-
 @pytest.mark.spec("http/no-stranger")
 async def test_no_call_of_the_api_answers_a_stranger() -> None:
     async with open_doors() as doors:
-        for method, path in CALLS:
+        routes = [route for route in doors.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]
+        calls = [(method, route.path) for route in routes for method in route.methods or ()]
+        assert ("POST", "/api/v1/agent/runs") in calls
+        for method, path in calls:
             answer = await doors.client.request(method, path, headers={"X-Forwarded-For": "1.2.3.4"})
             assert_problem(answer, 401, "unauthenticated", "without a key only this machine itself may call")
-
-
-@pytest.mark.spec("http/no-stranger")
-async def test_every_call_of_the_api_is_in_the_list_above() -> None:
-    async with open_doors() as doors:
-        routes = [route for route in doors.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]
-        assert sorted((method, route.path) for route in routes for method in route.methods or ()) == sorted(CALLS)

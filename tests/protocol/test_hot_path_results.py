@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from paddock.rules.outputs import KNOWN_TYPES
 from paddock.rules.results import SHAPES, TERMINAL_TYPES, Result, problem_with
-from paddock_sdk.protocol.results import KNOWN_RESULTS, AgentRunResult
+from paddock_sdk.protocol.results import KNOWN_RESULTS, AgentRunResult, parse_result
 from paddock_sdk.protocol.results import TERMINAL_TYPES as PROTOCOL_TERMINAL_TYPES
 
 values = st.recursive(
@@ -57,6 +57,15 @@ def test_checking_a_result_never_raises(raw: dict[str, Any]) -> None:
     problem_with(msgspec.convert(raw, Result), 100)
 
 
+@given(results)
+def test_what_the_protocol_reads_as_a_result_is_none_we_refuse(raw: dict[str, Any]) -> None:
+    try:
+        parse_result(raw)
+    except ValueError:
+        return
+    assert problem_with(msgspec.convert(raw, Result), 100) is None
+
+
 @pytest.mark.parametrize(
     ("kind", "data"),
     [
@@ -69,7 +78,21 @@ def test_checking_a_result_never_raises(raw: dict[str, Any]) -> None:
         ("state.updated", {"scope": "conversation", "key": "k"}),
         ("state.updated", {"scope": "conversation", "key": "k", "value": "x" * 262_145}),
         ("action.requested", {"target": {}}),
+        ("tool.call.started", {"tool_call_id": "1", "tool_name": "t", "parameters": []}),
+        ("tool.call.completed", {"tool_call_id": "1", "tool_name": "t", "artifact": "a-1"}),
+        ("tool.call.completed", {"tool_call_id": "1", "tool_name": "t", "error": 7}),
+        ("artifact.created", {"artifact_type": "file", "content_base64": {}}),
+        ("action.requested", {"action": ""}),
+        ("action.requested", {"action": "x" * 129}),
+        ("action.requested", {"action": "message.edit", "target": "m-1"}),
+        ("action.requested", {"action": "message.edit", "payload": []}),
+        ("action.requested", {"action": "message.edit", "payload": {"text": "x" * 262_144}}),
         ("run.completed", {"message": "text"}),
+        ("run.completed", {"usage": 3}),
+        ("run.completed", {"pending_tool_call_ids": "call-1"}),
+        ("run.failed", {"code": 7}),
+        ("run.failed", {"code": "x", "message": {}}),
+        ("run.failed", {"code": "x", "error": ["why"]}),
     ],
 )
 def test_a_known_type_of_the_wrong_shape_is_a_protocol_error(kind: str, data: dict[str, Any]) -> None:

@@ -137,13 +137,17 @@ def test_there_are_23_host_calls_two_of_them_streaming_and_seven_codes_to_refuse
     assert len(API_ERROR_CODES) == 7
 
 
+DONE_BY_THE_API = {"storage.get": {"offset"}, "storage.set": {"offset", "more"}}
+"""Large values are cut into parts and put together again without the author's help."""
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_host_call_is_a_method_of_the_api_with_the_arguments_of_its_params(method: str) -> None:
     group, verb = method.split(".")
     api = HostApi(calls=None)  # pyright: ignore[reportArgumentType]
     arguments = set(inspect.signature(getattr(getattr(api, group), verb)).parameters)
     fields = {name.removesuffix("_base64") for name in HOST_CALLS[method].params.model_fields} - {"run_id"}
-    assert arguments - {"default"} == fields
+    assert arguments - {"default"} == fields - DONE_BY_THE_API.get(method, set())
 
 
 def test_every_permission_the_pretend_host_looks_up_belongs_to_a_host_call() -> None:

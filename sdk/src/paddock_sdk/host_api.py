@@ -38,6 +38,10 @@ from paddock_sdk.protocol.results import StateScope
 
 __all__ = ["HostApi", "HostStream"]
 
+PART_BYTES = 2 * 1024 * 1024
+"""How much of a storage value one call carries."""
+ATTEMPTS = 5
+
 Messages = Sequence[Message | Mapping[str, Any]]
 Tools = Sequence[LLMTool | Mapping[str, Any]]
 Json = Mapping[str, Any]
@@ -172,8 +176,23 @@ class StateApi(_Group):
         said = await self._calls.call("state.get", {"scope": scope, "key": key})
         return said.get("value") if said.get("found") else default
 
-    async def set(self, scope: StateScope, key: str, value: object) -> None:
-        await self._calls.call("state.set", {"scope": scope, "key": key, "value": value})
+    async def get_with_version(self, scope: StateScope, key: str, default: Any = None) -> tuple[Any, str]:
+        """The value and its version, for a `set` that must not overwrite somebody else's. Paddock's own, optional."""
+        said = await self._calls.call("state.get", {"scope": scope, "key": key})
+        return (said.get("value"), said.get("version") or "") if said.get("found") else (default, "")
+
+    async def set(
+        self, scope: StateScope, key: str, value: object, *, expected_version: str | None = None
+    ) -> str | None:
+        """Keep a value; the version it has now.
+
+        With `expected_version` only if the value there still has it ("" means there is none yet); else HostCallError
+        with code invalid_argument, retryable. Versions are Paddock's own, optional.
+        """
+        params = {"scope": scope, "key": key, "value": value}
+        if expected_version is not None:
+            params["expected_version"] = expected_version
+        return (await self._calls.call("state.set", params)).get("version")
 
     async def delete(self, scope: StateScope, key: str) -> bool:
         """Whether there was something to delete."""
@@ -184,19 +203,49 @@ class StorageApi(_Group):
     """Bytes, for what is too large for state."""
 
     async def get(self, area: StorageArea, key: str) -> bytes | None:
-        said = await self._calls.call("storage.get", {"area": area, "key": key})
-        return b64decode(said.get("value_base64") or "") if said.get("found") else None
+        """The value, read in parts when one answer cannot carry it."""
+        for _ in range(ATTEMPTS):
+            first = await self._calls.call("storage.get", {"area": area, "key": key})
+            if not first.get("found"):
+                return None
+            whole = await self._rest(area, key, first)
+            if whole is not None:
+                return whole
+        raise host_call_error("storage.get", message="the value kept changing while it was read")
+
+    async def _rest(self, area: StorageArea, key: str, first: Answer) -> bytes | None:
+        """The value that `first` begins; None when it was replaced meanwhile."""
+        whole, said = b64decode(first.get("value_base64") or ""), first
+        while said.get("has_more"):
+            said = await self._calls.call("storage.get", {"area": area, "key": key, "offset": len(whole)})
+            if said.get("version") != first.get("version"):
+                return None
+            whole += b64decode(said.get("value_base64") or "")
+        return whole
 
     async def set(self, area: StorageArea, key: str, value: bytes) -> None:
-        encoded = b64encode(value).decode()
-        await self._calls.call("storage.set", {"area": area, "key": key, "value_base64": encoded})
+        """Keep a value; a large one is sent in parts and becomes the value with the last."""
+        offset = 0
+        while True:
+            part = value[offset : offset + PART_BYTES]
+            params: dict[str, Any] = {"area": area, "key": key, "value_base64": b64encode(part).decode()}
+            more = offset + len(part) < len(value)
+            if offset or more:
+                params |= {"offset": offset, "more": more}
+            await self._calls.call("storage.set", params)
+            if not more:
+                return
+            offset += len(part)
 
     async def delete(self, area: StorageArea, key: str) -> bool:
         """Whether there was something to delete."""
         return bool((await self._calls.call("storage.delete", {"area": area, "key": key})).get("deleted"))
 
-    async def list(self, area: StorageArea, prefix: str | None = None) -> StorageListResult:
-        return await self._ask("storage.list", StorageListResult, _said(area=area, prefix=prefix))
+    async def list(
+        self, area: StorageArea, prefix: str | None = None, *, after: str | None = None
+    ) -> StorageListResult:
+        """Keys in order; while `has_more`, go on with `after` = the last one (Paddock's own, optional)."""
+        return await self._ask("storage.list", StorageListResult, _said(area=area, prefix=prefix, after=after))
 
 
 class SteeringApi(_Group):

@@ -20,8 +20,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 keys = typer.Typer(help="API keys: who may call this host.", no_args_is_help=True, rich_markup_mode=None)
+approvals = typer.Typer(help="Actions that wait for your approval.", no_args_is_help=True, rich_markup_mode=None)
 runner = typer.Typer(help="Runners: write, try, install and remove them.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(keys, name="keys")
+app.add_typer(approvals, name="approvals")
 app.add_typer(runner, name="runner")
 
 
@@ -203,6 +205,55 @@ def doctor(
 
     loaded = settings.load({"data": data}, config=config)
     sys.exit(examine(loaded, colours=colours_wanted(sys.stdout, os.environ)))
+
+
+@app.command()
+def explain(
+    run: Annotated[str, typer.Argument(help="The run: its taskId, or your runId.")],
+    action: Annotated[str, typer.Argument(help="The host call, such as history.page.")],
+    resource: Annotated[str, typer.Argument(help="What it is about: a tool, a model, a state scope.")] = "",
+    url: Url = None,
+    data: Data = None,
+    as_json: Annotated[bool, option("--json", says="Print the answer as JSON.")] = False,
+) -> None:
+    """Say why a run may, or may not, make a host call."""
+    from paddock.cli.explain import explain as tell
+
+    sys.exit(tell(run, action, resource, url=url, data=data, as_json=as_json))
+
+
+@approvals.command("list")
+def approvals_list(
+    url: Url = None,
+    data: Data = None,
+    status: Annotated[
+        str | None, option("--status", says="pending, granted, denied or expired; all unless set.", metavar="S")
+    ] = None,
+    as_json: Annotated[bool, option("--json", says="Print them as JSON.")] = False,
+) -> None:
+    """Show what your agents asked for, newest first."""
+    from paddock.cli.approvals import show
+
+    sys.exit(show(status, url=url, data=data, as_json=as_json))
+
+
+Approval = Annotated[str, typer.Argument(help="The id that `paddock approvals list` shows.")]
+
+
+@approvals.command("grant")
+def approvals_grant(approval: Approval, url: Url = None, data: Data = None) -> None:
+    """Approve an action. It is done once, now."""
+    from paddock.cli.approvals import decide
+
+    sys.exit(decide(approval, "grant", url=url, data=data))
+
+
+@approvals.command("deny")
+def approvals_deny(approval: Approval, url: Url = None, data: Data = None) -> None:
+    """Refuse an action. It is never done."""
+    from paddock.cli.approvals import decide
+
+    sys.exit(decide(approval, "deny", url=url, data=data))
 
 
 @keys.command("create")

@@ -28,6 +28,7 @@ from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
+from paddock.tools.signatures import ToolDefinitionError
 
 BACKLOG = 2048
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -174,7 +175,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 def _built(settings: Settings, token: str) -> compose.House:
     try:
         return compose.build(settings, local_token=token)
-    except AgentsFileError as error:
+    except (AgentsFileError, ToolDefinitionError) as error:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 

@@ -2,14 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
+from paddock.rules.event_routing import answering, answers
 from paddock.rules.permissions import BindingPolicy
+from paddock.rules.run_context import NO_EXTRAS, AgentExtras
+from paddock.rules.run_events import MESSAGE
 from paddock.rules.session import messages
 
 NONE_OFFERED: Mapping[str, str] = {}
 MAX_WORKSPACES = 1024
 """Workspaces remembered at once; the others are put together again when they speak."""
+MESSAGES_ONLY = (MESSAGE,)
+
+Origin = Literal["built-in", "file", "api", "runner"]
+"""Who says that there is this agent: nobody, the agents file, the API, or the runner's own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +32,15 @@ class AgentBinding:
     while_busy: str = "queue"
     deadline_seconds: float | None = None
     policy: BindingPolicy = field(default_factory=BindingPolicy)
+    events: tuple[str, ...] = MESSAGES_ONLY
+    extras: AgentExtras = NO_EXTRAS
+    isolation: str | None = None
+    """The least isolation its runner must have."""
+    origin: Origin = "file"
+    base: Path | None = None
+    """Where relative files of its settings lie; None when its settings may name no files."""
+    defined: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """As it was written down; its config may hold secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +53,10 @@ class _InForce:
 
 
 class Agents:
-    """The agents in force now: those the file names, and runners that may be addressed by their own name.
+    """The agents in force now: those the file names, those of the API, and runners addressed by their own name.
 
-    `offers` gives the latter for a workspace, name to runner id, as a new mapping whenever it changes. A name in the
-    file wins.
+    `offers` gives the last for a workspace, name to runner id, as a new mapping whenever it changes. A name in the
+    file wins, then one of the API. What is in force changes whole: whoever holds a binding keeps what it says.
     """
 
     def __init__(
@@ -51,7 +68,10 @@ class Agents:
         offers: Callable[[str], Mapping[str, str]] = lambda _workspace: NONE_OFFERED,
     ) -> None:
         self.default_agent_id = default_agent_id
+        self.problem: str | None = None
+        """Why the agents file, as it is now, is not in force."""
         self._named = {binding.agent_id: binding for binding in bindings}
+        self._stored: dict[str, dict[str, AgentBinding]] = {}
         self._max_queue = max_queue
         self._offers = offers
         self._in_force: dict[str, _InForce] = {}
@@ -69,10 +89,41 @@ class Agents:
         """What the session machine needs to know of them, as one value."""
         return self._of(workspace).for_session
 
+    def answering(self, event_type: str, workspace: str, addressed: str | None = None) -> str:
+        """The one agent that answers such an event. Raises HostError."""
+        rules = {agent_id: binding.events for agent_id, binding in self._of(workspace).bindings.items()}
+        return answering(event_type, rules, addressed)
+
+    # --- what changes them
+
     def offer(self, offers: Callable[[str], Mapping[str, str]]) -> None:
         """Let runners be addressed by their own names."""
         self._offers = offers
         self._in_force.clear()
+
+    def replace(self, bindings: Sequence[AgentBinding], default_agent_id: str | None) -> None:
+        """The file was changed: these are its agents from now on. Those that stayed as they were stay the same."""
+        kept = self._named
+        self._named = {one.agent_id: one if kept.get(one.agent_id) != one else kept[one.agent_id] for one in bindings}
+        self.default_agent_id = default_agent_id
+        self._in_force.clear()
+
+    def store(self, workspace: str, binding: AgentBinding) -> None:
+        """An agent of the API was made or changed."""
+        self._stored.setdefault(workspace, {})[binding.agent_id] = binding
+        self._in_force.pop(workspace, None)
+
+    def remove(self, workspace: str, agent_id: str) -> None:
+        self._stored.get(workspace, {}).pop(agent_id, None)
+        self._in_force.pop(workspace, None)
+
+    def in_file(self, agent_id: str) -> bool:
+        return agent_id in self._named
+
+    def stored(self, workspace: str) -> Mapping[str, AgentBinding]:
+        return self._stored.get(workspace, {})
+
+    # --- within
 
     def _of(self, workspace: str) -> _InForce:
         offers = self._offers(workspace)
@@ -80,11 +131,15 @@ class Agents:
         if known is None or known.offers is not offers:
             if len(self._in_force) >= MAX_WORKSPACES:
                 self._in_force.clear()
-            known = self._in_force[workspace] = self._put_together(offers)
+            known = self._in_force[workspace] = self._put_together(workspace, offers)
         return known
 
-    def _put_together(self, offers: Mapping[str, str]) -> _InForce:
-        own = {name: AgentBinding(name, runner_id, name) for name, runner_id in offers.items()}
-        bindings = own | self._named
+    def _put_together(self, workspace: str, offers: Mapping[str, str]) -> _InForce:
+        own = {name: AgentBinding(name, runner_id, name, origin="runner") for name, runner_id in offers.items()}
+        bindings = own | self._stored.get(workspace, {}) | self._named
         busy = {agent_id: binding.while_busy for agent_id, binding in bindings.items()}
         return _InForce(offers, bindings, messages.Agents(self.default_agent_id, busy, self._max_queue))
+
+
+def takes_messages(binding: AgentBinding) -> bool:
+    return answers(binding.events, MESSAGE)

@@ -1,13 +1,15 @@
 """What arrives for a session: a user's message, a result of the live turn, or any message of the session machine."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paddock.host.principals import Principal
 from paddock.rules.results import Result
+from paddock.rules.rows import Row
 from paddock.rules.run_context import TriggerSource
+from paddock.rules.run_events import RunEvent
 from paddock.rules.session.messages import Message
 from paddock.rules.values import Value, nothing
 
@@ -25,6 +27,11 @@ class NewRun(Value, frozen=True):
     agent_id: str | None = None
     source: TriggerSource = "api"
     door: str = "native"
+    event: RunEvent | None = None
+    """What happened, when it is not a plain message of the principal's."""
+    attachments: Sequence[Mapping[str, Any]] = ()
+    """References to artifacts that came along."""
+    locale: str | None = None
 
 
 class Accepted(Value, frozen=True):
@@ -62,6 +69,8 @@ class Said(Value, frozen=True):
     result: Result
     size: int
     scope_key: str | None = None
+    rows: Sequence[Row] = ()
+    """What else is written with it: the approval that an action waits for, and its audit row."""
 
 
 Arrival = Order | Ask | Said | Message

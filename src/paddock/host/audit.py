@@ -1,5 +1,5 @@
 """The audit trail: one row for each decision. Denials and effects are written with what they decide; allowed reads
-follow within 50 ms, and always before the run's end is on record.
+follow within 50 ms, and always before the run's end is on record; so does what a model call used.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import structlog
 
 from paddock.ports import Records
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows import NotedRow
 
 log = structlog.get_logger("paddock.audit")
 
@@ -23,10 +23,10 @@ class Audit:
     def __init__(self, records: Records, spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]) -> None:
         self._records = records
         self._spawn = spawn
-        self._pending: list[AuditRow] = []
+        self._pending: list[NotedRow] = []
         self._timer: asyncio.TimerHandle | None = None
 
-    def soon(self, row: AuditRow) -> None:
+    def soon(self, row: NotedRow) -> None:
         """Write this row shortly, together with others."""
         self._pending.append(row)
         if len(self._pending) >= MAX_PENDING:
@@ -34,7 +34,7 @@ class Audit:
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._go)
 
-    def take(self, run_id: str) -> list[AuditRow]:
+    def take(self, run_id: str) -> list[NotedRow]:
         """The rows of a run that are not written yet, for whoever writes its end."""
         if not self._pending:
             return []

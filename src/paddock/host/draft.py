@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from paddock.host.announced import REFUSED
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
 from paddock.host.watch import Watch
 from paddock.ports import Claim
@@ -18,6 +19,7 @@ from paddock.rules.projection import Book
 from paddock.rules.results import Result
 from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow
 from paddock.rules.run_context import RunInput
+from paddock.rules.run_events import to_payload
 from paddock.rules.session.commands import Command
 from paddock.rules.session.decide import decide
 from paddock.rules.session.evolve import evolve
@@ -36,6 +38,8 @@ from paddock.rules.session.messages import (
 from paddock.rules.session.state import SessionState
 from paddock.rules.values import replace
 
+JUDGED = frozenset({"state.updated", "artifact.created"})
+"""Results that have an effect: each leaves an audit row."""
 RECENT_ANSWERS = 4096
 """More than can wait at once: a repeated request whose first is not on record yet finds its answer here."""
 
@@ -140,9 +144,11 @@ class Draft:
         if self.state.turn is None or collected is None or collected.turn_id != turn_id:
             self.rows.append(self.audit("output.dropped", turn_id, "the turn has ended"))
             return
+        for item in said:
+            self.rows += item.rows
         keys = {id(item.result): item.scope_key for item in said if item.scope_key is not None}
         for result in collected.gather([item.result for item in said]):
-            if result.type not in KNOWN_TYPES or result.type == "state.updated":
+            if result.type not in KNOWN_TYPES or result.type in JUDGED:
                 self.rows.append(self._judged(result))
             for output in collected.read(result, self._now):
                 self._decide(_with_scope_key(output, keys.get(id(result))) if keys else output)
@@ -155,6 +161,11 @@ class Draft:
             return self.audit("state.updated", result.run_id, "in the grant", result="allowed", resource=where)
         if result.type == "state.refused":
             return self.audit("state.updated", result.run_id, "outside the grant or its cap", result="unauthorized")
+        if result.type == "artifact.created":
+            kept = str(result.data.get("artifact_id"))
+            return self.audit("artifact.created", result.run_id, "kept", result="allowed", resource=kept)
+        if result.type == REFUSED:
+            return self.audit("artifact.created", result.run_id, str(result.data["reason"]), result="refused")
         return self.audit("result.ignored", result.run_id, f"unknown type {result.type[:64]!r}")
 
     # --- new runs ----------------------------------------------------------------------------------------------------
@@ -186,7 +197,19 @@ class Draft:
             memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
             self.rows.append(memory.book.session)
         self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
-        given = RunInput(new.text, new.message, new.params, new.source, 0, now, self.seq > 0)
+        given = RunInput(
+            new.text,
+            new.message,
+            new.params,
+            new.source,
+            0,
+            now,
+            self.seq > 0,
+            new.event,
+            new.attachments,
+            new.door,
+            new.locale,
+        )
         memory.inputs[order.task_id] = (given, order.trace_id)
         first = self._first_number()
         self._decide(_user_input(order, self._around.agents(), now))
@@ -278,6 +301,7 @@ def _user_input(order: Order, agents: Agents, now: float) -> UserInput:
         "user_id": new.principal.user_id,
         "source": new.source,
         "door": new.door,
+        **_more_about(new),
     }
     return UserInput(
         turn_id=order.task_id,
@@ -289,6 +313,14 @@ def _user_input(order: Order, agents: Agents, now: float) -> UserInput:
         agent_id=new.agent_id,
         at=now,
     )
+
+
+def _more_about(new: NewRun) -> Mapping[str, Any]:
+    """What only some inputs have."""
+    if new.event is None and not new.attachments and new.locale is None:
+        return {}
+    more = {"attachments": list(new.attachments), "locale": new.locale}
+    return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
 
 
 def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -> OutputReceived | RunFailed:

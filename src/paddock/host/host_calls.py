@@ -1,31 +1,39 @@
 """The gate: every host call of every runner passes here, in one fixed order, and leaves one audit row.
 
 1 shape and size of the frame · 2 the run: known, started on this very connection, active · 3 its deadline ·
-4 the operation in its grant · 5 scope · 6 size of the payload · 7 rate · 8 existence and 9 the work itself.
-The runner gets a code and a sentence that tells nothing it may not know; the whole reason is in the audit.
+4 the operation and the resource in its grant · 5 scope · 6 size of the payload · 7 rate · 8 existence and 9 the work
+itself, which ends by the deadline. The runner gets a code and a sentence that tells nothing it may not know; the whole
+reason is in the audit. What is looked at in each call is the table in `rules/gate.py`.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import msgspec
-from pydantic import ValidationError
+import structlog
+from pydantic import BaseModel, ValidationError
 
 from paddock.host.audit import Audit
 from paddock.host.runs import LiveRun, Runs
-from paddock.host.work import Work
+from paddock.host.watched_stream import WatchedStream
+from paddock.host.work import Chunks, Work
 from paddock.ports import Caller, Records
-from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.limits import (
-    MAX_CALL_BYTES,
-    MAX_STATE_KEY_CHARS,
-    MAX_STATE_VALUE_BYTES,
-    PLUGIN_BURST,
-    PLUGIN_CALLS_PER_SECOND,
-    RUN_BURST,
-    RUN_CALLS_PER_SECOND,
-    TokenBucket,
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.gate import (
+    LOOKED_AT,
+    Looked,
+    RefusedError,
+    check_operation,
+    check_resource,
+    check_scope,
+    check_size,
+    named,
+    not_its_conversation,
+    other_conversation,
+    within_a_page,
 )
+from paddock.rules.limits import MAX_CALL_BYTES, REFUSALS_BURST, REFUSALS_PER_SECOND, Rates, TokenBucket
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow
 from paddock.rules.values import replace
@@ -33,14 +41,46 @@ from paddock_sdk.protocol.host_calls import HOST_CALLS
 
 REFUSED = "this run may not do that"
 """One sentence for unknown, ended and foreign runs alike, so that none can be told from another."""
+LATE = "the run is past its deadline"
+ALLOWED = "in the grant of the run"
+FOREIGN = "unknown, ended or foreign run"
+NOTHING = Looked()
+
+log = structlog.get_logger("paddock.gate")
 
 
-class RefusedError(HostError):
-    """A refusal whose reason only the audit may know."""
+class Call:
+    """One host call on its way through the gate: what it said, and what is known of it so far."""
 
-    def __init__(self, code: ErrorCode, message: str, reason: str, **more: Any) -> None:
-        super().__init__(code, message, **more)
-        self.reason = reason
+    __slots__ = ("caller", "looked", "method", "params", "rated", "run", "size")
+
+    def __init__(self, caller: Caller, method: str, params: Any, size: int) -> None:
+        self.caller = caller
+        self.method = method
+        self.params: Mapping[str, Any] = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
+        self.size = size
+        self.looked = LOOKED_AT.get(method, NOTHING)
+        self.run: LiveRun | None = None
+        self.rated = False
+        """Whether it has paid with a token."""
+
+    def row(self, at: float, result: str, reason: str) -> AuditRow:
+        grant = self.run.grant if self.run is not None else None
+        run_id = self.params.get("run_id")
+        where = named(self.params, self.looked.scope or self.looked.conversation)
+        return AuditRow(
+            time=at,
+            workspace_id=grant.scope.workspace_id if grant else "",
+            actor=f"plugin:{self.caller.plugin}",
+            action=self.method[:128],
+            resource=named(self.params, self.looked.resource),
+            scope=where or (grant.scope.conversation_id if grant else ""),
+            result=result,
+            reason=reason,
+            run_id=run_id[:64] if isinstance(run_id, str) else None,
+            runner_id=grant.runner_id if grant else None,
+            session_id=grant.scope.conversation_id if grant else None,
+        )
 
 
 class HostCalls:
@@ -51,13 +91,18 @@ class HostCalls:
         records: Records,
         audit: Audit,
         clock: Callable[[], float],
+        rates: Rates | None = None,
+        max_answer_bytes: int = MAX_CALL_BYTES - 1024,
     ) -> None:
         self._work = work
         self._records = records
         self._audit = audit
         self._clock = clock
+        self._rates = rates or Rates()
+        self._max_answer_bytes = max_answer_bytes
         self._runs: Runs | None = None
         self._plugin_rates: dict[str, TokenBucket] = {}
+        self._refusals: dict[str, TokenBucket] = {}
 
     def serve(self, runs: Runs) -> None:
         """Runs and the gate know each other; this closes the circle once, at start."""
@@ -67,59 +112,57 @@ class HostCalls:
     def offered(self) -> frozenset[str]:
         return frozenset(self._work)
 
-    async def __call__(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
-        """Answer one host call or raise HostError."""
-        row = self._row(caller, method, params)
+    async def __call__(self, caller: Caller, method: str, params: Any, size: int) -> Mapping[str, Any]:
+        """Answer one host call with plain values, or raise HostError."""
+        answer = await self.on_wire(caller, method, params, size)
+        return msgspec.json.decode(answer) if isinstance(answer, msgspec.Raw) else cast("Mapping[str, Any]", answer)
+
+    async def on_wire(self, caller: Caller, method: str, params: Any, size: int) -> msgspec.Raw | Chunks:
+        """Answer one host call with the JSON to send, or with chunks of it; or raise HostError."""
+        call = Call(caller, method, params, size)
         try:
-            _frame(size)
-            asked = _read(method, params)
-            run = self._run(caller, asked.run_id)
-            row = replace(
-                row,
-                workspace_id=run.grant.scope.workspace_id,
-                runner_id=run.grant.runner_id,
-                session_id=run.grant.scope.conversation_id,
-            )
-            self._deadline(run)
-            _operation(run.grant, method)
-            _scope(run.grant, asked)
-            _payload(asked)
-            self._rate(run, caller)
-            return await self._do(run.grant, method, asked, row)
+            return await self._decide(call, params)
         except HostError as error:
-            reason = error.reason if isinstance(error, RefusedError) else error.message
-            await self._records.write([replace(row, result=str(error.code), reason=reason)])
+            await self._refuse(call, error)
             raise
+        except StorageUnavailableError:
+            self._audit.soon(call.row(self._clock(), "runtime_error", "the store is away"))
+            raise
+        except Exception as mistake:
+            log.exception("a host call failed", action="host_call.failed", plugin=caller.plugin, method=method[:128])
+            error = RefusedError(ErrorCode.RUNTIME_ERROR, "the host failed to answer", type(mistake).__name__)
+            await self._refuse(call, error)
+            raise error from mistake
 
-    async def _do(self, grant: Grant, method: str, asked: Any, row: AuditRow) -> Mapping[str, Any]:
-        work = self._work[method]
-        allowed = replace(row, result="allowed", reason="in the grant of the run")
-        if work.stream is not None:
-            self._audit.soon(allowed)
-            return cast("Mapping[str, Any]", work.stream(grant, asked))  # the connection sends it piece by piece
-        if work.read is not None:
-            answer = await work.read(grant, asked)
-            self._audit.soon(allowed)
-        else:
-            assert work.write is not None
-            answer = await work.write(grant, asked, allowed)
-        return answer.model_dump(mode="json", exclude_none=True)
+    def overloaded(self, caller: Caller, method: str, params: Any, left_out: int) -> None:
+        """A call was refused before it came here, because too many of its connection wait. Also on record."""
+        more = f", and {left_out} more like it" if left_out else ""
+        row = Call(caller, method, params, 0).row(self._clock(), "rate_limited", f"too many calls wait{more}")
+        self._audit.soon(row)
 
-    def _row(self, caller: Caller, method: str, params: Mapping[str, Any]) -> AuditRow:
-        run_id = params.get("run_id")
-        return AuditRow(
-            time=self._clock(),
-            workspace_id="",
-            actor=f"plugin:{caller.plugin}",
-            action=method[:128],
-            resource=str(params.get("key") or params.get("conversation_id") or "")[:256],
-            scope=str(params.get("scope") or "")[:64],
-            result="",
-            reason="",
-            run_id=run_id[:64] if isinstance(run_id, str) else None,
-        )
+    def foreign(self, caller: Caller, run_id: str) -> None:
+        """A result for a run that is not its sender's to speak for was dropped. Also on record."""
+        row = Call(caller, "output.dropped", {"run_id": run_id}, 0).row(self._clock(), "unauthorized", FOREIGN)
+        self._audit.soon(replace(row, resource=run_id[:64]))
 
-    def _run(self, caller: Caller, run_id: str) -> LiveRun:
+    # --- the order of checks: 1 to 9, and nowhere else ---------------------------------------------------------------
+
+    async def _decide(self, call: Call, params: Any) -> msgspec.Raw | Chunks:
+        _check_frame(call.size)
+        asked = _read(call.method, params)
+        run = call.run = self._find(call.caller, asked.run_id)
+        self._check_deadline(run)
+        grant, looked = run.grant, call.looked
+        check_operation(grant, call.method)
+        check_resource(grant, looked, asked)
+        check_scope(grant, looked, asked)
+        if (other := other_conversation(grant, looked, asked)) is not None:
+            await self._check_workspace(grant, other)
+        check_size(looked, asked, call.method, call.size)
+        self._check_rate(call, run)
+        return await self._do(call, grant, within_a_page(looked, asked))
+
+    def _find(self, caller: Caller, run_id: str) -> LiveRun:
         run = self._runs.find(run_id) if self._runs is not None else None
         if run is None or run.settled or run.over:
             raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "no such run is active")
@@ -127,17 +170,20 @@ class HostCalls:
             raise RefusedError(ErrorCode.UNAUTHORIZED, REFUSED, "the run was started on another connection")
         return run
 
-    def _deadline(self, run: LiveRun) -> None:
+    def _check_deadline(self, run: LiveRun) -> None:
         if self._clock() > run.grant.deadline_at:
-            raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run is past its deadline")
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, LATE)
 
-    def _rate(self, run: LiveRun, caller: Caller) -> None:
+    async def _check_workspace(self, grant: Grant, conversation_id: str) -> None:
+        session = await self._records.session(conversation_id)
+        if session is None or session.workspace_id != grant.scope.workspace_id:
+            raise not_its_conversation("no conversation of the run's workspace")
+
+    def _check_rate(self, call: Call, run: LiveRun) -> None:
+        """A run over its own rate takes nothing from what it shares with the other runs of its plugin."""
+        call.rated = True
         now = self._clock()
-        mine = run.rate = run.rate or TokenBucket.full(RUN_CALLS_PER_SECOND, RUN_BURST, now)
-        shared = self._plugin_rates.setdefault(
-            caller.plugin, TokenBucket.full(PLUGIN_CALLS_PER_SECOND, PLUGIN_BURST, now)
-        )
-        wait = max(mine.take(now), shared.take(now))
+        wait = self._take_of_run(run, now) or self._take_of_plugin(call.caller.plugin, now)
         if wait > 0:
             raise HostError(
                 ErrorCode.RATE_LIMITED,
@@ -146,48 +192,107 @@ class HostCalls:
                 details={"retry_after": round(wait, 3)},
             )
 
+    def _take_of_run(self, run: LiveRun, now: float) -> float:
+        if self._rates.run is None:
+            return 0.0
+        run.rate = run.rate or TokenBucket.full(*self._rates.run, now)
+        return run.rate.take(now)
 
-def _frame(size: int) -> None:
+    def _take_of_plugin(self, plugin: str, now: float) -> float:
+        if self._rates.plugin is None:
+            return 0.0
+        if plugin not in self._plugin_rates:
+            self._plugin_rates[plugin] = TokenBucket.full(*self._rates.plugin, now)
+        return self._plugin_rates[plugin].take(now)
+
+    # --- the work ----------------------------------------------------------------------------------------------------
+
+    async def _do(self, call: Call, grant: Grant, asked: Any) -> msgspec.Raw | Chunks:
+        work = self._work[call.method]
+        allowed = call.row(self._clock(), "allowed", ALLOWED)
+        if work.stream is not None:
+            chunks = await self._opened(work.stream(grant, asked), grant)
+            return WatchedStream(chunks, self._left(grant), self._note_of_stream(call, allowed))
+        try:
+            async with asyncio.timeout(self._left(grant)):
+                if work.write is not None:
+                    return self._encoded(await work.write(grant, asked, allowed))
+                assert work.read is not None
+                answer = self._encoded(await work.read(grant, asked))
+        except TimeoutError:
+            text = "the run's deadline passed while this was being done; whether it was done is not known"
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, text) from None
+        except asyncio.CancelledError:
+            if work.read is not None:
+                self._audit.soon(replace(allowed, reason=f"{ALLOWED}; its runner was gone before the answer"))
+            raise
+        self._audit.soon(allowed)
+        return answer
+
+    async def _opened(self, stream: Chunks | Awaitable[Chunks], grant: Grant) -> Chunks:
+        """Some streams look first whether there is anything; that ends by the deadline too."""
+        if not isinstance(stream, Awaitable):
+            return stream
+        try:
+            async with asyncio.timeout(self._left(grant)):
+                return await stream
+        except TimeoutError:
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run is past its deadline") from None
+
+    def _left(self, grant: Grant) -> float:
+        return grant.deadline_at - self._clock()
+
+    def _encoded(self, answer: BaseModel) -> msgspec.Raw:
+        """The answer as JSON, written once; what does not fit a frame is refused and not cut."""
+        line = answer.__pydantic_serializer__.to_json(answer, exclude_none=True)
+        if len(line) > self._max_answer_bytes:
+            text = f"the answer would have {len(line)} bytes, more than {self._max_answer_bytes}; ask for less at once"
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
+        return msgspec.Raw(line)
+
+    def _note_of_stream(self, call: Call, allowed: AuditRow) -> Callable[[HostError | None], None]:
+        """Writes the one row of a stream: when its first piece is there, or when there is none."""
+
+        def note(error: HostError | None) -> None:
+            row = allowed if error is None else call.row(self._clock(), str(error.code), _reason(error))
+            self._audit.soon(row)
+
+        return note
+
+    # --- refusals ----------------------------------------------------------------------------------------------------
+
+    async def _refuse(self, call: Call, error: HostError) -> None:
+        """Put a refusal on record before it is said. Refused calls cost a token too, and a flood of them waits."""
+        now = self._clock()
+        if call.run is not None and not call.rated:
+            self._take_of_run(call.run, now)
+        plugin = call.caller.plugin
+        if plugin not in self._refusals:
+            self._refusals[plugin] = TokenBucket.full(REFUSALS_PER_SECOND, REFUSALS_BURST, now)
+        wait = self._refusals[plugin].owe(now)
+        if wait > 0:
+            await asyncio.sleep(wait)
+        await self._records.write([call.row(now, str(error.code), _reason(error))])
+
+
+def _reason(error: HostError) -> str:
+    return error.reason if isinstance(error, RefusedError) else error.message
+
+
+def _check_frame(size: int) -> None:
     if size > MAX_CALL_BYTES:
         raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a host call may have at most {MAX_CALL_BYTES} bytes")
 
 
-def _read(method: str, params: Mapping[str, Any]) -> Any:
+def _read(method: str, params: Any) -> Any:
     call = HOST_CALLS.get(method)
-    if call is None:
+    if call is None or method not in LOOKED_AT:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no host call {method[:128]!r}")
+    if not isinstance(params, dict):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{method}: params must be an object")
     try:
         return call.params.model_validate(params)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "params"
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{method}: {place}: {first['msg']}") from error
-
-
-def _operation(grant: Grant, method: str) -> None:
-    if method not in grant.actions:
-        text = f"this run was not granted {method}: its manifest, the plugin file and the agent must all allow it"
-        raise RefusedError(ErrorCode.UNAUTHORIZED, text, f"{method} is not in the grant of the run")
-
-
-def _scope(grant: Grant, asked: Any) -> None:
-    conversation = getattr(asked, "conversation_id", None)
-    if conversation is not None and conversation != grant.scope.conversation_id:
-        raise RefusedError(ErrorCode.UNAUTHORIZED, "this run may see its own conversation only", "another conversation")
-    scope = getattr(asked, "scope", None)
-    if scope is not None and scope not in grant.state_scopes:
-        granted = ", ".join(sorted(grant.state_scopes))
-        text = f"this run was not granted the state scope {scope[:64]!r}; granted are: {granted}"
-        raise RefusedError(ErrorCode.UNAUTHORIZED, text, "a state scope outside the grant of the run")
-
-
-def _payload(asked: Any) -> None:
-    key = getattr(asked, "key", None)
-    if isinstance(key, str) and len(key) > MAX_STATE_KEY_CHARS:
-        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a key may have at most {MAX_STATE_KEY_CHARS} characters")
-    value = getattr(asked, "value", None)
-    if value is not None and (size := len(msgspec.json.encode(value))) > MAX_STATE_VALUE_BYTES:
-        raise HostError(
-            ErrorCode.PAYLOAD_TOO_LARGE,
-            f"a value may have at most {MAX_STATE_VALUE_BYTES} bytes of JSON; this one has {size}",
-        )

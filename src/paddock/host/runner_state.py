@@ -10,13 +10,14 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES
 from paddock.rules.permissions import Grant, state_key
 from paddock.rules.rows import AuditRow, StateRow
+from paddock.rules.versions import version_of
 from paddock_sdk.protocol.host_calls import (
     Deleted,
-    Done,
     StateDeleteParams,
     StateGetParams,
     StateGetResult,
     StateSetParams,
+    StateSetResult,
 )
 
 
@@ -34,9 +35,12 @@ class RunnerState:
 
     async def get(self, grant: Grant, asked: StateGetParams) -> StateGetResult:
         found = await self._records.state(_key(asked.scope, grant), asked.key)
-        return StateGetResult(value=None if found is None else msgspec.json.decode(found), found=found is not None)
+        if found is None:
+            return StateGetResult(found=False)
+        return StateGetResult(value=msgspec.json.decode(found), found=True, version=version_of(found))
 
-    async def set(self, grant: Grant, asked: StateSetParams, audit: AuditRow) -> Done:
+    async def set(self, grant: Grant, asked: StateSetParams, audit: AuditRow) -> StateSetResult:
+        """Keep a value; with an expected version only if it is still the one that was read."""
         key = _key(asked.scope, grant)
         value = msgspec.json.encode(asked.value)
         old = await self._records.state(key, asked.key)
@@ -45,8 +49,8 @@ class RunnerState:
                 ErrorCode.PAYLOAD_TOO_LARGE,
                 f"the {asked.scope} scope would hold more than {MAX_STATE_SCOPE_BYTES} bytes; delete old keys first",
             )
-        await self._records.write([StateRow(key, asked.key, value, audit.time), audit])
-        return Done(ok=True)
+        await self._records.write([StateRow(key, asked.key, value, audit.time, asked.expected_version), audit])
+        return StateSetResult(ok=True, version=version_of(value))
 
     async def delete(self, grant: Grant, asked: StateDeleteParams, audit: AuditRow) -> Deleted:
         key = _key(asked.scope, grant)

@@ -1,21 +1,28 @@
 """Runs at their runners: authorised, started, listened to, stopped, as the session decided; it is told the news."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 import structlog
 
-from paddock.host.agents import AgentBinding, Agents
+from paddock.host.agents import Agents
+from paddock.host.announced import announced
 from paddock.host.arrivals import Said
+from paddock.host.artifacts import Artifacts
+from paddock.host.authority import Authority
+from paddock.host.in_order import InOrder, Spawn
+from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
-from paddock.rules.permissions import Grant, RunScope, allowance, state_key
+from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.run_context import AgentPart, agent_part, run_context
+from paddock.rules.rows import Row
+from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools
+from paddock.rules.run_events import actor_of
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
     AwaitAck,
@@ -27,7 +34,6 @@ from paddock.rules.session.commands import (
     StartRun,
 )
 from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, InputAcknowledged, RunFailed
-from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 log = structlog.get_logger("paddock.runs")
 
@@ -43,18 +49,31 @@ START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 _decode = msgspec.json.decode
 
 
+class ActionRequests(Protocol):
+    """Who hears what runs ask their platform to do."""
+
+    def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
+        """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
+        ...
+
+
 class LiveRun:
     """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
 
     __slots__ = (
+        "_actions",
+        "_actions_asked",
         "_bytes",
         "_clock",
+        "_line",
         "_taken",
         "_timers",
+        "artifacts",
         "forced",
         "grant",
         "handle",
         "over",
+        "part",
         "rate",
         "session",
         "settled",
@@ -64,10 +83,24 @@ class LiveRun:
         "turn_id",
     )
 
-    def __init__(self, session: SessionLoop, turn_id: str, grant: Grant, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        session: SessionLoop,
+        turn_id: str,
+        grant: Grant,
+        part: AgentPart,
+        clock: Callable[[], float],
+        artifacts: Artifacts,
+        spawn: Spawn,
+        actions: ActionRequests | None = None,
+    ) -> None:
         self.session = session
+        self.artifacts = artifacts
+        self._line = InOrder(session.post, spawn)
         self.turn_id = turn_id
         self.grant = grant
+        self.part = part
+        """What its agent was when it was authorised, whatever becomes of the agent meanwhile."""
         self.handle: RunHandle | None = None
         self.starting: asyncio.Task[None] | None = None
         self.over = False
@@ -83,6 +116,8 @@ class LiveRun:
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
         self._bytes = 0
+        self._actions = actions
+        self._actions_asked = 0
 
     @property
     def connection_id(self) -> str | None:
@@ -92,7 +127,7 @@ class LiveRun:
     # what the connection says
 
     def acknowledged(self) -> None:
-        self.session.post(InputAcknowledged(self.turn_id, self._clock()))
+        self._line.post(InputAcknowledged(self.turn_id, self._clock()))
 
     def result(self, result: Result, size: int) -> None:
         wrong = problem_with(result, size)
@@ -103,15 +138,28 @@ class LiveRun:
             )
         self.settled = self.settled or result.type in TERMINAL_TYPES
         if wrong is not None:
-            self.fail(wrong.code, wrong.message)
+            self._failed(wrong.code, wrong.message)
         elif result.type == "state.updated":
             self._state_updated(result, size)
+        elif result.type == "action.requested":
+            self._action_requested(result, size)
+        elif result.type == "artifact.created":
+            self._line.post_when_done(self._announced(result, size))
         else:
-            self.session.post(Said(self.turn_id, result, size))
+            self._line.post(Said(self.turn_id, result, size))
 
     def lost(self, code: str, message: str) -> None:
         self.settled = True
-        self.fail(code, message)
+        self._failed(code, message)
+
+    def _failed(self, code: str, message: str) -> None:
+        """After all it said before."""
+        if not self.over:
+            self._line.post(RunFailed(self.turn_id, code, message, at=self._clock()))
+
+    async def _announced(self, result: Result, size: int) -> Said:
+        now = self._clock()
+        return Said(self.turn_id, await announced(self.artifacts, self.grant, result, now), size)
 
     def fail(self, code: str, message: str) -> None:
         if not self.over:
@@ -123,7 +171,7 @@ class LiveRun:
         key = state_key(scope, self.grant) if self._may_update(scope, result) else None
         if key is None:
             result = Result(result.run_id, "state.refused", result.data, result.sequence, result.timestamp)
-        self.session.post(Said(self.turn_id, result, size, scope_key=key))
+        self._line.post(Said(self.turn_id, result, size, scope_key=key))
 
     def _may_update(self, scope: str, result: Result) -> bool:
         if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
@@ -133,6 +181,11 @@ class LiveRun:
             return False
         self.state_sizes[scope] = grown
         return True
+
+    def _action_requested(self, result: Result, size: int) -> None:
+        rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
+        self._actions_asked += 1
+        self._line.post(Said(self.turn_id, result, size, rows=rows))
 
     # what the host does
 
@@ -167,19 +220,21 @@ class Runs:
         offered: frozenset[str],
         host_version: str,
         deadline_seconds: float,
+        artifacts: Artifacts,
+        actions: ActionRequests | None = None,
+        offers: Offers | None = None,
     ) -> None:
+        self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
         self._gateway = gateway
         self._agents = agents
         self._records = records
         self._clock = clock
         self._spawn = spawn
-        self._offered = offered
         self._version = host_version
         self._deadline_seconds = deadline_seconds
+        self._actions = actions
+        self._artifacts = artifacts
         self._live: dict[str, LiveRun] = {}
-        self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
-        self._parts: dict[tuple[str, str], tuple[AgentBinding, AgentRunnerManifest, AgentPart]] = {}
-        self._refused: dict[tuple[str, str], HostError] = {}
         self.draining = False
 
     def find(self, run_id: str) -> LiveRun | None:
@@ -191,20 +246,11 @@ class Runs:
 
     async def prepare(self, agent_id: str | None, workspace: str) -> None:
         """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts."""
-        binding = self._agents().get(agent_id or "", workspace)
-        if binding is None:
-            return
-        place = (workspace, binding.runner_id)
-        try:
-            self._manifests[place] = await self._gateway.manifest(binding.runner_id, workspace)
-            self._refused.pop(place, None)
-        except HostError as error:
-            self._manifests.pop(place, None)
-            self._refused[place] = error
+        await self.authority.prepare(agent_id, workspace)
 
-    def refusal(self, runner_id: str, workspace: str) -> str | None:
-        """Why runs of this runner cannot be started now, as far as is known."""
-        error = self._refused.get((workspace, runner_id))
+    def refusal(self, agent_id: str, workspace: str) -> str | None:
+        """Why runs of this agent cannot be started now, as far as is known."""
+        error = self.authority.refusal(agent_id, workspace)
         return error.message if error else None
 
     # --- authorise ---------------------------------------------------------------------------------------------------
@@ -213,26 +259,16 @@ class Runs:
         """Freeze what this run may do. What is returned is recorded with its dispatch."""
         owner = session.owner
         binding = self._agents().get(agent_id, owner.workspace_id)
-        part = self._part(binding, owner.workspace_id) if binding else None
+        part = self.authority.part(binding, owner.workspace_id) if binding else None
         if binding is None or part is None:
             return {}
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
-        scope = RunScope(turn_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
-        grant = part.allowance.for_run(scope, deadline_at=deadline)
-        self._live[turn_id] = LiveRun(session, turn_id, grant, self._clock)
+        given, _ = session.input_of(turn_id)
+        grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
+        self._live[turn_id] = LiveRun(
+            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
+        )
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
-
-    def _part(self, binding: AgentBinding, workspace: str) -> AgentPart | None:
-        manifest = self._manifests.get((workspace, binding.runner_id))
-        if manifest is None:
-            return None
-        known = self._parts.get((workspace, binding.agent_id))
-        if known is not None and known[0] is binding and known[1] is manifest:
-            return known[2]
-        allowed = allowance(manifest, binding.policy, self._offered)
-        part = agent_part(allowed, binding.config, wants_static_refs=manifest.context.wants_static_context_refs)
-        self._parts[workspace, binding.agent_id] = (binding, manifest, part)
-        return part
 
     # --- perform -----------------------------------------------------------------------------------------------------
 
@@ -283,22 +319,20 @@ class Runs:
         if self.draining:
             self._refuse(session, command.turn_id, "host_shutdown", "the host is shutting down")
         elif run is None:
-            workspace = session.owner.workspace_id
-            binding = self._agents().get(command.agent_id, workspace)
-            error = self._refused.get((workspace, binding.runner_id)) if binding else None
-            code = START_CODES.get(error.code, "runner.start_failed") if error else "runner.not_found"
+            error = self.authority.refusal(command.agent_id, session.owner.workspace_id)
+            code = _start_code(error) if error else "runner.not_found"
             message = error.message if error else f"agent {command.agent_id!r} is not configured"
             self._refuse(session, command.turn_id, code, message)
         else:
             run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
-            if not self._at_once(run, command.agent_id):
-                run.starting = self._spawn(self._dispatch(run, command.agent_id))
+            if not self._at_once(run):
+                run.starting = self._spawn(self._dispatch(run))
 
-    def _at_once(self, run: LiveRun, agent_id: str) -> bool:
+    def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
         if "state.get" in run.grant.actions:
             return False
-        context = self._context(run, agent_id, {})
+        context = self._context(run, {})
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
         if run.handle is None:
             return False
@@ -308,14 +342,13 @@ class Runs:
     def _refuse(self, session: SessionLoop, turn_id: str, code: str, message: str) -> None:
         session.post(RunFailed(turn_id, code, message, at=self._clock()))
 
-    async def _dispatch(self, run: LiveRun, agent_id: str) -> None:
+    async def _dispatch(self, run: LiveRun) -> None:
         try:
             state = await self._state(run) if "state.get" in run.grant.actions else {}
-            context = self._context(run, agent_id, state)
+            context = self._context(run, state)
             run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
         except HostError as error:
-            code = str(error.details.get("run_code") or START_CODES.get(error.code, "runner.start_failed"))
-            run.lost(code, error.message)
+            run.lost(_start_code(error), error.message)
             return
         except Exception:  # a run that cannot be started must end, whatever the reason
             log.exception("a run could not be started", action="run.start", run_id=run.turn_id)
@@ -328,10 +361,13 @@ class Runs:
             return
         self._arm(run)
 
-    def _context(self, run: LiveRun, agent_id: str, state: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        part = self._parts[run.grant.scope.workspace_id, agent_id][2]
+    def _context(self, run: LiveRun, state: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         given, trace_id = run.session.input_of(run.turn_id)
-        return run_context(part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
+        for name in unseen_tools(run.part, given):
+            log.warning(
+                "a client's tool has the name of a host tool", action="run.start", run_id=run.turn_id, tool=name
+            )
+        return run_context(run.part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
 
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id
@@ -371,6 +407,30 @@ class Runs:
                 values = await self._records.state_snapshot(key, max_bytes=SNAPSHOT_BYTES)
                 snapshot[scope] = {name: _decode(value) for name, value in values.items()}
         return snapshot
+
+
+def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput) -> RunScope:
+    """Where the run happens, for whom, and who and what it is about."""
+    owner, event = session.owner, given.event
+    if event is None:
+        return RunScope(turn_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
+    actor, subject = actor_of(event, owner.user_id, given.source), event.subject or {}
+    return RunScope(
+        turn_id,
+        owner.workspace_id,
+        owner.user_id,
+        agent_id,
+        session.session_id,
+        thread_id=event.thread_id,
+        actor_type=str(actor.get("actor_type") or "user"),
+        actor_id=actor.get("actor_id"),
+        subject_type=subject.get("subject_type"),
+        subject_id=subject.get("subject_id"),
+    )
+
+
+def _start_code(error: HostError) -> str:
+    return str(error.details.get("run_code") or START_CODES.get(error.code, "runner.start_failed"))
 
 
 async def _asked(handle: RunHandle, reason: str) -> bool:

@@ -21,6 +21,7 @@ from paddock.rules.chain import StoredFact
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.outputs import Collected
 from paddock.rules.run_context import RunInput
+from paddock.rules.run_events import from_payload
 from paddock.rules.session import messages
 from paddock.rules.session.facts import Target
 from paddock.rules.session.messages import RunFailed
@@ -230,12 +231,17 @@ class Sessions:
 
 def _input(stored: StoredFact) -> RunInput:
     payload = stored.read_payload()
+    about = payload["run"]
     return RunInput(
         text=payload["text"],
         message=payload["message"],
         params=payload["params"],
-        source=payload["run"]["source"],
+        source=about["source"],
         seq=stored.seq,
         at=stored.time,
         earlier_history=stored.seq > 2,
+        event=from_payload(about),
+        attachments=about.get("attachments") or (),
+        door=about.get("door") or "native",
+        locale=about.get("locale"),
     )

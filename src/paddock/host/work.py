@@ -22,7 +22,8 @@ class Chunks(Protocol):
 
 Reader = Callable[[Grant, Any], Awaitable[BaseModel]]
 Writer = Callable[[Grant, Any, AuditRow], Awaitable[BaseModel]]
-Streamer = Callable[[Grant, Any], Chunks]
+Streamer = Callable[[Grant, Any], Chunks | Awaitable[Chunks]]
+"""May have to look first whether there is anything to stream; what it raises then is the answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,18 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paddock.host.agents import Agents
+from paddock.host.approvals import Approvals
+from paddock.host.explanations import Explanations
 from paddock.host.inbox import Inbox
 from paddock.host.runs_view import RunsView
 from paddock.host.tails import Tails
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_door import AgUiDoor
+from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor, AttachingGateway
 from paddock.http_api.auth import Auth
 from paddock.http_api.errors import Endpoint, Handler, not_routed
+from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
@@ -39,6 +43,8 @@ def create_app(
     local_token: str | None = None,
     keep_alive_seconds: float = 15.0,
     note: Callable[[AuditRow], None] = lambda _row: None,
+    approvals: Approvals | None = None,
+    explanations: Explanations | None = None,
 ) -> "ShortWay":
     """The application. `local_token` lets the host's own command line in as administrator; `note` writes
     down what administrators decided."""
@@ -48,7 +54,9 @@ def create_app(
     native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)
     routes = [
         *_ag_ui(ag_ui),
+        *(_explain(ExplainDoor(auth=auth, runs=runs, explanations=explanations)) if explanations else []),
         *_native(native),
+        *(_approvals(ApprovalsDoor(auth=auth, approvals=approvals)) if approvals else []),
         *_admin(AdminDoor(auth=auth, agents=agents, gateway=gateway, keys=keys, note=note)),
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
@@ -103,6 +111,15 @@ def _native(door: RunsDoor) -> list[BaseRoute]:
         _route("POST", f"{base}/{{run}}/cancel", door.cancel),
         _route("GET", f"{base}/{{run}}", door.get),
     ]
+
+
+def _explain(door: ExplainDoor) -> list[BaseRoute]:
+    return [_route("GET", f"{RUNS}/{{run}}/explain", door.get)]
+
+
+def _approvals(door: ApprovalsDoor) -> list[BaseRoute]:
+    base = "/api/v1/approvals"
+    return [_route("GET", base, door.list), _route("POST", f"{base}/{{approval}}", door.decide)]
 
 
 def _admin(door: AdminDoor) -> list[BaseRoute]:

@@ -1,1 +1,1 @@
-"""Knowledge a run can be granted. Plugs of `paddock.ports.knowledge`."""
+"""Knowledge bases: documents come in as jobs, are read in a child process, cut into passages, and found again."""

@@ -1,9 +1,11 @@
 """What the host needs from the world, as small Protocols in the host's own words. Nothing here says how it is done."""
 
+from paddock.ports.calls import CallRecords, Spent
 from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, Store
 from paddock.ports.runners import (
     Caller,
     HostCallHandler,
+    Overloaded,
     RunHandle,
     RunListener,
     RunnerGateway,
@@ -14,14 +16,17 @@ __all__ = [
     "ApiKeyRow",
     "ApiKeys",
     "Batch",
+    "CallRecords",
     "Caller",
     "Claim",
     "EventLog",
     "HostCallHandler",
+    "Overloaded",
     "Records",
     "RunHandle",
     "RunListener",
     "RunnerGateway",
     "RunnerStatus",
+    "Spent",
     "Store",
 ]

@@ -1,9 +1,14 @@
-"""Knowledge as the host sees it: bases per workspace, passages found in them."""
+"""Knowledge as the host sees it, bases per workspace and passages found in them, and what it needs from a store."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from paddock.rules.chunking import Chunk
+from paddock.rules.rows import AuditRow
+from paddock.rules.tokens import Phrase
 from paddock.rules.values import Value
+
+JobStatus = Literal["queued", "running", "completed", "failed"]
 
 
 class KnowledgeBaseInfo(Value, frozen=True):
@@ -28,4 +33,152 @@ class Knowledge(Protocol):
         self, workspace: str, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
     ) -> Sequence[Passage]:
         """Best first. Raises HostError(NOT_FOUND) for a base that is not of this workspace."""
+        ...
+
+
+# --- what is stored -----------------------------------------------------------------------------------------------
+
+
+class BaseRow(Value, frozen=True):
+    """One knowledge base. `embedding_model` empty: searched by words alone."""
+
+    workspace_id: str
+    kb_id: str
+    name: str
+    description: str
+    embedding_model: str
+    created_at: float
+
+
+class DocumentRow(Value, frozen=True):
+    """One document of a base. Its content hash is its identity: the same bytes are never there twice."""
+
+    document_id: str
+    name: str
+    media_type: str
+    content_hash: str
+    size_bytes: int
+    created_at: float
+    metadata: bytes = b""
+    """JSON object of whoever added it."""
+    chunk_count: int = 0
+
+
+class JobRow(Value, frozen=True):
+    """One document on its way in. Its source is stored with it until it has ended, so any later start can go on."""
+
+    job_id: str
+    workspace_id: str
+    kb_id: str
+    document_id: str
+    name: str
+    content_hash: str
+    size_bytes: int
+    created_at: float
+    metadata: bytes = b""
+    status: JobStatus = "queued"
+    done: int = 0
+    """Chunks stored so far."""
+    total: int = 0
+    """Chunks altogether; 0 until the text is extracted."""
+    message: str = ""
+    """How it ended, in a sentence."""
+
+
+class StoredChunk(Value, frozen=True):
+    """A chunk ready to be stored: its tokens for the index, and its vector when the base has an embedding model."""
+
+    chunk: Chunk
+    tokens: str
+    vector: bytes = b""
+
+
+class FoundChunk(Value, frozen=True):
+    """A chunk and the document it is of."""
+
+    chunk_no: int
+    chunk: Chunk
+    document: DocumentRow
+
+
+class ChunkFilter(Value, frozen=True):
+    """Which documents' chunks count; None filters nothing."""
+
+    document_ids: frozenset[str] | None = None
+    names: frozenset[str] | None = None
+    media_types: frozenset[str] | None = None
+    metadata: Mapping[str, Any] | None = None
+
+    def passes(self, document: DocumentRow, metadata: Mapping[str, Any]) -> bool:
+        return (
+            (self.document_ids is None or document.document_id in self.document_ids)
+            and (self.names is None or document.name in self.names)
+            and (self.media_types is None or document.media_type in self.media_types)
+            and all(metadata.get(key) == value for key, value in (self.metadata or {}).items())
+        )
+
+
+class KnowledgeStore(Protocol):
+    """Bases, documents, chunks and jobs. Chunks of a document are found from its `finish` on, and not after its drop.
+
+    Whatever is decided by a person comes with its audit row, written in the same commit.
+    """
+
+    async def bases(self, workspace: str) -> Sequence[BaseRow]: ...
+    async def base(self, workspace: str, kb_id: str) -> BaseRow | None: ...
+    async def add_base(self, row: BaseRow, audit: AuditRow) -> None:
+        """Raises HostError(CONFLICT) when the workspace has one of that id."""
+        ...
+
+    async def drop_base(self, workspace: str, kb_id: str, audit: AuditRow) -> bool:
+        """Delete the base with all its documents and jobs; False when there is none."""
+        ...
+
+    async def documents(
+        self, workspace: str, kb_id: str, *, after: str = "", limit: int = 100
+    ) -> Sequence[DocumentRow]:
+        """Finished documents in order of id, after that one."""
+        ...
+
+    async def document_by_hash(self, workspace: str, kb_id: str, content_hash: str) -> DocumentRow | None: ...
+    async def drop_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> bool: ...
+
+    async def add_job(self, job: JobRow, source: bytes, audit: AuditRow) -> None: ...
+    async def job(self, workspace: str, kb_id: str, job_id: str) -> JobRow | None: ...
+    async def unfinished_jobs(self, *, limit: int = 100) -> Sequence[JobRow]:
+        """Oldest first."""
+        ...
+
+    async def source(self, job_id: str) -> bytes: ...
+    async def begin(self, job: JobRow, document: DocumentRow) -> int:
+        """Write down the job, and the document if it is not there; how many of its chunks are stored already."""
+        ...
+
+    async def add_chunks(self, job: JobRow, chunks: Sequence[StoredChunk]) -> None:
+        """Store chunks of the job's document and the job's progress in one commit."""
+        ...
+
+    async def finish(self, job: JobRow) -> None:
+        """The job has ended: completed, its document (if it brought one) is found from now on and takes the place of
+        an older one of the same name; failed, it is gone. The source is dropped."""
+        ...
+
+    async def find(
+        self, workspace: str, kb_id: str, terms: Sequence[Phrase], *, limit: int, only: ChunkFilter
+    ) -> Sequence[tuple[int, float]]:
+        """Numbers of chunks that contain some of the terms, best first, with scores above 0."""
+        ...
+
+    async def vectors(
+        self, workspace: str, kb_id: str, *, after: int = 0, limit: int = 4096
+    ) -> Sequence[tuple[int, bytes]]:
+        """Vectors of chunks that can be found, in order of number, after that one."""
+        ...
+
+    async def version(self, workspace: str, kb_id: str) -> int:
+        """Another number whenever something in the base may have changed."""
+        ...
+
+    async def chunks(self, workspace: str, kb_id: str, numbers: Sequence[int]) -> Sequence[FoundChunk]:
+        """Those of them that can be found."""
         ...

@@ -3,8 +3,13 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from paddock.ports.approvals import ApprovalRecords
+from paddock.ports.artifacts import ArtifactRecords, StorageRecords
+from paddock.ports.calls import CallRecords
+from paddock.ports.events import EventRecords
 from paddock.rules.chain import Head, StoredFact
-from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.history_search import TranscriptQuery
+from paddock.rules.rows import Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow
 from paddock.rules.values import Value
 
 
@@ -62,7 +67,7 @@ class EventLog(Protocol):
         ...
 
 
-class Records(Protocol):
+class Records(ArtifactRecords, StorageRecords, EventRecords, Protocol):
     """What can be looked up beside the log. Every read is of committed data."""
 
     async def session(self, session_id: str) -> SessionRow | None: ...
@@ -87,13 +92,20 @@ class Records(Protocol):
         """Items with before > seq > after, at most `limit`, from the newest or from the oldest end."""
         ...
 
+    async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        """The newest items of a conversation that answer the query, newest first: everything committed is seen."""
+        ...
+
     async def transcript_count(self, session_id: str) -> int: ...
     async def state(self, scope_key: str, key: str) -> bytes | None: ...
     async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]: ...
     async def state_size(self, scope_key: str) -> int: ...
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
-        """Write rows that belong to no session's facts, durably, in one commit with whatever else waits."""
+    async def write(self, rows: Sequence[Apart]) -> None:
+        """Write rows that belong to no session's facts, all or none, durably, in one commit with whatever else waits.
+
+        Raises HostError: CONFLICT when a value was expected to be another, PAYLOAD_TOO_LARGE over a cap.
+        """
         ...
 
 
@@ -114,7 +126,7 @@ class ApiKeys(Protocol):
     async def any_key(self) -> bool: ...
 
 
-class Store(EventLog, Records, ApiKeys, Protocol):
+class Store(EventLog, Records, CallRecords, ApprovalRecords, ApiKeys, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

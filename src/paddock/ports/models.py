@@ -1,11 +1,21 @@
-"""Models as the host sees them: named, listed, asked. Which provider answers, and how, is a plug's business."""
+"""Models as the host sees them: named, listed, asked. Which provider answers, and how, is a plug's business.
+
+What comes back is made of plain values, not of wire models: a streamed answer has thousands of pieces.
+"""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from paddock.rules.values import Value
+from paddock.rules.values import Value, nothing
 from paddock_sdk.protocol.host_calls import RerankEntry
-from paddock_sdk.protocol.messages import LLMTokenUsage, LLMTool, Message, MessageChunk
+from paddock_sdk.protocol.messages import LLMTool, Message
+
+
+class Prices(Value, frozen=True):
+    """What a million tokens cost, in whatever currency the operator counts."""
+
+    prompt: float
+    completion: float
 
 
 class ModelInfo(Value, frozen=True):
@@ -19,6 +29,7 @@ class ModelInfo(Value, frozen=True):
     """Of invoke, stream, rerank."""
     context_window: int | None = None
     description: str = ""
+    prices: Prices | None = None
 
 
 class ModelCall(Value, frozen=True):
@@ -35,22 +46,52 @@ class ModelCall(Value, frozen=True):
     """Epoch seconds: whatever the plug does ends by then."""
 
 
+class CalledTool(Value, frozen=True):
+    """A tool the model wants called, whole. `arguments` is the JSON text the model wrote, good or bad."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+class Usage(Value, frozen=True):
+    """What a model counted. None is not zero."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+
+
 class ModelAnswer(Value, frozen=True):
-    message: Message
-    usage: LLMTokenUsage | None = None
+    content: str
+    tool_calls: Sequence[CalledTool] = ()
+    finish_reason: str | None = None
+    """stop, tool_calls, length, content_filter, or the provider's own word"""
+    extras: Mapping[str, Any] = nothing
+    """What only this provider understands, to be sent back with the message: reasoning, signatures."""
+    usage: Usage | None = None
+    answered_by: str = ""
+    """The model that answered, when it is not the one that was asked."""
 
 
 class ModelPiece(Value, frozen=True):
-    """One piece of a streamed answer; the last may carry usage alone."""
+    """One piece of a streamed answer. Tool calls come whole; the last piece is `final` and may carry usage."""
 
-    chunk: MessageChunk | None = None
-    usage: LLMTokenUsage | None = None
+    content: str = ""
+    reasoning: str = ""
+    tool_calls: Sequence[CalledTool] = ()
+    final: bool = False
+    finish_reason: str | None = None
+    extras: Mapping[str, Any] = nothing
+    usage: Usage | None = None
+    answered_by: str = ""
 
 
 class Models(Protocol):
     """All models of this host. Failures are HostError with a sentence that names cause and cure, never a key."""
 
     def list(self, workspace: str) -> Sequence[ModelInfo]: ...
+    def find(self, workspace: str, model_id: str) -> ModelInfo | None: ...
     async def invoke(self, call: ModelCall) -> ModelAnswer: ...
     def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
         """Pieces as they come. Closing the iterator closes the connection to the provider."""
@@ -58,5 +99,8 @@ class Models(Protocol):
 
     async def rerank(
         self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None
-    ) -> Sequence[RerankEntry]: ...
+    ) -> Sequence[RerankEntry]:
+        """Best first."""
+        ...
+
     async def embed(self, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]: ...

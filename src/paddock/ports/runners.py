@@ -1,6 +1,6 @@
 """Runners as the host sees them: started, listened to, stopped, and heard when they ask for something."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from paddock.rules.results import Result
@@ -52,9 +52,13 @@ class Caller(Value, frozen=True):
 
 
 class HostCallHandler(Protocol):
-    async def __call__(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
-        """Answer one host call or raise HostError."""
+    async def __call__(self, caller: Caller, method: str, params: Any, size: int) -> Any:
+        """Answer one host call (something to be encoded, JSON as it is, or chunks) or raise HostError."""
         ...
+
+
+Overloaded = Callable[[Caller, str, Any, int], None]
+"""Hears of a call that was refused unread: who, which method, its params, and how many more there were."""
 
 
 class RunnerStatus(Value, frozen=True):
@@ -86,6 +90,10 @@ class RunnerGateway(Protocol):
         self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
     ) -> RunHandle | None:
         """The same without waiting, when the runner is ready for it; None when it is not."""
+        ...
+
+    def isolation_of(self, runner_id: str, workspace: str) -> str:
+        """How well a new run of this runner would be kept apart: a level, or a word for a place we do not control."""
         ...
 
     async def list_runners(self) -> Sequence[RunnerStatus]: ...

@@ -34,14 +34,16 @@ class ToolUse(Value, frozen=True):
 
 
 class ToolAnswer(Value, frozen=True):
-    """What it said, as JSON. An error is an answer the model can read, not an exception."""
+    """What it said, as JSON bytes. An error is an answer the model can read, not an exception."""
 
-    result: Any
+    content: bytes
     is_error: bool = False
+    unknown: bool = False
+    """The call was made and nobody waited for its end: it may have done its work, or may still do it."""
 
 
 class Tools(Protocol):
-    """All tools of this host."""
+    """Tools of this host: all of them, or those of one source."""
 
     def list(self, workspace: str) -> Sequence[ToolInfo]: ...
     def find(self, workspace: str, name: str) -> ToolInfo | None: ...

@@ -2,14 +2,48 @@
 
 from dataclasses import dataclass
 
+from paddock.rules.values import Value
+
 MAX_STATE_VALUE_BYTES = 262_144
 MAX_STATE_SCOPE_BYTES = 4 * 1024 * 1024
 MAX_STATE_KEY_CHARS = 256
 MAX_PAGE = 100
 MAX_CALL_BYTES = 4 * 1024 * 1024
+MAX_SMALL_CALL_BYTES = 64 * 1024
+"""A call that carries nothing but names and numbers."""
+MAX_MODEL_CALL_BYTES = 3 * 1024 * 1024
+MAX_RERANK_DOCUMENTS = 64
+MAX_TOOL_CALL_BYTES = 1024 * 1024
+MAX_QUERY_CHARS = 10_000
+MAX_ARTIFACT_INLINE_BYTES = 1024 * 1024
+MAX_RANGE_BYTES = 1024 * 1024
+MAX_STORAGE_KEY_CHARS = 256
+MAX_STORAGE_VALUE_BYTES = 2 * 1024 * 1024
+"""What fits a frame as base64 with room to spare; larger things are artifacts."""
+MAX_ACTION_BYTES = 256 * 1024
+MAX_BLOB_BYTES = 10 * 1024 * 1024
+"""One value of a storage area; more than one call can carry is sent in parts."""
+MAX_KEYS_PAGE = 1000
 
 RUN_CALLS_PER_SECOND, RUN_BURST = 50.0, 100.0
 PLUGIN_CALLS_PER_SECOND, PLUGIN_BURST = 500.0, 1000.0
+REFUSALS_PER_SECOND, REFUSALS_BURST = 100.0, 1000.0
+"""Refusals of one plugin that are answered at once; more of them wait, so that nobody fills the disk with them."""
+
+
+class Rates(Value, frozen=True):
+    """How often a run and a plugin may call. None lifts the limit."""
+
+    run: tuple[float, float] | None = (RUN_CALLS_PER_SECOND, RUN_BURST)
+    plugin: tuple[float, float] | None = (PLUGIN_CALLS_PER_SECOND, PLUGIN_BURST)
+    """(calls a second on average, calls at once)"""
+
+    @classmethod
+    def of_a_run(cls, per_second: float) -> "Rates":
+        """So many for each run, twice that at once, ten times that for all runs of a plugin; 0 lifts all of it."""
+        if per_second <= 0:
+            return cls(run=None, plugin=None)
+        return cls(run=(per_second, 2 * per_second), plugin=(10 * per_second, 20 * per_second))
 
 
 @dataclass(slots=True)
@@ -33,3 +67,9 @@ class TokenBucket:
             self.tokens -= 1.0
             return 0.0
         return (1.0 - self.tokens) / self.per_second
+
+    def owe(self, now: float) -> float:
+        """Take one token whether or not there is one; the seconds until it is paid for."""
+        self.tokens = min(self.burst, self.tokens + max(0.0, now - self.at) * self.per_second) - 1.0
+        self.at = now
+        return max(0.0, -self.tokens / self.per_second)

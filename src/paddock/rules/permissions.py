@@ -11,14 +11,29 @@ from typing import Any, Literal
 
 import msgspec
 
+from paddock.rules.resources import (
+    ALL,
+    NOTHING_OFFERED,
+    READ_ONLY,
+    Choice,
+    Offered,
+    OfferedFile,
+    Operations,
+    operations_on,
+    some,
+)
 from paddock.rules.values import Value
-from paddock_sdk.protocol.manifest import AgentRunnerManifest
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 
 StateScope = Literal["conversation", "actor", "subject", "runner", "binding"]
 STATE_SCOPES: tuple[StateScope, ...] = ("conversation", "actor", "subject", "runner", "binding")
 
 STATE_ACTIONS = frozenset({"state.get", "state.set", "state.delete"})
 STORAGE_ACTIONS = frozenset({"storage.get", "storage.set", "storage.delete", "storage.list"})
+PLATFORM_ACTIONS = frozenset({"platform.request_action"})
+"""Opened by any name in `permissions.platform_api`; which action may be asked for is checked by name."""
+ABOVE_CEILING = "paddock.above_ceiling"
+"""Where a manifest's metadata say what it asked for and the plugin file did not allow."""
 
 OPENS: Mapping[tuple[str, str], frozenset[str]] = {
     ("models", "invoke"): frozenset({"models.invoke"}),
@@ -33,6 +48,7 @@ OPENS: Mapping[tuple[str, str], frozenset[str]] = {
     ("events", "page"): frozenset({"events.page"}),
     ("artifacts", "metadata"): frozenset({"artifacts.metadata"}),
     ("artifacts", "read"): frozenset({"artifacts.read_range", "artifacts.open_stream"}),
+    ("artifacts", "create"): frozenset({"artifacts.create"}),
     ("storage", "plugin"): STATE_ACTIONS | STORAGE_ACTIONS,
     ("storage", "workspace"): STATE_ACTIONS | STORAGE_ACTIONS,
     ("storage", "binding"): STATE_ACTIONS | STORAGE_ACTIONS,
@@ -46,11 +62,25 @@ FILLS: Mapping[tuple[str, str], str] = {
 
 
 class BindingPolicy(Value, frozen=True):
-    """What an agent's owner allows its runner. `None` means: whatever the runner asks for of that kind."""
+    """What an agent's owner allows its runner; it can only take away from what the runner asks for.
+
+    The defaults are for an owner who said nothing: models, knowledge and tools that change nothing, yes; what acts in
+    the world or reaches beyond the conversation, no.
+    """
 
     history: bool = True
     state_scopes: frozenset[str] = frozenset({"conversation", "actor", "runner"})
     storage_areas: frozenset[str] = frozenset({"plugin"})
+    models: Choice = ALL
+    tools: Choice = READ_ONLY
+    knowledge_bases: Choice = ALL
+    event_log: bool = True
+    artifacts: frozenset[str] = frozenset({"metadata", "read", "create"})
+    history_scope: Literal["conversation", "workspace"] = "conversation"
+    platform_actions: frozenset[str] = frozenset()
+    """What it may ask the platform to do, once the user approves: nothing unless it is said."""
+    files: tuple[OfferedFile, ...] = ()
+    """Those that came with the agent's settings."""
 
 
 class RunScope(Value, frozen=True):
@@ -70,9 +100,8 @@ class RunScope(Value, frozen=True):
     """What the event is about, when that has an identity of its own; a message has none."""
 
 
-Operations = Mapping[str, frozenset[str]]
-"""Resource to the operations that are granted on it. Empty operations mean none."""
 NO_RESOURCES: Operations = MappingProxyType({})
+NOTHING_REFUSED: Mapping[str, str] = MappingProxyType({})
 
 
 class Grant(Value, frozen=True):
@@ -91,14 +120,25 @@ class Grant(Value, frozen=True):
     """Artifacts that came with the agent's settings or its knowledge bases."""
     history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = NOTHING_REFUSED
+    """Calls it was not granted, with the layer that said no; where none is named, the manifest did not ask."""
 
     def summary(self) -> dict[str, Any]:
         """What is stored with the run, for whoever asks later why something was allowed."""
-        return {
+        told: dict[str, Any] = {
             "actions": sorted(self.actions),
             "state_scopes": sorted(self.state_scopes),
             "storage_areas": sorted(self.storage_areas),
         }
+        if self.history_scope != "conversation":
+            told["history_scope"] = self.history_scope
+        for name in ("files", "platform_actions"):
+            if getattr(self, name):
+                told[name] = sorted(getattr(self, name))
+        for name in ("models", "tools", "knowledge_bases"):
+            if resources := getattr(self, name):
+                told[name] = {each: sorted(operations) for each, operations in resources.items()}
+        return told | ({"refused": dict(self.refused)} if self.refused else {})
 
 
 _encode = msgspec.json.Encoder().encode
@@ -111,28 +151,153 @@ class Allowance(Value, frozen=True):
     actions: frozenset[str]
     state_scopes: frozenset[str]
     storage_areas: frozenset[str]
+    models: Operations = NO_RESOURCES
+    tools: Operations = NO_RESOURCES
+    knowledge_bases: Operations = NO_RESOURCES
+    files: frozenset[str] = frozenset()
+    history_scope: Literal["conversation", "workspace"] = "conversation"
+    platform_actions: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = NOTHING_REFUSED
 
     def for_run(self, scope: RunScope, *, deadline_at: float) -> Grant:
-        return Grant(scope, self.runner_id, self.actions, self.state_scopes, self.storage_areas, deadline_at)
+        return Grant(
+            scope,
+            self.runner_id,
+            self.actions,
+            self.state_scopes,
+            self.storage_areas,
+            deadline_at,
+            self.models,
+            self.tools,
+            self.knowledge_bases,
+            self.files,
+            self.history_scope,
+            self.platform_actions,
+            self.refused,
+        )
 
 
-def allowance(manifest: AgentRunnerManifest, policy: BindingPolicy, offered: frozenset[str]) -> Allowance:
-    """Cut what the runner asks for down to what its agent's owner allows and this host offers."""
+def allowance(
+    manifest: AgentRunnerManifest,
+    policy: BindingPolicy,
+    offered: frozenset[str],
+    there: Offered = NOTHING_OFFERED,
+) -> Allowance:
+    """Cut what the runner asks for down to what its owner allows, the host does (`offered`) and has (`there`)."""
     asked = manifest.permissions
     areas = frozenset(asked.storage) & policy.storage_areas
     scopes = policy.state_scopes if asked.storage else frozenset[str]()
-    actions = {action for kind, literal in OPENS if literal in getattr(asked, kind) for action in OPENS[kind, literal]}
-    if not policy.history:
-        actions -= {"history.page", "history.search"}
-    if not manifest.context.supports_history_pull:
-        actions -= {"history.page"}
-    if not manifest.context.supports_history_search:
-        actions -= {"history.search"}
+    platform = frozenset(asked.platform_api) & policy.platform_actions
+    wanted = opened_by(asked)
+    actions = set(wanted - _closed(manifest, policy)) & offered
+    if not platform:
+        actions -= PLATFORM_ACTIONS
     if not scopes:
         actions -= STATE_ACTIONS
     if not areas:
         actions -= STORAGE_ACTIONS
-    return Allowance(manifest.id, frozenset(actions) & offered, frozenset(scopes), areas)
+    bases = some({base.kb_id: _on_base(base.kb_id, asked, policy, offered) for base in there.bases})
+    both = asked.history_scope == policy.history_scope == "workspace"
+    return Allowance(
+        runner_id=manifest.id,
+        actions=frozenset(actions),
+        state_scopes=frozenset(scopes),
+        storage_areas=areas,
+        models=_models(asked, policy, offered, there),
+        tools=_tools(asked, policy, offered, there),
+        knowledge_bases=bases,
+        files=frozenset(file.file_id for file in granted_files(asked, policy, there, bases)),
+        history_scope="workspace" if both else "conversation",
+        platform_actions=platform if actions >= PLATFORM_ACTIONS else frozenset(),
+        refused=refusals(manifest, wanted, offered, frozenset(actions)),
+    )
+
+
+def _closed(manifest: AgentRunnerManifest, policy: BindingPolicy) -> frozenset[str]:
+    """Calls that the owner closes, or that the runner says it does not use."""
+    closed: set[str] = set()
+    if not policy.history:
+        closed |= OPENS["history", "page"] | OPENS["history", "search"]
+    if not policy.event_log:
+        closed |= OPENS["events", "get"] | OPENS["events", "page"]
+    for literal in ("metadata", "read", "create"):
+        if literal not in policy.artifacts:
+            closed |= OPENS.get(("artifacts", literal), frozenset())
+    return _unused(manifest).union(closed)
+
+
+def _unused(manifest: AgentRunnerManifest) -> frozenset[str]:
+    """Calls that the runner says it does not use."""
+    uses = manifest.context
+    unused: set[str] = set()
+    if not uses.supports_history_pull:
+        unused |= OPENS["history", "page"]
+    if not uses.supports_history_search:
+        unused |= OPENS["history", "search"]
+    if not uses.supports_artifact_pull:
+        unused |= OPENS["artifacts", "metadata"] | OPENS["artifacts", "read"]
+    return frozenset(unused)
+
+
+def _can(kind: str, asked: list[Any], offered: frozenset[str]) -> frozenset[str]:
+    """The asked operations of one kind that this host does."""
+    return frozenset(literal for literal in asked if OPENS[kind, literal] <= offered)
+
+
+def _models(
+    asked: AgentRunnerPermissions, policy: BindingPolicy, offered: frozenset[str], there: Offered
+) -> Operations:
+    can = _can("models", list(asked.models), offered)
+    return some(
+        {model.model_id: operations_on(model.model_id, policy.models, can & model.operations) for model in there.models}
+    )
+
+
+def _tools(asked: AgentRunnerPermissions, policy: BindingPolicy, offered: frozenset[str], there: Offered) -> Operations:
+    can = _can("tools", list(asked.tools), offered)
+    return some(
+        {tool.name: operations_on(tool.name, policy.tools, can, read_only=tool.read_only) for tool in there.tools}
+    )
+
+
+def _on_base(
+    kb_id: str, asked: AgentRunnerPermissions, policy: BindingPolicy, offered: frozenset[str]
+) -> frozenset[str]:
+    can = {one for one in asked.knowledge_bases if OPENS.get(("knowledge_bases", one), frozenset()) <= offered}
+    return operations_on(kb_id, policy.knowledge_bases, frozenset(can))
+
+
+def granted_files(
+    asked: AgentRunnerPermissions, policy: BindingPolicy, there: Offered, bases: Operations
+) -> list[OfferedFile]:
+    """The files of the agent's settings, and those of the knowledge bases it got, each if the runner asks for them."""
+    own = policy.files if "config" in asked.files else ()
+    known = [file for file in there.files if file.kb_id in bases] if "knowledge" in asked.files else []
+    return [*own, *known]
+
+
+def opened_by(asked: AgentRunnerPermissions) -> frozenset[str]:
+    """The calls that these permissions open when nobody else objects."""
+    opened = {action for kind, literal in OPENS if literal in getattr(asked, kind) for action in OPENS[kind, literal]}
+    return frozenset(opened | PLATFORM_ACTIONS if asked.platform_api else opened)
+
+
+def refusals(
+    manifest: AgentRunnerManifest, wanted: frozenset[str], offered: frozenset[str], granted: frozenset[str]
+) -> Mapping[str, str]:
+    """Which layer took each call away that the runner wanted: the plugin file, this host, or the agent's owner."""
+    cut = manifest.metadata.get(ABOVE_CEILING)
+    above = opened_by(AgentRunnerPermissions.model_validate(cut)) - wanted if cut else frozenset[str]()
+    found = dict.fromkeys(sorted(above), "plugin_file")
+    for action in sorted(wanted - granted):
+        found[action] = _refuser(action, manifest, offered)
+    return found
+
+
+def _refuser(action: str, manifest: AgentRunnerManifest, offered: frozenset[str]) -> str:
+    if action in _unused(manifest):
+        return "manifest"
+    return "agent" if action in offered else "host"
 
 
 def state_key(scope: str, grant: Grant) -> str | None:
@@ -143,11 +308,12 @@ def state_key(scope: str, grant: Grant) -> str | None:
     at = grant.scope
     identities: Mapping[str, Mapping[str, str | None]] = {
         "conversation": {"conversation_id": at.conversation_id, "thread_id": at.thread_id},
-        "actor": {"actor_type": "user", "actor_id": at.user_id},
+        "actor": {"actor_type": at.actor_type, "actor_id": at.actor_id or at.user_id},
         "runner": {},
         "binding": {},
     }
-    identity = identities.get(scope)
+    subject = {"subject_type": at.subject_type, "subject_id": at.subject_id} if at.subject_id else None
+    identity = subject if scope == "subject" else identities.get(scope)
     if identity is None:
         return None
     whole = {

@@ -7,6 +7,7 @@ import msgspec
 
 from paddock.rules.outputs import text_of
 from paddock.rules.rows import Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.run_events import MESSAGE, is_message
 from paddock.rules.session.facts import Fact, Target
 from paddock.rules.values import replace
 
@@ -64,6 +65,9 @@ class Book:
 
     def _user_item(self, seq: int, fact: Fact) -> TranscriptRow:
         message: Mapping[str, Any] = fact.payload["message"]
+        event: Mapping[str, Any] = fact.payload["run"].get("event") or {}
+        if not is_message(event.get("event_type", MESSAGE)):
+            return self._event_item(seq, fact, event)
         plain = isinstance(message.get("content"), str)
         return TranscriptRow(
             session_id=self.session.session_id,
@@ -78,6 +82,11 @@ class Book:
             created_at=fact.time,
             metadata=_encode({"message_id": message.get("id")}),
         )
+
+    def _event_item(self, seq: int, fact: Fact, event: Mapping[str, Any]) -> TranscriptRow:
+        """What happened, as the conversation tells it: nobody's words."""
+        text = str(fact.payload["text"] or event["event_type"])
+        return self._item(seq, fact, "system", "system", text, _encode(event), f"{fact.turn_id}.0")
 
     def queued(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         run = self.runs.get(fact.turn_id or "")
@@ -123,6 +132,12 @@ class Book:
         result = data.get("error") or data.get("result")
         text = result if isinstance(result, str) else _encode(result).decode()
         return (self._item(seq, fact, "tool", "tool_result", text, _encode(data), f"{fact.turn_id}.{seq}"),)
+
+    def artifact_created(self, seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
+        """A file that was made is part of what was said: an item whose text is its name."""
+        text = str(data.get("name") or data.get("artifact_type"))
+        whole = _encode({"role": "assistant", "content": text, "artifact": data})
+        return (self._item(seq, fact, "assistant", "message", text, whole, f"{fact.turn_id}.{seq}"),)
 
     def state_updated(self, _seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
         if "scope_key" not in fact.metadata:
@@ -186,6 +201,7 @@ _SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ..
     "message.completed": Book.spoken,
     "tool.call.started": Book.tool_started,
     "tool.call.completed": Book.tool_completed,
+    "artifact.created": Book.artifact_created,
     "state.updated": Book.state_updated,
 }
 

@@ -3,14 +3,17 @@
 The same shape as `paddock_sdk.protocol.results.AgentRunResult`; a test proves that both read the same.
 """
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
-from paddock.rules.limits import MAX_STATE_KEY_CHARS, MAX_STATE_VALUE_BYTES
+from paddock.rules.limits import MAX_ACTION_BYTES, MAX_ARTIFACT_INLINE_BYTES, MAX_STATE_KEY_CHARS, MAX_STATE_VALUE_BYTES
 
 MAX_RESULT_BYTES = 1_048_576
+MAX_ACTION_CHARS = 128
 TERMINAL_TYPES = frozenset({"run.completed", "run.failed"})
 
 
@@ -41,7 +44,10 @@ def problem_with(result: Result, size: int) -> Wrong | None:
     return Wrong("runner.protocol_error", f"{result.type}: {what}") if what else None
 
 
-def _needs_message(field: str) -> "Shape":
+Shape = Callable[[dict[str, Any]], str | None]
+
+
+def _needs_message(field: str) -> Shape:
     def check(data: dict[str, Any]) -> str | None:
         part = data.get(field)
         if not isinstance(part, dict):
@@ -54,7 +60,7 @@ def _needs_message(field: str) -> "Shape":
     return check
 
 
-def _needs_strings(*fields: str) -> "Shape":
+def _needs_strings(*fields: str) -> Shape:
     def check(data: dict[str, Any]) -> str | None:
         missing = next((field for field in fields if not isinstance(data.get(field), str)), None)
         return f"data.{missing} must be a string" if missing else None
@@ -62,12 +68,41 @@ def _needs_strings(*fields: str) -> "Shape":
     return check
 
 
-def _completed(data: dict[str, Any]) -> str | None:
-    message = data.get("message")
-    if message is not None and not isinstance(message, dict):
-        return "data.message must be an object"
-    usage = data.get("usage")
-    return "data.usage must be an object" if usage is not None and not isinstance(usage, dict) else None
+def _may_have(**kinds: "Kind") -> Shape:
+    """Fields that may be left out or null, and else are of a kind."""
+
+    def check(data: dict[str, Any]) -> str | None:
+        for field, kind in kinds.items():
+            value = data.get(field)
+            if value is not None and not isinstance(value, kind.types):
+                return f"data.{field} must be {kind.called}"
+        return None
+
+    return check
+
+
+def _both(first: Shape, second: Shape) -> Shape:
+    return lambda data: first(data) or second(data)
+
+
+class Kind(msgspec.Struct, frozen=True):
+    types: tuple[type, ...]
+    called: str
+
+
+OBJECT = Kind((dict,), "an object")
+STRING = Kind((str,), "a string")
+LIST = Kind((list,), "a list")
+STRING_OR_OBJECT = Kind((str, dict), "a string or an object")
+
+
+def _action_requested(data: dict[str, Any]) -> str | None:
+    wrong = _needs_strings("action")(data) or _may_have(target=OBJECT, payload=OBJECT)(data)
+    if wrong is None and not 0 < len(data["action"]) <= MAX_ACTION_CHARS:
+        return f"data.action must have 1 to {MAX_ACTION_CHARS} characters"
+    if wrong is None and len(msgspec.json.encode([data.get("target"), data.get("payload")])) > MAX_ACTION_BYTES:
+        return f"data.target and data.payload are over the cap of {MAX_ACTION_BYTES} bytes"
+    return wrong
 
 
 def _state_updated(data: dict[str, Any]) -> str | None:
@@ -81,15 +116,42 @@ def _state_updated(data: dict[str, Any]) -> str | None:
     return wrong
 
 
-Shape = Callable[[dict[str, Any]], str | None]
+_described = _both(
+    _needs_strings("artifact_type"),
+    _may_have(artifact_id=STRING, mime_type=STRING, name=STRING, sha256=STRING, metadata=OBJECT, content_base64=STRING),
+)
+
+
+def _artifact_created(data: dict[str, Any]) -> str | None:
+    if wrong := _described(data):
+        return wrong
+    if data.get("content_base64") is None:
+        return None if data.get("artifact_id") else "data needs content_base64, or the artifact_id of a stored file"
+    return _content(data)
+
+
+def _content(data: dict[str, Any]) -> str | None:
+    try:
+        content = b64decode(data["content_base64"], validate=True)
+    except ValueError as error:
+        return f"data.content_base64 is not base64: {error}"
+    if len(content) > MAX_ARTIFACT_INLINE_BYTES:
+        return f"data.content_base64 may hold at most {MAX_ARTIFACT_INLINE_BYTES} bytes"
+    if data.get("sha256") is not None and data["sha256"].lower() != sha256(content).hexdigest():
+        return "data.sha256 is not the hash of the content"
+    return None
+
+
 SHAPES: Mapping[str, Shape] = {
     "message.delta": _needs_message("chunk"),
     "message.completed": _needs_message("message"),
-    "tool.call.started": _needs_strings("tool_call_id", "tool_name"),
-    "tool.call.completed": _needs_strings("tool_call_id", "tool_name"),
-    "artifact.created": _needs_strings("artifact_type"),
+    "tool.call.started": _both(_needs_strings("tool_call_id", "tool_name"), _may_have(parameters=OBJECT)),
+    "tool.call.completed": _both(
+        _needs_strings("tool_call_id", "tool_name"), _may_have(artifact=OBJECT, error=STRING_OR_OBJECT)
+    ),
+    "artifact.created": _artifact_created,
     "state.updated": _state_updated,
-    "action.requested": _needs_strings("action"),
-    "run.completed": _completed,
-    "run.failed": lambda _data: None,
+    "action.requested": _action_requested,
+    "run.completed": _may_have(message=OBJECT, usage=OBJECT, pending_tool_call_ids=LIST),
+    "run.failed": _may_have(code=STRING, message=STRING, error=STRING),
 }

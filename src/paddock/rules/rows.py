@@ -52,6 +52,62 @@ class StateRow(Value, frozen=True):
     key: str
     value: bytes | None
     updated_at: float
+    expected: str | None = None
+    """Write it only if the value there has this version (`rules/versions.py`); None writes it in any case."""
+
+
+class ArtifactRow(Value, frozen=True):
+    """One file as it is known: whose it is, what it is, and the hash its bytes are kept under."""
+
+    artifact_id: str
+    workspace_id: str
+    user_id: str | None
+    conversation_id: str | None
+    thread_id: str | None
+    run_id: str | None
+    agent_id: str | None
+    runner_id: str | None
+    source: str
+    artifact_type: str
+    mime_type: str
+    name: str | None
+    size: int
+    sha256: str
+    published: bool
+    """Mentioned in the conversation; until then only the agent that made it may read it."""
+    created_at: float
+    expires_at: float | None
+    metadata: bytes
+
+
+class ArtifactGone(Value, frozen=True):
+    """Forget an artifact. Its bytes go when no row needs them any more."""
+
+    artifact_id: str
+
+
+class StorageRow(Value, frozen=True):
+    """One blob a plugin keeps in an area; `sha256` None deletes it."""
+
+    area_key: str
+    key: str
+    sha256: str | None
+    size: int
+    updated_at: float
+
+
+class ArtifactsCap(Value, frozen=True):
+    """A condition: with what is written beside it, a workspace's artifacts hold at most so many bytes."""
+
+    workspace_id: str
+    max_bytes: int
+
+
+class StorageCap(Value, frozen=True):
+    """A condition: with what is written beside it, an area holds at most so many bytes."""
+
+    area_key: str
+    max_bytes: int
 
 
 class AuditRow(Value, frozen=True):
@@ -91,4 +147,85 @@ class SessionRow(Value, frozen=True):
     created_at: float
 
 
-Row = RunRow | TranscriptRow | StateRow | AuditRow | InboxRow | SessionRow
+class ToolCallRow(Value, frozen=True):
+    """One call of a tool: written before the call is made, written again when it has ended.
+
+    A call that has begun and not ended when its run is over has an outcome nobody knows: it is on record as
+    `unknown`, and it is never made a second time.
+    """
+
+    call_id: str
+    run_id: str
+    session_id: str
+    workspace_id: str
+    user_id: str
+    agent_id: str
+    tool_name: str
+    status: str
+    """started, completed, failed (the tool said so) or unknown"""
+    parameters: bytes
+    result: bytes
+    """JSON; of a large result only the preview, the rest is the artifact."""
+    artifact_id: str | None
+    started_at: float
+    ended_at: float | None
+
+
+class ModelUsageRow(Value, frozen=True):
+    """One call of a model and what it used. What the provider did not count is None, which is not zero."""
+
+    call_id: str
+    run_id: str
+    session_id: str
+    workspace_id: str
+    user_id: str
+    agent_id: str
+    model_id: str
+    answered_by: str
+    """The model that answered: another than was asked when a fallback stepped in."""
+    operation: str
+    result: str
+    """ok, cancelled, or the code of the error"""
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    total_tokens: int | None
+    cost: float | None
+    started_at: float
+    ended_at: float
+
+
+class ApprovalRow(Value, frozen=True):
+    """A platform action that a run asked for; written once. What became of it is in its steps."""
+
+    approval_id: str
+    workspace_id: str
+    user_id: str
+    session_id: str
+    run_id: str
+    agent_id: str
+    action: str
+    target: bytes
+    payload: bytes
+    created_at: float
+    expires_at: float
+
+
+class ApprovalStepRow(Value, frozen=True):
+    """One step of an approval, `decided` or `done`; written once, by whoever comes first: `token` tells who."""
+
+    approval_id: str
+    step: str
+    result: str
+    actor: str
+    time: float
+    token: str
+    detail: str = ""
+
+
+Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap
+"""Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
+Apart = AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | Kept
+"""Rows that may be written without any fact of a session."""
+Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
+NotedRow = AuditRow | ModelUsageRow
+"""What may follow shortly after the thing it tells of, and is on record before the end of its run is."""

@@ -4,20 +4,47 @@ The part that is the same for every run of an agent is computed once; history is
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
 from paddock.rules.permissions import Allowance, Grant
+from paddock.rules.resources import (
+    NOTHING_OFFERED,
+    Offered,
+    OfferedFile,
+    base_resources,
+    file_resources,
+    frontend_tools,
+    model_resources,
+    tool_resources,
+)
+from paddock.rules.run_events import MESSAGE, RunEvent, actor_of, subject_of
 from paddock.rules.values import Value
 
 HOST_NAME = "paddock"
+LAST_RESORT_ZONE = "UTC"
 TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host_adapter"]
 
 _PLACE = re.compile(r"h[0-9a-f]{1,15}", re.ASCII)
 _canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+class AgentExtras(Value, frozen=True):
+    """What an agent's owner set besides policy and config, as far as a run is told of it."""
+
+    skills: tuple[Mapping[str, Any], ...] = ()
+    mcp: tuple[Mapping[str, Any], ...] = ()
+    frontend_tools: bool | None = None
+    """Whether the client's own tools are shown; None leaves it to the door."""
+    locale: str | None = None
+    time_zone: str | None = None
+    """What counts when nobody says otherwise."""
+
+
+NO_EXTRAS = AgentExtras()
 
 
 class AgentPart(Value, frozen=True):
@@ -28,6 +55,7 @@ class AgentPart(Value, frozen=True):
     resources: Mapping[str, Any]
     available_apis: Mapping[str, bool]
     static_refs: Mapping[str, Any]
+    extras: AgentExtras = NO_EXTRAS
 
 
 class RunInput(Value, frozen=True):
@@ -41,24 +69,60 @@ class RunInput(Value, frozen=True):
     """The number of the input in the session's log."""
     at: float
     earlier_history: bool
+    event: RunEvent | None = None
+    """None for a plain message of the session's user."""
+    attachments: Sequence[Mapping[str, Any]] = ()
+    """Artifact references: what came along is never inline."""
+    door: str = "native"
+    locale: str | None = None
 
 
-def agent_part(allowance: Allowance, config: Mapping[str, Any], *, wants_static_refs: bool) -> AgentPart:
+def agent_part(
+    allowance: Allowance,
+    config: Mapping[str, Any],
+    *,
+    wants_static_refs: bool,
+    there: Offered = NOTHING_OFFERED,
+    files: Iterable[OfferedFile] = (),
+    extras: AgentExtras = NO_EXTRAS,
+) -> AgentPart:
     apis = _available_apis(allowance.actions)
     resources: dict[str, Any] = {
-        "models": [],
-        "tools": [],
-        "knowledge_bases": [],
-        "files": [],
+        "models": model_resources(there, allowance.models),
+        "tools": tool_resources(there, allowance.tools),
+        "knowledge_bases": base_resources(there, allowance.knowledge_bases),
+        "files": file_resources(files),
         "storage": {
             "plugin_storage": "plugin" in allowance.storage_areas and apis["storage"],
             "workspace_storage": "workspace" in allowance.storage_areas and apis["storage"],
             "binding_storage": "binding" in allowance.storage_areas and apis["storage"],
         },
-        "platform_capabilities": {},
+        "platform_capabilities": {"actions": sorted(allowance.platform_actions)} if allowance.platform_actions else {},
+        "skills": list(extras.skills),
+        "mcp": list(extras.mcp),
     }
-    refs = {"resources": static_ref("resources", resources)} if wants_static_refs else {}
-    return AgentPart(allowance, config, resources, apis, refs)
+    refs = _static_refs(allowance, config, resources) if wants_static_refs else {}
+    return AgentPart(allowance, config, resources, apis, refs, extras)
+
+
+def _static_refs(allowance: Allowance, config: Mapping[str, Any], resources: Mapping[str, Any]) -> dict[str, Any]:
+    """By what a runtime can tell that nothing changed since it last looked. Headers may hold keys and do not count."""
+    policies = {
+        "actions": sorted(allowance.actions),
+        "state_scopes": sorted(allowance.state_scopes),
+        "storage_areas": sorted(allowance.storage_areas),
+        "history_scope": allowance.history_scope,
+        "platform_actions": sorted(allowance.platform_actions),
+    }
+    servers = [{key: value for key, value in server.items() if key != "headers"} for server in resources["mcp"]]
+    refs = {
+        "policies": static_ref("policies", policies),
+        "tool_schemas": static_ref("tool_schemas", resources["tools"]),
+        "resources": static_ref("resources", {**resources, "mcp": servers}),
+    }
+    if "instructions" in config:
+        refs["instructions"] = static_ref("instructions", config["instructions"])
+    return refs
 
 
 def static_ref(name: str, value: object) -> dict[str, str]:
@@ -111,38 +175,38 @@ def run_context(
 ) -> dict[str, Any]:
     """Put one run's context together."""
     at = grant.scope
-    stamp = int(given.at)
+    event = given.event
+    stamp = int(given.at if event is None or event.event_time is None else event.event_time)
+    event_type = MESSAGE if event is None else event.event_type
+    resources, refs = _for_this_run(part, given)
+    contents = _contents(given)
+    inline = bool(contents or given.attachments)
     context: dict[str, Any] = {
         "run_id": at.run_id,
-        "trigger": {"type": "message.received", "source": given.source, "timestamp": stamp},
+        "trigger": {"type": event_type, "source": given.source, "timestamp": stamp},
         "event": {
             "event_id": f"{at.conversation_id}.{given.seq}",
-            "event_type": "message.received",
+            "event_type": event_type,
             "event_time": stamp,
             "source": given.source,
-            "data": {},
+            "data": {} if event is None else event.data,
         },
         "conversation": {
             "conversation_id": at.conversation_id,
             "bot_id": at.agent_id,
             "workspace_id": at.workspace_id,
         },
-        "actor": {"actor_type": "user", "actor_id": at.user_id},
-        "subject": {"subject_type": "message", "subject_id": given.message.get("id")},
-        "input": {
-            "text": given.text,
-            "contents": [{"type": "text", "text": given.text}] if given.text else [],
-            "attachments": [],
-        },
+        "actor": actor_of(event, at.user_id, given.source),
+        "input": {"text": given.text, "contents": contents, "attachments": list(given.attachments)},
         "delivery": {"surface": given.source, "supports_streaming": True},
-        "resources": part.resources,
+        "resources": resources,
         "context": {
             "conversation_id": at.conversation_id,
             "latest_cursor": cursor_of(given.seq),
             "event_seq": given.seq,
             "transcript_seq": given.seq,
             "has_history_before": given.earlier_history,
-            "inline_policy": {"mode": "current_event", "delivered_count": 1},
+            "inline_policy": {"mode": "current_event" if inline else "none", "delivered_count": int(inline)},
             "available_apis": part.available_apis,
         },
         "state": state,
@@ -151,11 +215,74 @@ def run_context(
             "protocol_version": "1",
             "trace_id": trace_id,
             "deadline_at": grant.deadline_at,
-            "static_refs": part.static_refs,
+            "timezone": _time_zone(part, given),
+            "static_refs": refs,
             "metadata": {"host_version": host_version, "session_key": session_key(grant)},
         },
         "config": part.config,
     }
+    if (subject := subject_of(event, given.message)) is not None:
+        context["subject"] = subject
+    if locale := given.locale or part.extras.locale:
+        context["runtime"]["locale"] = locale
+    if event is not None:
+        _tell_more(context, event)
     if given.params:
         context["adapter"] = {"extra": {"params": given.params}}
     return context
+
+
+def _tell_more(context: dict[str, Any], event: RunEvent) -> None:
+    """What only some events have."""
+    if not context["input"]["text"]:
+        del context["input"]["text"]
+    for name in ("source_event_type", "raw_ref"):
+        if (value := getattr(event, name)) is not None:
+            context["event"][name] = value
+    for name in ("thread_id", "launcher_type", "launcher_id"):
+        if (value := getattr(event, name)) is not None:
+            context["conversation"][name] = value
+    if event.thread_id is not None:
+        context["context"]["thread_id"] = event.thread_id
+    if event.delivery is not None:
+        context["delivery"] = {**context["delivery"], **event.delivery}
+
+
+def _contents(given: RunInput) -> list[dict[str, str]]:
+    """The words of the input, block by block; everything else comes as an attachment."""
+    content = given.message.get("content")
+    if not isinstance(content, list):
+        return [{"type": "text", "text": given.text}] if given.text else []
+    blocks = cast("list[Mapping[str, Any]]", content)
+    return [{"type": "text", "text": block["text"]} for block in blocks if block.get("type") == "text"]
+
+
+def _time_zone(part: AgentPart, given: RunInput) -> str:
+    """The device's, which the door has checked; else the agent's; else UTC. Never the server's."""
+    props = given.params.get("forwardedProps")
+    client_time = cast("dict[str, Any]", props).get("client_time") if isinstance(props, dict) else None
+    device = cast("dict[str, Any]", client_time).get("device_timezone") if isinstance(client_time, dict) else None
+    return device if isinstance(device, str) else part.extras.time_zone or LAST_RESORT_ZONE
+
+
+def shows_frontend_tools(part: AgentPart, given: RunInput) -> bool:
+    """What the agent's owner says; else the AG-UI door shows them, because its clients expect it, and others do not."""
+    wanted = part.extras.frontend_tools
+    return given.door == "ag-ui" if wanted is None else wanted
+
+
+def _for_this_run(part: AgentPart, given: RunInput) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Resources and static references, with the client's own tools if there are any."""
+    if "tools" not in given.params or not shows_frontend_tools(part, given):
+        return part.resources, part.static_refs
+    shown, _ = frontend_tools(given.params["tools"], part.allowance.tools)
+    tools = [*part.resources["tools"], *shown]
+    refs = {**part.static_refs, "tool_schemas": static_ref("tool_schemas", tools)} if part.static_refs else {}
+    return {**part.resources, "tools": tools}, refs
+
+
+def unseen_tools(part: AgentPart, given: RunInput) -> list[str]:
+    """Client tools that are left out because a host tool of the agent has their name: worth a warning."""
+    if "tools" not in given.params or not shows_frontend_tools(part, given):
+        return []
+    return frontend_tools(given.params["tools"], part.allowance.tools)[1]

@@ -104,7 +104,14 @@ class AttachedRunner:
         self._transport = transport
         caller = Caller(str(ticket.plugin), f"{ticket.plugin}#{next(around.numbers)}")
         self.connection = Connection(
-            Peer(transport, caller, around.handler, kill=self._kill, on_foreign=around.on_foreign)
+            Peer(
+                transport,
+                caller,
+                around.handler,
+                kill=self._kill,
+                on_foreign=around.on_foreign,
+                on_overload=around.on_overload,
+            )
         )
         self._introduction = asyncio.create_task(self._introduce())
 

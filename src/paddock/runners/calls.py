@@ -90,8 +90,10 @@ class HostCalls:
         max_frame_bytes: int = frames.MAX_FRAME_BYTES,
         call_credit: int = frames.CALL_CREDIT,
         is_live: Callable[[object], bool] = lambda _run_id: True,
+        overloaded: Callable[[str, Any], None] = lambda _method, _params: None,
     ) -> None:
-        """`is_live` tells whether a run is still going on at this peer; chunks are only sent to one that is."""
+        """`is_live` tells whether a run is still going on at this peer; chunks are only sent to one that is.
+        `overloaded` hears of calls that were refused unread."""
         self._caller = caller
         self._handler = handler
         self._methods = methods
@@ -101,29 +103,24 @@ class HostCalls:
         self._max_frame_bytes = max_frame_bytes
         self._call_credit = call_credit
         self._is_live = is_live
+        self._overloaded = overloaded
         self._streams: dict[Id, _Stream] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[Frame, int]] = deque()
         self._waiting_bytes = 0
 
     def take(self, frame: Frame, size: int) -> None:
-        """Start a call, let it wait its turn, or refuse it at once."""
+        """Start a call, let it wait its turn, or refuse it unread when too many wait already."""
         number = cast("Id", frame.id)
-        if frame.method not in self._methods:
-            self._refuse(
-                number, UNKNOWN_METHOD, "invalid_argument", f"the host has no method {str(frame.method)[:80]!r}"
-            )
-        elif not isinstance(frame.params, dict):
-            self._refuse(number, INVALID_PARAMS, "invalid_argument", "params must be an object")
-        elif len(self._tasks) < self._max_running:
+        if len(self._tasks) < self._max_running:
             self._start(frame, size)
         elif len(self._waiting) < MAX_WAITING and self._waiting_bytes + size <= MAX_WAITING_BYTES:
             self._waiting.append((frame, size))
             self._waiting_bytes += size
         else:
-            self._refuse(
-                number, REFUSED, "rate_limited", "too many host calls are waiting on this connection", retry=True
-            )
+            text = "too many host calls are waiting on this connection"
+            self._send(frames.refusal(number, REFUSED, _error("rate_limited", text, retry=True)))
+            self._overloaded(cast("str", frame.method), frame.params)
 
     def give_credit(self, params: Any) -> bool:
         """The peer's `call_credit`; False when it cannot be read. Credit for what is answered already is no fault."""
@@ -162,15 +159,18 @@ class HostCalls:
 
     async def _answer(self, frame: Frame, size: int) -> None:
         number, method = cast("Id", frame.id), cast("str", frame.method)
+        rpc_code = self._rpc_code(frame)
         try:
-            answer: object = await self._handler(self._caller, method, cast("dict[str, Any]", frame.params), size)
+            answer: object = await self._handler(self._caller, method, frame.params, size)
+            if rpc_code != REFUSED:  # whatever the handler thinks of it, this is no call
+                raise HostError(ErrorCode.INVALID_ARGUMENT, "this is no host call")
             if hasattr(answer, "__aiter__"):
                 answer = await self._in_chunks(frame, cast("Chunks", answer))
             line = frames.response(number, answer)
             if len(line) > self._max_frame_bytes:
                 raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"the answer exceeds {self._max_frame_bytes} bytes")
         except HostError as refusal:
-            line = frames.refusal(number, REFUSED, api_error(refusal))
+            line = frames.refusal(number, rpc_code, api_error(refusal))
         except StorageUnavailableError:
             unavailable = HostError(
                 ErrorCode.UNAVAILABLE, "the host cannot store anything at the moment", retryable=True
@@ -213,8 +213,11 @@ class HostCalls:
             await self._drained()
             self._send(line)
 
-    def _refuse(self, number: Id, rpc: int, code: str, message: str, *, retry: bool = False) -> None:
-        self._send(frames.refusal(number, rpc, _error(code, message, retry=retry)))
+    def _rpc_code(self, frame: Frame) -> int:
+        """How JSON-RPC calls a refusal of this frame. Who refuses it, and puts that on record, is the handler."""
+        if frame.method not in self._methods:
+            return UNKNOWN_METHOD
+        return REFUSED if isinstance(frame.params, dict) else INVALID_PARAMS
 
 
 async def _closed(chunks: Chunks) -> None:

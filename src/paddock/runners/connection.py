@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import anyio
 import structlog
 
-from paddock.ports import Caller, HostCallHandler, RunListener
+from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener
 from paddock.rules.results import Result
 from paddock.runners import frames
 from paddock.runners.calls import HostCalls
@@ -73,6 +73,7 @@ class Peer:
     """Whether `drained` would return at once."""
     on_run_over: Callable[[], None] = lambda: None
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
+    on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
     limits: Limits = field(default_factory=Limits)
     methods: frozenset[str] = frozenset(HOST_CALLS)
 
@@ -95,6 +96,7 @@ class Connection:
         self._partial_bytes = 0
         self._noise = Noise()
         self._foreign_told = Allowance(FOREIGN_PER_SECOND)
+        self._overload_told = Allowance(FOREIGN_PER_SECOND)
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls = HostCalls(
             peer.caller,
@@ -105,6 +107,7 @@ class Connection:
             max_frame_bytes=peer.limits.max_frame_bytes,
             call_credit=peer.limits.call_credit,
             is_live=self._runs.__contains__,
+            overloaded=self._overloaded,
         )
 
     @property
@@ -277,6 +280,11 @@ class Connection:
         self.unwanted("runner.foreign_result", run_id=run_id[:200])
         if not self.closed and self._foreign_told.take():
             self._peer.on_foreign(self.caller, run_id[:200])
+
+    def _overloaded(self, method: str, params: Any) -> None:
+        self.unwanted("runner.too_many_calls", method=method[:80])
+        if not self.closed and self._overload_told.take():
+            self._peer.on_overload(self.caller, method, params, self._overload_told.take_left_out())
 
     def unwanted(self, action: str, **details: Any) -> None:
         """Count, and sometimes say, what should not have come; a flood of it ends the connection."""

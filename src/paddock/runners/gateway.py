@@ -13,7 +13,7 @@ from typing import Any, cast
 import anyio
 import structlog
 
-from paddock.ports import Caller, HostCallHandler, RunHandle, RunListener, RunnerStatus
+from paddock.ports import Caller, HostCallHandler, Overloaded, RunHandle, RunListener, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners import launch
 from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
@@ -27,6 +27,8 @@ from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 LIST_SECONDS = 5.0
+ELSEWHERE = "elsewhere"
+"""The isolation of a runner on a machine we know nothing of."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -72,6 +74,7 @@ class Gateway:
         isolation: Level = "L0",
         env_allow: Collection[str] = (),
         on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None,
+        on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None,
         start_seconds: float = START_SECONDS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
@@ -92,6 +95,7 @@ class Gateway:
             plan=plan,
             host_version=host_version,
             on_foreign=on_foreign,
+            on_overload=on_overload,
             start_seconds=start_seconds,
             clock=clock,
         )
@@ -152,6 +156,14 @@ class Gateway:
         """
         names = self._names.get(workspace, self._without_guests)
         return names.all if installed else names.attached
+
+    def isolation_of(self, runner_id: str, workspace: str) -> str:
+        """A level, `elsewhere` for a runner attached from another machine, `unknown` for one nobody offers."""
+        plugin = plugin_of(runner_id)
+        if any(guest.ticket.workspace == workspace for guest in self._attached.get(plugin, [])):
+            return ELSEWHERE
+        supervisor = self._supervisors.get(plugin)
+        return "unknown" if supervisor is None else max(supervisor.plugin.isolation, self._isolation)
 
     async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started
@@ -284,6 +296,6 @@ def _statuses(supervisor: Supervisor, isolation: Level) -> list[RunnerStatus]:
 def _attached_statuses(guest: AttachedRunner) -> list[RunnerStatus]:
     plugin, detail = str(guest.ticket.plugin), f"for workspace {guest.ticket.workspace}"
     return [
-        RunnerStatus(runner_id, plugin, "attached", isolation="elsewhere", detail=detail, manifest=manifest)
+        RunnerStatus(runner_id, plugin, "attached", isolation=ELSEWHERE, detail=detail, manifest=manifest)
         for runner_id, manifest in guest.manifests.items()
     ]

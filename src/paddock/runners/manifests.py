@@ -10,6 +10,7 @@ from typing import Any, cast
 import structlog
 from pydantic import ValidationError
 
+from paddock.rules.permissions import ABOVE_CEILING
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
@@ -119,7 +120,10 @@ def _within(manifest: AgentRunnerManifest, ceiling: AgentRunnerPermissions | Non
     left_out = _difference(asked, given)
     if left_out:
         log.warning("runner.above_ceiling", runner_id=manifest.id, left_out=left_out)
-    return manifest.model_copy(update={"permissions": given})
+    metadata = {name: value for name, value in manifest.metadata.items() if name != ABOVE_CEILING}
+    if left_out:
+        metadata[ABOVE_CEILING] = left_out
+    return manifest.model_copy(update={"permissions": given, "metadata": metadata})
 
 
 def _difference(asked: AgentRunnerPermissions, given: AgentRunnerPermissions) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import anyio
 import structlog
 
-from paddock.ports import Caller, HostCallHandler, RunListener
+from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener
 from paddock.rules.restart import LeaveDown, after_exit
 from paddock.runners.connection import Connection, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError, StartError
@@ -41,6 +41,7 @@ class Surroundings:
     """Called in a thread of its own. Raises StartError for a plugin that cannot be started as it asks."""
     host_version: str = "0"
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
+    on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
     start_seconds: float = START_SECONDS
     clock: Callable[[], float] = monotonic
     numbers: "count[int]" = field(default_factory=count)
@@ -234,6 +235,7 @@ class Supervisor:
             flowing=process.flowing,
             on_run_over=lambda: self._run_over(process),
             on_foreign=self._around.on_foreign,
+            on_overload=self._around.on_overload,
         )
         connection = Connection(peer)
         process.on_output = connection.feed

@@ -11,9 +11,29 @@ from typing import TypeVar
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.history_search import TranscriptQuery
+from paddock.rules.rows import (
+    TERMINAL_STATUSES,
+    Apart,
+    ApprovalRow,
+    ApprovalStepRow,
+    AuditRow,
+    InboxRow,
+    Kept,
+    ModelUsageRow,
+    Row,
+    RunRow,
+    SessionRow,
+    StateRow,
+    ToolCallRow,
+    TranscriptRow,
+)
 from paddock.rules.values import replace
+from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
+from paddock.storage.memory_approvals import MemoryApprovals
+from paddock.storage.memory_calls import MemoryCalls
+from paddock.storage.memory_kept import MemoryKept
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -36,16 +56,16 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore:
+class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._epoch = 0
         self._open = True
         self._owners: dict[str, int] = {}
         self._sessions: dict[str, _Session] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
-        self._runs: dict[str, RunRow] = {}
         self._labels: dict[tuple[str, str, str, str], str] = {}
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
@@ -76,9 +96,10 @@ class MemoryStore:
         opened = next((row for row in batch.rows if isinstance(row, SessionRow)), None)
         self._check_fence(batch, opened)
         self._check_conflicts(batch.rows)
+        self._check_state(batch.rows)
+        self._write_rows(batch.rows)
         log = self._sessions[batch.session_id] if opened is None else self._add_session(opened)
         _advance(log, batch)
-        self._write_rows(batch.rows)
 
     async def read(
         self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
@@ -88,6 +109,20 @@ class MemoryStore:
             return []
         wanted = (f for f in log.facts.values() if f.seq > after and turn_id in (None, f.turn_id))
         return sorted(wanted, key=lambda fact: (fact.position, fact.seq))[:limit]
+
+    async def events(
+        self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50
+    ) -> Sequence[StoredFact]:
+        log = self._sessions.get(session_id)
+        facts = log.facts.values() if log else ()
+        known = (
+            f for f in facts if f.kind in kinds and f.target != "AGENT" and (before is None or f.position < before)
+        )
+        return sorted(known, key=lambda fact: (fact.position, fact.seq), reverse=True)[:limit]
+
+    async def fact(self, session_id: str, seq: int) -> StoredFact | None:
+        log = self._sessions.get(session_id)
+        return log.facts.get(seq) if log else None
 
     # --- what is looked up beside it
 
@@ -126,6 +161,10 @@ class MemoryStore:
         wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
         return [log.items[seq] for seq in islice(wanted, limit)] if log else []
 
+    async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        log = self._sessions.get(session_id)
+        return query.scan(log.items[seq] for seq in sorted(log.items, reverse=True)) if log else []
+
     async def transcript_count(self, session_id: str) -> int:
         log = self._sessions.get(session_id)
         return len(log.items) if log else 0
@@ -149,8 +188,9 @@ class MemoryStore:
         newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
         return list(islice(newest, limit))
 
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         self._require_open()
+        self._check_state(rows)
         self._write_rows(rows)
 
     # --- keys
@@ -208,7 +248,17 @@ class MemoryStore:
         log = self._sessions[row.session_id] = _Session(row)
         return log
 
+    def _check_state(self, rows: Sequence[Row]) -> None:
+        """Values that were expected to be others, before anything is written."""
+        now: dict[tuple[str, str], bytes | None] = {}
+        for row in rows:
+            if isinstance(row, StateRow):
+                known = self._state.get((row.scope_key, row.key))
+                check_version(row.expected, now.get((row.scope_key, row.key), known and known.value), row.key)
+                now[row.scope_key, row.key] = row.value
+
     def _write_rows(self, rows: Sequence[Row]) -> None:
+        self._write_kept([row for row in rows if isinstance(row, Kept)])  # first: it may refuse
         for row in rows:
             match row:
                 case RunRow():
@@ -219,10 +269,14 @@ class MemoryStore:
                     self._state[row.scope_key, row.key] = row
                 case AuditRow():
                     self._audit.append(row)
+                case ToolCallRow() | ModelUsageRow():
+                    self._write_call(row)
                 case InboxRow():
                     self._inbox[row.session_id, row.key] = row
-                case SessionRow() | TranscriptRow():
-                    pass  # written with the log they belong to
+                case ApprovalRow() | ApprovalStepRow():
+                    self._write_approval(row)
+                case _:
+                    pass  # written with the log they belong to, or above
 
     def _write_run(self, row: RunRow) -> None:
         known = self._runs.get(row.run_id)

@@ -93,10 +93,15 @@ class ToolsCallParams(HostCallParams):
 
 
 class ToolsCallResult(WireModel):
-    """What the tool said. A large result is an artifact, then `result` is a short text or null."""
+    """What the tool said. A large result is an artifact, then `result` is a short text or null.
+
+    `is_error` (Paddock's own, optional): the call was made and failed, or its arguments were wrong; `result` says so in
+    words a model can read.
+    """
 
     result: Any = None
     artifact: ArtifactRef | None = None
+    is_error: bool | None = None
 
 
 # --- knowledge ----------------------------------------------------------------------------------------------------
@@ -182,12 +187,22 @@ class StateGetParams(HostCallParams):
 class StateGetResult(WireModel):
     value: Any = None
     found: bool
+    version: str | None = None
+    """Paddock's own, optional: changes whenever the value does."""
 
 
 class StateSetParams(HostCallParams):
     scope: str
     key: str
     value: Any = None
+    expected_version: str | None = None
+    """Paddock's own, optional: write only if the value there still has this version; "" means there is none yet."""
+
+
+class StateSetResult(WireModel):
+    ok: bool = True
+    version: str | None = None
+    """Paddock's own, optional: of the value as it is now."""
 
 
 class StateDeleteParams(HostCallParams):
@@ -198,17 +213,26 @@ class StateDeleteParams(HostCallParams):
 class StorageGetParams(HostCallParams):
     area: str
     key: str
+    offset: int | None = None
+    """Paddock's own, optional: where to go on reading a value that one answer could not carry."""
 
 
 class StorageGetResult(WireModel):
     value_base64: str | None = None
     found: bool
+    size_bytes: int | None = None
+    version: str | None = None
+    has_more: bool = False
+    """Paddock's own, optional, all three: how large the whole value is, which one it is, whether more follows."""
 
 
 class StorageSetParams(HostCallParams):
     area: str
     key: str
     value_base64: str
+    offset: int | None = None
+    more: bool = False
+    """Paddock's own, optional, both: this is the part at `offset`, and more follow. The last part makes the value."""
 
 
 class StorageDeleteParams(HostCallParams):
@@ -219,6 +243,8 @@ class StorageDeleteParams(HostCallParams):
 class StorageListParams(HostCallParams):
     area: str
     prefix: str | None = None
+    after: str | None = None
+    """Paddock's own, optional: go on after this key."""
 
 
 class StorageListResult(WireModel):
@@ -289,7 +315,7 @@ HOST_CALLS: Final[Mapping[str, HostCall]] = MappingProxyType(
         "artifacts.open_stream": HostCall(ArtifactsOpenStreamParams, ArtifactsOpenStreamResult, ArtifactChunk),
         "artifacts.create": HostCall(ArtifactsCreateParams, ArtifactMetadata),
         "state.get": HostCall(StateGetParams, StateGetResult),
-        "state.set": HostCall(StateSetParams, Done),
+        "state.set": HostCall(StateSetParams, StateSetResult),
         "state.delete": HostCall(StateDeleteParams, Deleted),
         "storage.get": HostCall(StorageGetParams, StorageGetResult),
         "storage.set": HostCall(StorageSetParams, Done),

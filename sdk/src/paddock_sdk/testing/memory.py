@@ -5,18 +5,25 @@ import inspect
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, cast
 
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from paddock_sdk.host_call_error import HostCallError
-from paddock_sdk.protocol.errors import INVALID_ARGUMENT, NOT_FOUND, UNAUTHORIZED, AgentAPIError
+from paddock_sdk.protocol.errors import INVALID_ARGUMENT, NOT_FOUND, PAYLOAD_TOO_LARGE, UNAUTHORIZED, AgentAPIError
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from paddock_sdk.testing.grants import is_granted
 
 Handler = Callable[[Any], Any]
 """Takes the params model of the call; returns the answer, an awaitable of it, or an (async) iterable of chunks."""
+MAX_STATE_BYTES, MAX_KEYS_PAGE = 262_144, 1000
+MAX_INLINE_BYTES, MAX_RANGE_BYTES = 1024 * 1024, 1024 * 1024
+MAX_PART_BYTES, MAX_BLOB_BYTES = 2 * 1024 * 1024, 10 * 1024 * 1024
+"""As a real host has them, so that a runner meets them in its tests first."""
+
 SendChunk = Callable[[int, object], None]
 
 
@@ -29,9 +36,10 @@ class RecordedCall:
 
 
 class RefusedError(Exception):
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
         self.code = code
+        self.retryable = retryable
 
 
 class Memory:
@@ -43,9 +51,10 @@ class Memory:
         artifacts: Mapping[str, bytes],
         handlers: Mapping[str, Handler],
     ) -> None:
-        scopes = ("conversation", "actor", "subject", "runner")
+        scopes = ("conversation", "actor", "subject", "runner", "binding")
         self.state: dict[str, dict[str, Any]] = {scope: dict(state.get(scope, {})) for scope in scopes}
         self._storage = {area: dict(storage.get(area, {})) for area in ("plugin", "workspace", "binding")}
+        self._parts: dict[tuple[str, str], bytes] = {}
         self._artifacts = dict(artifacts)
         self._history: list[dict[str, Any]] = []
         for role, content in history:
@@ -82,7 +91,7 @@ class Memory:
         except HostCallError as error:
             return error.error
         except RefusedError as error:
-            return AgentAPIError(code=error.code, message=str(error))
+            return AgentAPIError(code=error.code, message=str(error), retryable=error.retryable)
         except ValidationError as error:
             return AgentAPIError(code=INVALID_ARGUMENT, message=f"{method}: {error}")
 
@@ -112,7 +121,7 @@ class Memory:
 
     def _own_handlers(self) -> dict[str, Handler]:
         return {
-            "state.get": lambda p: {"value": self.scope(p.scope).get(p.key), "found": p.key in self.scope(p.scope)},
+            "state.get": self._get_state,
             "state.set": self._set_state,
             "state.delete": self._delete_state,
             "storage.get": self._get_storage,
@@ -129,23 +138,58 @@ class Memory:
             "platform.request_action": lambda _: {"status": "recorded"},
         }
 
+    def _get_state(self, params: Any) -> dict[str, Any]:
+        values = self.scope(params.scope)
+        if params.key not in values:
+            return {"found": False}
+        value = values[params.key]
+        return {"found": True, "value": value, "version": version_of(value)}
+
     def _set_state(self, params: Any) -> dict[str, Any]:
-        self.scope(params.scope)[params.key] = params.value
-        return {"ok": True}
+        values = self.scope(params.scope)
+        if len(to_json(params.value)) > MAX_STATE_BYTES:
+            raise RefusedError(PAYLOAD_TOO_LARGE, f"a value may have at most {MAX_STATE_BYTES} bytes of JSON")
+        now = version_of(values[params.key]) if params.key in values else ""
+        if params.expected_version not in {None, now}:
+            raise RefusedError(INVALID_ARGUMENT, "the value has changed since it was read", retryable=True)
+        values[params.key] = params.value
+        return {"ok": True, "version": version_of(params.value)}
 
     def _delete_state(self, params: Any) -> dict[str, Any]:
         return {"deleted": self.scope(params.scope).pop(params.key, params) is not params}
 
     def _get_storage(self, params: Any) -> dict[str, Any]:
         value = self._storage[params.area].get(params.key)
-        return {"found": False} if value is None else {"found": True, "value_base64": b64encode(value).decode()}
+        if value is None:
+            return {"found": False}
+        offset = params.offset or 0
+        part = value[offset : offset + MAX_PART_BYTES]
+        return {
+            "found": True,
+            "value_base64": b64encode(part).decode(),
+            "size_bytes": len(value),
+            "version": sha256(value).hexdigest()[:24],
+            "has_more": offset + len(part) < len(value),
+        }
 
     def _set_storage(self, params: Any) -> dict[str, Any]:
-        self._storage[params.area][params.key] = b64decode(params.value_base64)
+        place, part = (params.area, params.key), _bytes(params.value_base64, MAX_PART_BYTES)
+        begun = self._parts.pop(place, b"") if params.offset else b""
+        if len(begun) != (params.offset or 0):
+            raise RefusedError(INVALID_ARGUMENT, f"offset must be {len(begun)}: the parts of a value follow each other")
+        value = begun + part
+        if len(value) > MAX_BLOB_BYTES:
+            raise RefusedError(PAYLOAD_TOO_LARGE, f"a value may have at most {MAX_BLOB_BYTES} bytes")
+        if params.more:
+            self._parts[place] = value
+        else:
+            self._storage[params.area][params.key] = value
         return {"ok": True}
 
     def _list_storage(self, params: Any) -> dict[str, Any]:
-        return {"keys": [key for key in sorted(self._storage[params.area]) if key.startswith(params.prefix or "")]}
+        known = [key for key in sorted(self._storage[params.area]) if key > (params.after or "")]
+        keys = [key for key in known if key.startswith(params.prefix or "")]
+        return {"keys": keys[:MAX_KEYS_PAGE], "has_more": len(keys) > MAX_KEYS_PAGE}
 
     def _page(self, params: Any) -> dict[str, Any]:
         before = int(params.before_cursor or len(self._history) + 1)
@@ -170,6 +214,8 @@ class Memory:
         return {"artifact_id": artifact_id, "artifact_type": "file", "size_bytes": size, "source": "runner"}
 
     def _read_range(self, params: Any) -> dict[str, Any]:
+        if params.length > MAX_RANGE_BYTES:
+            raise RefusedError(PAYLOAD_TOO_LARGE, f"a range may have at most {MAX_RANGE_BYTES} bytes")
         whole = self._bytes_of(params.artifact_id)
         piece = whole[params.offset : params.offset + params.length]
         more = params.offset + len(piece) < len(whole)
@@ -188,8 +234,23 @@ class Memory:
 
     def _create(self, params: Any) -> dict[str, Any]:
         artifact_id = f"artifact-{len(self._artifacts) + 1}"
-        self._artifacts[artifact_id] = b64decode(params.content_base64)
+        self._artifacts[artifact_id] = _bytes(params.content_base64, MAX_INLINE_BYTES)
         return {**self._described(artifact_id), "artifact_type": params.artifact_type, "name": params.name}
+
+
+def version_of(value: object) -> str:
+    """A tag of the value, as a real host makes one."""
+    return sha256(to_json(value)).hexdigest()[:24]
+
+
+def _bytes(encoded: str, most: int) -> bytes:
+    try:
+        content = b64decode(encoded, validate=True)
+    except ValueError as error:
+        raise RefusedError(INVALID_ARGUMENT, f"not base64: {error}") from error
+    if len(content) > most:
+        raise RefusedError(PAYLOAD_TOO_LARGE, f"at most {most} bytes fit one call")
+    return content
 
 
 def _item(number: int, role: str, content: str, event_id: str) -> dict[str, Any]:

@@ -6,18 +6,34 @@ follow each other are one chain. A work that does not fit into the group waits f
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import StaleOwnerError
-from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import (
+    ApprovalRow,
+    ApprovalStepRow,
+    AuditRow,
+    InboxRow,
+    ModelUsageRow,
+    Row,
+    RunRow,
+    SessionRow,
+    StateRow,
+    ToolCallRow,
+    TranscriptRow,
+)
 from paddock.storage.compaction import is_replaced
+from paddock.storage.postgres.approvals import ASKED, STEPS
 from paddock.storage.postgres.audit import DECISIONS
+from paddock.storage.postgres.calls import TOOL_CALLS, USAGE, called_again
 from paddock.storage.postgres.conversation import ITEMS, ORDERS
 from paddock.storage.postgres.fences import NO_BATCH, Chain, fence_arrays, fence_sql
+from paddock.storage.postgres.kept import is_guarded
 from paddock.storage.postgres.keys import KEYS
 from paddock.storage.postgres.log import COMPACTED, FACTS
 from paddock.storage.postgres.runs import RUNS, written_again
@@ -35,21 +51,37 @@ TABLES: Mapping[type, Table] = {
     StateRow: STATE,
     ApiKeyRow: KEYS,
     RunRow: RUNS,
+    ToolCallRow: TOOL_CALLS,
+    ModelUsageRow: USAGE,
+    ApprovalRow: ASKED,
+    ApprovalStepRow: STEPS,
 }
+Again = Callable[[Any, Any], Any]
+MERGED: Mapping[type, tuple[Callable[[Any], str], Again]] = {
+    RunRow: (attrgetter("run_id"), written_again),
+    ToolCallRow: (attrgetter("call_id"), called_again),
+}
+"""Rows that are written again when they change: one statement may write each of them only once."""
 
 
 @dataclass(slots=True, eq=False)
-class Work:
-    """Something to write, and who waits for it. `batch` is None for rows that belong to no session's log."""
+class Piece:
+    """Something to write. `batch` is None for rows that belong to no session's log."""
 
     batch: Batch | None
     rows: Sequence[Row | ApiKeyRow]
-    done: asyncio.Future[None]
     error: Exception | None = None
 
     @property
     def is_empty(self) -> bool:
         return self.batch is None and not self.rows
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Work(Piece):
+    """Something to write, and who waits for it."""
+
+    done: asyncio.Future[None]
 
 
 def take_group(queue: deque[Work]) -> list[Work]:
@@ -70,19 +102,24 @@ def take_group(queue: deque[Work]) -> list[Work]:
 
 
 class Group:
-    """Works on their way into one statement."""
+    """Pieces on their way into one statement. Guarded rows have no place in it and are left out."""
 
-    def __init__(self, works: Sequence[Work]) -> None:
+    def __init__(self, works: Sequence[Piece]) -> None:
         self._works = works
         self._chains: dict[str, Chain] = {}
         self._places: list[int] = []
         self._facts: dict[int, list[Any]] = {}
-        self._runs: dict[tuple[int, str], RunRow] = {}
+        self._merged: dict[tuple[int, type, str], Any] = {}
         self._rows: dict[Table, list[Values]] = {}
         for work in works:
             self._add(work)
         self._rows |= {FACTS: self._fact_rows()} if self._facts else {}
-        self._rows |= {RUNS: [(place, *RUNS.read(run)) for (place, _), run in self._runs.items()]} if self._runs else {}
+        for (place, kind, _), row in self._merged.items():
+            self._put(TABLES[kind], place, row)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._chains and not self._rows
 
     def statement(self) -> tuple[str, Sequence[Sequence[Any]]]:
         """The statement and its values. It answers with the places of the chains that passed."""
@@ -97,16 +134,24 @@ class Group:
             if work.batch is not None and place not in passed:
                 work.error = StaleOwnerError(f"session {work.batch.session_id} has another owner")
 
-    def _add(self, work: Work) -> None:
+    def _add(self, work: Piece) -> None:
         place = NO_BATCH if work.batch is None else self._chain(work.batch)
         self._places.append(place)
         for row in work.rows:
-            if type(row) is RunRow:
-                known = self._runs.get((place, row.run_id))
-                self._runs[place, row.run_id] = row if known is None else written_again(known, row)
-            elif type(row) is not SessionRow:
-                table = TABLES[type(row)]
-                self._rows.setdefault(table, []).append((place, *table.read(row)))
+            kind = type(row)
+            if kind in MERGED:
+                self._merge(kind, place, row)
+            elif kind is not SessionRow and not is_guarded(row):
+                self._put(TABLES[kind], place, row)
+
+    def _put(self, table: Table, place: int, row: object) -> None:
+        self._rows.setdefault(table, []).append((place, *table.read(row)))
+
+    def _merge(self, kind: type, place: int, row: object) -> None:
+        key_of, again = MERGED[kind]
+        key = (place, kind, key_of(row))
+        known = self._merged.get(key)
+        self._merged[key] = row if known is None else again(known, row)
 
     def _chain(self, batch: Batch) -> int:
         chain = self._chains.get(batch.session_id)
@@ -125,7 +170,7 @@ class Group:
         return [(place, *FACTS.read(fact)) for place, facts in self._facts.items() for fact in facts]
 
 
-_ORDER = (FACTS, COMPACTED, ITEMS, ORDERS, RUNS, DECISIONS, STATE, KEYS)
+_ORDER = (FACTS, COMPACTED, ITEMS, ORDERS, RUNS, TOOL_CALLS, USAGE, ASKED, STEPS, DECISIONS, STATE, KEYS)
 
 
 @cache

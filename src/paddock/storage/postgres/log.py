@@ -7,6 +7,7 @@ from typing import Any
 from paddock.ports import Claim
 from paddock.rules.chain import Damage, Head, StoredFact, digest_of, verify
 from paddock.rules.rows import SessionRow
+from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader, Reader
 from paddock.storage.postgres.tables import Table, insert
 from paddock.storage.walk import Walk
@@ -66,7 +67,8 @@ _IN_ORDER = f"select {FACT} from facts where session_no = {_SESSION_NO} order by
 _PAYLOAD = FACT.split(", ").index("payload")
 
 
-def _fact(found: Any) -> StoredFact:
+def fact_of(found: Any) -> StoredFact:
+    """A row of `FACT` columns."""
     return StoredFact(*found, payload_digest=digest_of(found[_PAYLOAD]))
 
 
@@ -106,7 +108,7 @@ async def claim_of(reader: Reader, session_id: str, taken: Taken) -> Claim:
 
 
 async def _after(reader: Reader, session_id: str, after: int, limit: int) -> Sequence[StoredFact]:
-    return [_fact(found) for found in await reader.all(_AFTER, session_id, after, limit)]
+    return [fact_of(found) for found in await reader.all(_AFTER, session_id, after, limit)]
 
 
 class LogReads(HasReader):
@@ -117,7 +119,7 @@ class LogReads(HasReader):
     ) -> Sequence[StoredFact]:
         if turn_id is None:
             return await _after(self.reader, session_id, after, limit)
-        return [_fact(found) for found in await self.reader.all(_OF_TURN, session_id, after, limit, turn_id)]
+        return [fact_of(found) for found in await self.reader.all(_OF_TURN, session_id, after, limit, turn_id)]
 
     async def session(self, session_id: str) -> SessionRow | None:
         found = await place_of(self.reader, session_id)
@@ -125,7 +127,11 @@ class LogReads(HasReader):
 
     async def check(self, session_id: str) -> Damage | None:
         """The first place where this session's log is not what was written, or None."""
-        found = await place_of(self.reader, session_id)
-        head = Head(*found[4:6]) if found else Head()
-        walk = Walk((_fact(fact) for fact in await self.reader.all(_IN_ORDER, session_id)), head)
+
+        async def look(connection: Connection) -> tuple[Head, Sequence[Any]]:
+            found = await connection.fetchrow(_SESSION, session_id)
+            return Head(*found[4:6]) if found else Head(), await connection.fetch(_IN_ORDER, session_id)
+
+        head, facts = await self.reader.ask(look)  # one state: a session that is being written has no end
+        walk = Walk((fact_of(fact) for fact in facts), head)
         return verify(walk) or walk.damage()

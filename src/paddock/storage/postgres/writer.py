@@ -11,6 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -20,6 +21,7 @@ from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageU
 from paddock.rules.rows import Row
 from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
 from paddock.storage.postgres.group import Group, Work, take_group
+from paddock.storage.postgres.guarded import in_order, write_works
 
 MAX_QUEUED = 20_000
 MAX_IDLE_OWNERS = 65_536
@@ -72,7 +74,7 @@ class Writer:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if batch is not None:
             self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
-        self._queue.append(Work(batch, rows, done))
+        self._queue.append(Work(batch, rows, done=done))
         self._bell.set()
         return done
 
@@ -151,29 +153,47 @@ class Writer:
         return True
 
     async def _write(self, works: Sequence[Work]) -> None:
-        """Write all works whose fence holds and mark the others; one that cannot be written fails alone."""
-        works = [work for work in works if not work.is_empty]
-        if not works:
-            return
+        """Write all works whose fence and conditions hold, in order, and mark the others."""
+        for guarded, stretch in in_order(work for work in works if not work.is_empty):
+            await (self._write_guarded(stretch) if guarded else self._write_together(stretch))
+
+    async def _write_together(self, works: Sequence[Work]) -> None:
+        """One statement; when a work cannot be written the others are, and it fails alone."""
         try:
-            await self._execute(Group(works))
+            await self._again(partial(self._execute, works))
         except GUILTY as error:
             if len(works) == 1:
                 works[0].error = _guilt(error)
                 return
-            await self._write(works[: len(works) // 2])
-            await self._write(works[len(works) // 2 :])
+            await self._write_together(works[: len(works) // 2])
+            await self._write_together(works[len(works) // 2 :])
 
-    async def _execute(self, group: Group) -> None:
+    async def _execute(self, works: Sequence[Work]) -> None:
+        group = Group(works)
         statement, values = group.statement()
-        for attempt in range(TRIES):
+        group.settle(frozenset(row[0] for row in await self._connection.fetch(statement, *values)))
+
+    async def _write_guarded(self, works: Sequence[Work]) -> None:
+        """One transaction, in which each work may fail alone."""
+
+        async def write() -> None:
+            for work in works:
+                work.error = None
+            errors = await write_works(self._connection, works)
+            for work, error in zip(works, errors, strict=True):
+                work.error = _guilt(error) if isinstance(error, GUILTY) else error
+
+        await self._again(write)
+
+    async def _again(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        """What got in another host's way may well succeed a moment later."""
+        for tries_left in reversed(range(TRIES)):
             try:
-                passed = await self._connection.fetch(statement, *values)
+                await attempt()
             except AGAIN:
-                if attempt + 1 == TRIES:
+                if not tries_left:
                     raise
             else:
-                group.settle(frozenset(row[0] for row in passed))
                 return
 
     def _answer_all(self) -> None:

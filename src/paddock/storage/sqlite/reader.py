@@ -6,11 +6,11 @@ from typing import Any
 
 import apsw
 
-from paddock.ports import ApiKeyRow, Claim
+from paddock.ports import ApiKeyRow, Claim, Spent
 from paddock.rules.chain import Head, StoredFact, digest_of
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
+from paddock.rules.rows import AuditRow, InboxRow, ModelUsageRow, RunRow, SessionRow, ToolCallRow, TranscriptRow
 from paddock.storage.sqlite.connection import Connection, unavailable
-from paddock.storage.sqlite.rows import AUDIT, FACT, INBOX, ITEM, KEY, RUN, Values
+from paddock.storage.sqlite.rows import AUDIT, FACT, INBOX, ITEM, KEY, MODEL_USAGE, RUN, TOOL_CALL, Values
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _SESSION_NO = "(select session_no from sessions where session_id = ?)"
@@ -46,6 +46,16 @@ _UNFINISHED = f"{_RUN} where status in ('queued', 'running') order by created_at
 _LABEL = f"""
 {_RUN} where workspace_id = ? and user_id = ? and client_run_id = ? and client_run_id <> ''
  order by session_id limit ?"""
+_TOOL_CALLS = f"select {TOOL_CALL} from tool_calls where run_id = ? order by call_no limit ?"
+_UNANSWERED = f"""
+select {TOOL_CALL} from tool_calls indexed by tool_calls_open where status = 'started' and not exists (
+  select 1 from runs where runs.run_id = tool_calls.run_id and runs.status in ('queued', 'running'))
+ order by call_no limit ?"""
+_USAGE = f"select {MODEL_USAGE} from model_usage where run_id = ? order by usage_no limit ?"
+_SPENT = """
+select count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0),
+       coalesce(sum(total_tokens), 0), total(cost)
+  from model_usage where started_at >= ?"""
 _NO_END = 1 << 62
 _PAYLOAD = FACT.split(", ").index("payload")
 
@@ -151,6 +161,21 @@ class Reader:
             sql, values = f"{sql} where run_id = ?", (run_id,)
         return [AuditRow(*found) for found in self._all(f"{sql} order by audit_no desc limit ?", (*values, limit))]
 
+    def tool_calls(self, run_id: str, limit: int) -> Sequence[ToolCallRow]:
+        return [ToolCallRow(*found) for found in self._all(_TOOL_CALLS, (run_id, limit))]
+
+    def unanswered_tool_calls(self, limit: int) -> Sequence[ToolCallRow]:
+        return [ToolCallRow(*found) for found in self._all(_UNANSWERED, (limit,))]
+
+    def model_usage(self, run_id: str, limit: int) -> Sequence[ModelUsageRow]:
+        return [ModelUsageRow(*found) for found in self._all(_USAGE, (run_id, limit))]
+
+    def spent(self, run_id: str | None, workspace_id: str | None, user_id: str | None, since: float) -> Spent:
+        where = {"run_id": run_id, "workspace_id": workspace_id, "user_id": user_id}
+        asked = {column: value for column, value in where.items() if value is not None}
+        sql = _SPENT + "".join(f" and {column} = ?" for column in asked)
+        return Spent(*self._one(sql, (since, *asked.values())))
+
     def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
         found = self._one(f"select {KEY} from api_keys where key_hash = ?", (key_hash,))
         return ApiKeyRow(*found) if found else None
@@ -159,6 +184,15 @@ class Reader:
         return self._one("select 1 from api_keys limit 1") is not None
 
     # --- within
+
+    def one(self, sql: str, values: Values = ()) -> Any:
+        return self._one(sql, values)
+
+    def all(self, sql: str, values: Values = ()) -> list[Any]:
+        return self._all(sql, values)
+
+    def facts_by(self, sql: str, values: Values) -> list[StoredFact]:
+        return self._facts(sql, values)
 
     def _one(self, sql: str, values: Values = ()) -> Any:
         try:

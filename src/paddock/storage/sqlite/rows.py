@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any
 
 from paddock.ports import ApiKeyRow
-from paddock.rules.rows import AuditRow, RunRow
+from paddock.rules.rows import AuditRow, ModelUsageRow, RunRow, ToolCallRow
 
 Values = tuple[Any, ...]
 MAX_ROWS = 64
@@ -19,6 +19,14 @@ RUN = (
 ITEM = "item_id, run_id, role, item_type, agent_id, content, content_json, created_at, metadata"
 AUDIT = "time, workspace_id, actor, action, resource, scope, result, reason, run_id, runner_id, session_id"
 INBOX = "key, body_hash, run_id, created_at, opened_session"
+TOOL_CALL = (
+    "call_id, run_id, session_id, workspace_id, user_id, agent_id, tool_name, status, parameters, result, artifact_id, "
+    "started_at, ended_at"
+)
+MODEL_USAGE = (
+    "call_id, run_id, session_id, workspace_id, user_id, agent_id, model_id, answered_by, operation, result, "
+    "prompt_tokens, completion_tokens, total_tokens, cost, started_at, ended_at"
+)
 KEY = "key_id, key_hash, workspace_id, user_id, role, created_at"
 FACT = "seq, position, kind, target, sender, target_id, turn_id, trace_id, tx_id, time, payload, metadata, digest"
 
@@ -36,7 +44,7 @@ def _names(columns: str) -> list[str]:
     return columns.replace('"', "").split(", ")
 
 
-def _getter(columns: str) -> Callable[[Any], Values]:
+def getter(columns: str) -> Callable[[Any], Values]:
     return attrgetter(*_names(columns))
 
 
@@ -62,13 +70,21 @@ _LATER = ("agent_id", "runner_id", "status", "code", "message", "started_at", "e
 _RUN_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage"))
 
 TABLES: Mapping[type, Table] = {
-    RunRow: Table("runs", RUN, _getter(RUN), f"on conflict (run_id) do update set {_RUN_AGAIN}"),
-    AuditRow: Table("audit", AUDIT, _getter(AUDIT)),
-    ApiKeyRow: Table("api_keys", KEY, _getter(KEY)),
+    RunRow: Table("runs", RUN, getter(RUN), f"on conflict (run_id) do update set {_RUN_AGAIN}"),
+    AuditRow: Table("audit", AUDIT, getter(AUDIT)),
+    ToolCallRow: Table(
+        "tool_calls",
+        TOOL_CALL,
+        getter(TOOL_CALL),
+        "on conflict (call_id) do update set status = excluded.status, result = excluded.result, "
+        "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at",
+    ),
+    ModelUsageRow: Table("model_usage", MODEL_USAGE, getter(MODEL_USAGE)),
+    ApiKeyRow: Table("api_keys", KEY, getter(KEY)),
 }
-FACTS = Table("facts", f"session_no, {FACT}", _getter(FACT))
-ORDERS = Table("inbox", f"session_no, {INBOX}", _getter(INBOX))
-ITEMS = Table("transcript", f"session_no, seq, {ITEM}", _getter(f"seq, {ITEM}"))
+FACTS = Table("facts", f"session_no, {FACT}", getter(FACT))
+ORDERS = Table("inbox", f"session_no, {INBOX}", getter(INBOX))
+ITEMS = Table("transcript", f"session_no, seq, {ITEM}", getter(f"seq, {ITEM}"))
 
 COMPACT = """
 delete from facts

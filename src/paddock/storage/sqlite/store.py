@@ -6,21 +6,36 @@ nothing and an owner from before a restart is stale for ever.
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 import apsw
 
-from paddock.ports import ApiKeyRow, Batch, Claim
+from paddock.ports import ApiKeyRow, Batch, Claim, Spent
 from paddock.rules.chain import Damage, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.history_search import TranscriptQuery
+from paddock.rules.rows import (
+    Apart,
+    AuditRow,
+    InboxRow,
+    ModelUsageRow,
+    RunRow,
+    SessionRow,
+    ToolCallRow,
+    TranscriptRow,
+)
 from paddock.storage.lock import make_directory
+from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.check import check_session
-from paddock.storage.sqlite.connection import Connection, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.events import EventReads
+from paddock.storage.sqlite.indexing import Indexing
+from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.migrate import migrate
+from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.writer import Writer
 
@@ -29,24 +44,33 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore:
+class SqliteStore(KeptReads, EventReads, ApprovalReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._epoch = 0
         self._parts: tuple[Writer, Reader] | None = None
+        self._pool: ReaderPool | None = None
+        self._indexing: Indexing | None = None
 
     async def open(self) -> None:
         connection, boot_number, reader = await anyio.to_thread.run_sync(self._open_files)
         self._epoch = boot_number << 32
         sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_SECONDS))
         self._parts = Writer(connection, asyncio.get_running_loop()), reader
+        self._pool = ReaderPool(self._directory)
+        self._indexing = Indexing(self._pool, self.perform)
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
+        indexing, self._indexing = self._indexing, None
+        if indexing is not None:
+            await indexing.stop()
         if parts is not None:
             writer, reader = parts
+            if self._pool is not None:
+                self._pool.close()
             reader.close()  # first: the last connection to close folds the write-ahead log into the file
             with anyio.CancelScope(shield=True):
                 await writer.stop()
@@ -69,6 +93,8 @@ class SqliteStore:
         writer = self._writer
         if writer.owners.get(batch.session_id, 0) > batch.epoch:
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
+        if self._indexing is not None:
+            self._indexing.count(batch)
         return writer.submit(batch, batch.rows)
 
     async def read(
@@ -113,6 +139,11 @@ class SqliteStore:
     async def transcript_count(self, session_id: str) -> int:
         return self._reader.transcript_count(session_id)
 
+    async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        if self._indexing is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._indexing.find(session_id, query)
+
     async def state(self, scope_key: str, key: str) -> bytes | None:
         return self._reader.state(scope_key, key)
 
@@ -125,8 +156,27 @@ class SqliteStore:
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
-    async def write(self, rows: Sequence[AuditRow | StateRow]) -> None:
+    async def write(self, rows: Sequence[Apart]) -> None:
         await self._writer.submit(None, rows)
+
+    async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.tool_calls(run_id, limit)
+
+    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.unanswered_tool_calls(limit)
+
+    async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
+        return self._reader.model_usage(run_id, limit)
+
+    async def spent(
+        self,
+        *,
+        run_id: str | None = None,
+        workspace_id: str | None = None,
+        user_id: str | None = None,
+        since: float = 0,
+    ) -> Spent:
+        return self._reader.spent(run_id, workspace_id, user_id, since)
 
     # --- keys
 
@@ -138,6 +188,18 @@ class SqliteStore:
 
     async def any_key(self) -> bool:
         return self._reader.any_key()
+
+    # --- for tables of their own that live in this file
+
+    async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
+        """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
+        await self._writer.submit(None, rows, deed)
+
+    async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
+        """The answer to a question that may take a while, asked on a thread."""
+        if self._pool is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._pool.ask(question)
 
     # --- within
 

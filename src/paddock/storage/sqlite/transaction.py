@@ -5,7 +5,7 @@ A batch whose fence does not hold writes nothing and disturbs nobody. Beginning 
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -15,8 +15,10 @@ from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
 from paddock.rules.rows import InboxRow, Row, StateRow, TranscriptRow
 from paddock.storage.compaction import without_replaced
+from paddock.storage.sqlite import approvals
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.fences import pass_fences
+from paddock.storage.sqlite.kept import WRITES, set_if_expected
 from paddock.storage.sqlite.rows import (
     COMPACT,
     DROP_STATE,
@@ -30,7 +32,9 @@ from paddock.storage.sqlite.rows import (
     chunks,
 )
 
-GUILTY = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, ValueError, TypeError, OverflowError)
+WRITTEN: Mapping[type, Table] = {**TABLES, **approvals.TABLES}
+"""Rows that are written as they are; the others need their session's number or are joined first."""
+GUILTY = (HostError, apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, ValueError, TypeError, OverflowError)
 """Errors that one work brings on itself; anything else is the disk's and fails the whole group."""
 
 
@@ -42,6 +46,8 @@ class Work:
     rows: Sequence[Row | ApiKeyRow]
     done: asyncio.Future[None]
     error: Exception | None = None
+    deed: Callable[[Cursor], None] | None = None
+    """What a table of its own needs beyond plain rows: done after them, in the same transaction."""
 
 
 @dataclass(slots=True)
@@ -66,7 +72,11 @@ def write_group(cursor: Cursor, works: Sequence[Work], owners: Mapping[str, int]
             work.error = StaleOwnerError(f"session {work.batch and work.batch.session_id} has another owner")
         else:
             _collect(pile, work, session_no)
+            pile = _in_order(cursor, pile, work)
     _write(cursor, pile)
+    for work in works:
+        if work.deed is not None:
+            work.deed(cursor)
 
 
 def write_apart(connection: Connection, works: Sequence[Work], owners: Mapping[str, int]) -> None:
@@ -76,6 +86,8 @@ def write_apart(connection: Connection, works: Sequence[Work], owners: Mapping[s
         try:
             with connection:  # a savepoint
                 write_group(connection.cursor(), [work], owners)
+        except HostError as error:
+            work.error = error
         except apsw.ConstraintError as error:
             work.error = HostError(ErrorCode.CONFLICT, f"this exists already: {error}")
         except GUILTY as error:
@@ -89,14 +101,27 @@ def _collect(pile: _Pile, work: Work, session_no: int) -> None:
         pile.compacted += [(session_no, first, last, turn_id) for turn_id, first, last in batch.compacted]
     for row in work.rows:
         kind = type(row)
-        if table := TABLES.get(kind):
+        if table := WRITTEN.get(kind):
             pile.others[kind].append(table.values(row))
         elif kind is TranscriptRow:
             pile.items.append((session_no, *ITEMS.values(row)))
         elif kind is InboxRow:
             pile.orders.append((session_no, *ORDERS.values(row)))
-        elif isinstance(row, StateRow):
+        elif isinstance(row, StateRow) and row.expected is None:
             pile.state[row.scope_key, row.key] = row  # the last word on a key is all that counts
+
+
+def _in_order(cursor: Cursor, pile: _Pile, work: Work) -> _Pile:
+    """Write the rows whose order or condition matters, after all that was collected before them."""
+    ordered = [
+        row for row in work.rows if type(row) in WRITES or (isinstance(row, StateRow) and row.expected is not None)
+    ]
+    if not ordered:
+        return pile
+    _write(cursor, pile)
+    for row in ordered:
+        WRITES.get(type(row), set_if_expected)(cursor, row)
+    return _Pile()
 
 
 def _write(cursor: Cursor, pile: _Pile) -> None:
@@ -106,7 +131,7 @@ def _write(cursor: Cursor, pile: _Pile) -> None:
     _insert(cursor, ITEMS, pile.items)
     _insert(cursor, ORDERS, pile.orders)
     for kind, rows in pile.others.items():
-        _insert(cursor, TABLES[kind], rows)
+        _insert(cursor, WRITTEN[kind], rows)
     for row in pile.state.values():
         if row.value is None:
             cursor.execute(DROP_STATE, (row.scope_key, row.key))

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 
@@ -19,7 +19,7 @@ import apsw
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows import Row
-from paddock.storage.sqlite.connection import Connection, unavailable
+from paddock.storage.sqlite.connection import Connection, Cursor, unavailable
 from paddock.storage.sqlite.transaction import GUILTY, Work, write_apart, write_group
 
 MAX_GROUP = 64
@@ -50,14 +50,19 @@ class Writer:
         self._thread = threading.Thread(target=self._commit_for_ever, name="paddock-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, batch: Batch | None, rows: Sequence[Row | ApiKeyRow] = ()) -> asyncio.Future[None]:
+    def submit(
+        self,
+        batch: Batch | None,
+        rows: Sequence[Row | ApiKeyRow] = (),
+        deed: Callable[[Cursor], None] | None = None,
+    ) -> asyncio.Future[None]:
         """Queue a work; the future ends after its commit. Giving up the wait does not take the work back."""
         if self._closed:
             raise StorageUnavailableError("the store is closed")
         done: asyncio.Future[None] = self._loop.create_future()
         if batch is not None:
             self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
-        self._queue.append(Work(batch, rows, done))
+        self._queue.append(Work(batch, rows, done, deed=deed))
         if not self._busy:
             self._busy = True
             self._idle.clear()

@@ -1,0 +1,163 @@
+"""`python -m bench.history`: pages and searches of one long conversation in a large database, as a runner gets them.
+
+Ten conversations of equal length in one SQLite file, written through the store like everything else. Each figure is
+the time from the host call's work to the answer as JSON values; the gate and the pipe to the runner are not in it.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from paddock.host.history import History
+from paddock.ports import Batch
+from paddock.rules.chain import Head, seal
+from paddock.rules.permissions import Grant, RunScope
+from paddock.rules.rows import SessionRow, TranscriptRow
+from paddock.rules.run_context import cursor_of
+from paddock.rules.session.facts import Event, Fact, Target
+from paddock.storage.sqlite import SqliteStore
+from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchParams
+
+CONVERSATIONS = 10
+PER_APPEND = 200
+COMMON = "的了我你是不在有这他们说就也都和会要去看好来到时候天气公司工作项目今天明天问题方案讨论会议报告"
+ENGLISH = ["the", "project", "report", "meeting", "deploy", "server", "error", "weather", "send", "review", "plan"]
+RARE = ["青花瓷", "量子纠缠", "kubernetes", "Zürich", "蓝鲸"]
+
+Times = tuple[float, float, float, int]
+"""p50 and p95 of the wall, p50 of CPU time (all threads), in milliseconds; items that came altogether."""
+Figure = tuple[str, *Times, str]
+
+
+def sentence(chance: random.Random) -> str:
+    """About 25 characters of mixed Chinese and English; a rare word once in some two thousand."""
+    words = ["".join(chance.choices(COMMON, k=chance.randint(4, 14))) for _ in range(2)]
+    words.insert(1, chance.choice(ENGLISH))
+    if chance.random() < 0.0005:
+        words.append(chance.choice(RARE))
+    return " ".join(words)
+
+
+async def fill(store: SqliteStore, items: int) -> None:
+    length = items // CONVERSATIONS
+    await asyncio.gather(*(talk(store, number, length) for number in range(CONVERSATIONS)))
+
+
+async def talk(store: SqliteStore, number: int, length: int) -> None:
+    chance = random.Random(number)
+    session_id = f"conversation-{number}"
+    claim = await store.claim(session_id)
+    head = claim.head
+    for _ in range(0, length, PER_APPEND):
+        head = await append(store, session_id, claim.epoch, head, chance)
+
+
+async def append(store: SqliteStore, session_id: str, epoch: int, head: Head, chance: random.Random) -> Head:
+    facts = [Fact(Event.USER_INPUT, "", Target.SYSTEM, "user:b", payload={"n": n}) for n in range(PER_APPEND)]
+    sealed, after = seal(head, facts)
+    opening = [SessionRow(session_id, "w", "u", 0.0)] if not head.seq else []
+    rows = [row_of(session_id, fact.seq, sentence(chance)) for fact in sealed]
+    await store.append(Batch(session_id, epoch, head, after, sealed, [*opening, *rows]))
+    return after
+
+
+def row_of(session_id: str, seq: int, text: str) -> TranscriptRow:
+    return TranscriptRow(session_id, seq, f"i{seq}", "run", "user", "message", None, text, b"", float(seq), b"")
+
+
+async def timed(rounds: int, one: Callable[[], Awaitable[int]]) -> Times:
+    took: list[float] = []
+    cpu: list[float] = []
+    items = 0
+    for _ in range(rounds):
+        start, spent = time.perf_counter(), time.process_time()
+        items += await one()
+        took.append((time.perf_counter() - start) * 1000)
+        cpu.append((time.process_time() - spent) * 1000)
+    return statistics.median(took), statistics.quantiles(took, n=20)[18], statistics.median(cpu), items
+
+
+class Asker:
+    """One runner after another, each in one of the conversations."""
+
+    def __init__(self, store: SqliteStore, items: int) -> None:
+        self.chance = random.Random(11)
+        self._history = History(store)
+        self._length = items // CONVERSATIONS
+        none: frozenset[str] = frozenset()
+        scopes = (RunScope("r", "w", "u", "a", f"conversation-{n}") for n in range(CONVERSATIONS))
+        self._grants = [Grant(scope, "p", none, none, none, 1e12) for scope in scopes]
+
+    async def page(self) -> int:
+        cursor = cursor_of(self.chance.randint(200, self._length))
+        asked = HistoryPageParams(run_id="r", limit=100, before_cursor=cursor)
+        answer = await self._history.page(self.chance.choice(self._grants), asked)
+        return len(answer.model_dump(mode="json", exclude_none=True)["items"])
+
+    async def search(self, words: str, grant: Grant | None = None) -> int:
+        asked = HistorySearchParams(run_id="r", query=words, top_k=20)
+        answer = await self._history.search(grant or self.chance.choice(self._grants), asked)
+        return len(answer.model_dump(mode="json", exclude_none=True)["items"])
+
+    async def have_all_indexed(self) -> None:
+        """The first search of a conversation has what is missing indexed."""
+        for grant in self._grants:
+            await self.search("方案", grant)
+
+    def queries(self) -> dict[str, Callable[[], str]]:
+        chance = self.chance
+        return {
+            "two characters": lambda: "".join(chance.choices(COMMON, k=2)),
+            "one character": lambda: chance.choice(COMMON),
+            "four characters": lambda: "".join(chance.choices(COMMON, k=4)),
+            "a frequent English word": lambda: chance.choice(ENGLISH),
+            "two words": lambda: f"{chance.choice(ENGLISH)} {''.join(chance.choices(COMMON, k=2))}",
+            "a rare word": lambda: chance.choice(RARE),
+            "frequent words that never meet": lambda: " ".join(chance.sample(ENGLISH, 2)),
+        }
+
+
+async def measure(directory: Path, items: int, rounds: int) -> list[Figure]:
+    store = SqliteStore(directory)
+    await store.open()
+    began = time.perf_counter()
+    await fill(store, items)
+    print(f"  filled in {time.perf_counter() - began:.0f} s; waiting for the index", file=sys.stderr)
+    asker = Asker(store, items)
+    await asker.have_all_indexed()
+    print(f"  indexed after {time.perf_counter() - began:.0f} s", file=sys.stderr)
+    told: list[Figure] = [("page of 100 rows", *await timed(rounds, asker.page), "p50 < 3 ms")]
+    for name, words in asker.queries().items():
+        figure = await timed(rounds, lambda words=words: asker.search(words()))
+        told.append((f"search, 20 newest: {name}", *figure, "p50 < 5 ms"))
+    await store.close()
+    return told
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.history", description=__doc__)
+    parser.add_argument("--items", type=int, default=1_000_000, help="items in the database, in ten conversations")
+    parser.add_argument("--rounds", type=int, default=200, help="calls per figure")
+    parser.add_argument("--quick", action="store_true", help="100,000 items: a first look")
+    parser.add_argument("--dir", type=Path, help="where the database lives while measuring")
+    options = parser.parse_args()
+    items = 100_000 if options.quick else options.items
+    with tempfile.TemporaryDirectory(prefix="paddock-history-", dir=options.dir) as work:
+        told = asyncio.run(measure(Path(work), items, options.rounds))
+        size = sum(file.stat().st_size for file in Path(work).iterdir()) / 1e6
+    print(f"{items:,} items, ten conversations, {size:.0f} MB, load average {os.getloadavg()[0]:.1f}")
+    print(f"{'':<52} {'p50 ms':>8} {'p95 ms':>8} {'CPU p50':>8} {'items':>7}  target")
+    for name, p50, p95, cpu, count, target in told:
+        print(f"{name:<52} {p50:8.2f} {p95:8.2f} {cpu:8.2f} {count:7d}  {target}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""`paddock approvals`: what agents asked their platform for, and the user's word on it."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from paddock.cli.client import connect
+from paddock.cli.output import write
+
+MAX_SHOWN = 200
+
+
+def show(status: str | None, *, url: str | None, data: Path | None, as_json: bool) -> int:
+    asked = f"?{urlencode({'status': status})}" if status else ""
+    found = connect(url, data).call("GET", f"/api/v1/approvals{asked}")["approvals"]
+    if as_json:
+        write(json.dumps(found, ensure_ascii=False) + "\n")
+    else:
+        write("".join(f"{_line(one)}\n" for one in found) or "Nothing waits for approval.\n")
+    return 0
+
+
+def decide(approval: str, decision: str, *, url: str | None, data: Path | None) -> int:
+    """Exit 0 when the decision stands, 1 when what was granted could not be done."""
+    path = f"/api/v1/approvals/{quote(approval, safe='')}"
+    decided = connect(url, data).call("POST", path, {"decision": decision})
+    detail = f": {decided['detail']}" if decided.get("detail") else ""
+    write(f"{decided['action']} {decided['status']}, {decided['outcome']}{detail}\n")
+    return 0 if decided["outcome"] in {"done", "denied"} else 1
+
+
+def _line(one: Mapping[str, Any]) -> str:
+    """One line: whatever an agent wrote is shown as JSON, so that it cannot pretend to be more than that."""
+    what = json.dumps({"target": one["target"], "payload": one["payload"]})
+    return f"{one['approvalId']}  {one['outcome']:8}  {one['agentId']}  {one['action']}  {what[:MAX_SHOWN]}"

@@ -1,0 +1,204 @@
+"""Platform actions that runs ask for: put before the user, decided once, done once. Otherwise only recorded.
+
+Manifest and agent have consented when a request comes here, or it is refused. Nothing here knows a platform.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Protocol
+from uuid import uuid4
+
+import msgspec
+import structlog
+
+from paddock.host.principals import Principal
+from paddock.host.work import Work
+from paddock.ports.approvals import ApprovalRecords
+from paddock.ports.log import Records
+from paddock.ports.platform import Performed, PlatformAction, PlatformActions
+from paddock.rules.approvals import DECIDED, DONE, HANDOVER, MAX_PER_RUN, Approval, Decision, approval_for
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.permissions import Grant
+from paddock.rules.rows import ApprovalRow, ApprovalStepRow, AuditRow, Row
+from paddock.rules.values import replace
+from paddock_sdk.protocol.host_calls import PlatformRequestActionParams, PlatformRequestActionResult
+
+PERFORM_SECONDS = 30.0
+"""How long a platform may take; after that nobody knows, and the record says so."""
+
+log = structlog.get_logger("paddock.approvals")
+
+
+class ApprovalStore(Records, ApprovalRecords, Protocol):
+    """What approvals need of the store."""
+
+
+class Approvals:
+    def __init__(
+        self,
+        store: ApprovalStore,
+        platform: PlatformActions,
+        *,
+        clock: Callable[[], float],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+    ) -> None:
+        self._store = store
+        self._platform = platform
+        self.clock = clock
+        self._spawn = spawn
+
+    # --- what runs ask for -------------------------------------------------------------------------------------------
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {"platform.request_action": Work(write=self.request)}
+
+    async def request(
+        self, grant: Grant, asked: PlatformRequestActionParams, audit: AuditRow
+    ) -> PlatformRequestActionResult:
+        """Ask the user. The same request again says what became of the first."""
+        row = approval_for(grant, asked.action, asked.target, asked.payload, self.clock())
+        known = await self._store.approval(row.approval_id)
+        if known is not None:
+            status = known.outcome(self.clock())
+            await self._store.write([replace(audit, reason=f"asked before: {status}")])
+            return PlatformRequestActionResult(status=status, approval_id=row.approval_id)
+        if not self._offers(row):
+            await self._store.write([replace(audit, result="recorded", reason=_nobody(row))])
+            return PlatformRequestActionResult(status="recorded")
+        if await self._store.approval_count(row.run_id) >= MAX_PER_RUN:
+            raise HostError(ErrorCode.RATE_LIMITED, f"a run may ask for at most {MAX_PER_RUN} platform actions")
+        await self._store.write([row, replace(audit, reason="waits for the user's approval")])
+        return PlatformRequestActionResult(status="pending", approval_id=row.approval_id)
+
+    def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
+        """The rows that follow from an `action.requested`: an audit row, and an approval when it may have one."""
+        row = approval_for(grant, data["action"], data.get("target") or {}, data.get("payload") or {}, self.clock())
+        if row.action == HANDOVER:
+            return ()
+        if row.action not in grant.platform_actions:
+            return (_judged(grant, row, "unauthorized", "manifest and agent do not both allow it"),)
+        if not self._offers(row):
+            return (_judged(grant, row, "recorded", _nobody(row)),)
+        if asked_before >= MAX_PER_RUN:
+            return (_judged(grant, row, "rate_limited", f"more than {MAX_PER_RUN} actions in one run"),)
+        return (row, _judged(grant, row, "allowed", "waits for the user's approval"))
+
+    def _offers(self, row: ApprovalRow) -> bool:
+        return self._platform.offers(row.workspace_id, row.session_id, row.action)
+
+    # --- what the user decides ---------------------------------------------------------------------------------------
+
+    async def list(self, principal: Principal, *, limit: int = 100) -> Sequence[Approval]:
+        return await self._store.approvals(principal.workspace_id, principal.user_id, limit=limit)
+
+    async def get(self, principal: Principal, approval_id: str) -> Approval:
+        found = await self._store.approval(approval_id)
+        if found is None or (found.asked.workspace_id, found.asked.user_id) != _who(principal):
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such approval")
+        return found
+
+    async def decide(self, principal: Principal, approval_id: str, decision: Decision) -> Approval:
+        """Grant or deny; what is granted is done before this returns. The same decision again changes nothing."""
+        found = await self.get(principal, approval_id)
+        status = found.status(self.clock())
+        if status == decision:
+            return found
+        if status != "pending":
+            raise HostError(ErrorCode.CONFLICT, f"this was {status} already; nothing was changed")
+        step = self._step(found, DECIDED, decision, f"user:{principal.user_id}")
+        await self._store.write([step, _decided(found.asked, step)])
+        taken = await self.get(principal, approval_id)
+        if taken.decided is None or taken.decided.token != step.token:
+            raise HostError(ErrorCode.CONFLICT, "somebody else decided this at the same moment; nothing was changed")
+        if decision == "granted":
+            await asyncio.shield(self._spawn(self._perform(taken)))  # a caller that goes away takes nothing back
+        return await self.get(principal, approval_id)
+
+    async def recover(self) -> int:
+        """What was being done when the host ended: nobody knows whether it was, and it is not done again."""
+        left = await self._store.unfinished_approvals()
+        for approval in left:
+            await self._finish(approval, "unknown", "the host stopped while this was being done")
+        return len(left)
+
+    async def _perform(self, approval: Approval) -> None:
+        try:
+            async with asyncio.timeout(PERFORM_SECONDS):
+                done = await self._platform.perform(_action(approval.asked))
+        except TimeoutError:
+            await self._finish(approval, "unknown", f"the platform did not answer within {PERFORM_SECONDS:g} seconds")
+            return
+        except Exception:
+            log.exception("a platform action failed", action="platform.perform", approval=approval.asked.approval_id)
+            done = Performed(ok=False, detail="the host could not reach the platform; its log has the details")
+        await self._finish(approval, "done" if done.ok else "failed", done.detail)
+
+    async def _finish(self, approval: Approval, result: str, detail: str) -> None:
+        step = self._step(approval, DONE, result, "host", detail)
+        await self._store.write([step, _performed(approval.asked, step)])
+
+    def _step(self, approval: Approval, step: str, result: str, actor: str, detail: str = "") -> ApprovalStepRow:
+        return ApprovalStepRow(
+            approval_id=approval.asked.approval_id,
+            step=step,
+            result=result,
+            actor=actor,
+            time=self.clock(),
+            token=uuid4().hex,
+            detail=detail[:2000],
+        )
+
+
+def _who(principal: Principal) -> tuple[str, str]:
+    return principal.workspace_id, principal.user_id
+
+
+def _nobody(row: ApprovalRow) -> str:
+    return f"no platform of this conversation offers {row.action[:64]!r}; recorded, not done"
+
+
+def _action(row: ApprovalRow) -> PlatformAction:
+    return PlatformAction(
+        approval_id=row.approval_id,
+        workspace_id=row.workspace_id,
+        user_id=row.user_id,
+        session_id=row.session_id,
+        run_id=row.run_id,
+        action=row.action,
+        target=msgspec.json.decode(row.target),
+        payload=msgspec.json.decode(row.payload),
+    )
+
+
+def _judged(grant: Grant, row: ApprovalRow, result: str, reason: str) -> AuditRow:
+    plugin = grant.runner_id.removeprefix("plugin:").rpartition("/")[0]
+    return replace(
+        _about(row, "action.requested", result, reason, row.created_at, f"plugin:{plugin}"), runner_id=grant.runner_id
+    )
+
+
+def _decided(row: ApprovalRow, step: ApprovalStepRow) -> AuditRow:
+    reason = f"{row.action} for run {row.run_id}"
+    return replace(
+        _about(row, "approvals.decide", step.result, reason, step.time, step.actor), resource=row.approval_id
+    )
+
+
+def _performed(row: ApprovalRow, step: ApprovalStepRow) -> AuditRow:
+    return _about(row, "platform.perform", step.result, step.detail or "approved by the user", step.time, step.actor)
+
+
+def _about(row: ApprovalRow, action: str, result: str, reason: str, at: float, actor: str) -> AuditRow:
+    return AuditRow(
+        time=at,
+        workspace_id=row.workspace_id,
+        actor=actor,
+        action=action,
+        resource=row.action[:256],
+        scope=row.session_id,
+        result=result,
+        reason=reason,
+        run_id=row.run_id,
+        session_id=row.session_id,
+    )

@@ -1,0 +1,97 @@
+"""What a workspace has that runs can be granted: models, tools, knowledge bases and their files.
+
+The very same value is given until something changes, so whatever was worked out from it can be kept.
+"""
+
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from paddock.ports.knowledge import Knowledge, KnowledgeBaseInfo
+from paddock.ports.models import ModelInfo, Models
+from paddock.ports.tools import ToolInfo, Tools
+from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.resources import NOTHING_OFFERED, Offered, OfferedBase, OfferedModel, OfferedTool
+
+log = structlog.get_logger("paddock.offers")
+
+BASES_SECONDS = 1.0
+"""How long a list of knowledge bases is believed: asking for it is a query, and every run asks."""
+MAX_WORKSPACES = 1024
+
+_Lists = tuple[tuple[ModelInfo, ...], tuple[ToolInfo, ...], tuple[KnowledgeBaseInfo, ...]]
+
+
+class Offers:
+    def __init__(
+        self,
+        *,
+        models: Models | None = None,
+        tools: Tools | None = None,
+        knowledge: Knowledge | None = None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._models = models
+        self._tools = tools
+        self._knowledge = knowledge
+        self._clock = clock
+        self._known: dict[str, tuple[_Lists, Offered]] = {}
+        self._bases: dict[str, tuple[float, Sequence[KnowledgeBaseInfo]]] = {}
+
+    def known(self, workspace: str) -> Offered:
+        """What the last look found."""
+        known = self._known.get(workspace)
+        return NOTHING_OFFERED if known is None else known[1]
+
+    async def look(self, workspace: str) -> Offered:
+        lists: _Lists = (  # copies: a plug may change its own in place
+            tuple(self._models.list(workspace)) if self._models is not None else (),
+            tuple(self._tools.list(workspace)) if self._tools is not None else (),
+            tuple(await self._list_bases(workspace)),
+        )
+        known = self._known.get(workspace)
+        if known is not None and known[0] == lists:
+            return known[1]
+        if len(self._known) >= MAX_WORKSPACES:
+            self._known.clear()
+        offered = _offered(lists)
+        self._known[workspace] = (lists, offered)
+        return offered
+
+    def forget(self, workspace: str) -> None:
+        """A knowledge base came or went: look again at once."""
+        self._bases.pop(workspace, None)
+
+    async def _list_bases(self, workspace: str) -> Sequence[KnowledgeBaseInfo]:
+        if self._knowledge is None:
+            return ()
+        at, known = self._bases.get(workspace, (0.0, ()))
+        if workspace in self._bases and 0 <= self._clock() - at < BASES_SECONDS:
+            return known
+        try:
+            known = await self._knowledge.bases(workspace)
+        except (HostError, StorageUnavailableError) as error:
+            log.warning(
+                "knowledge bases cannot be listed", action="offers.look", workspace=workspace, reason=str(error)
+            )
+            return known
+        if len(self._bases) >= MAX_WORKSPACES:
+            self._bases.clear()
+        self._bases[workspace] = (self._clock(), known)
+        return known
+
+
+def _offered(lists: _Lists) -> Offered:
+    """In order of name: what a model is shown stays the same while nothing changes."""
+    models, tools, bases = lists
+    return Offered(
+        models=tuple(
+            OfferedModel(one.model_id, one.model_type, one.provider, one.operations)
+            for one in sorted(models, key=lambda one: one.model_id)
+        ),
+        tools=tuple(
+            OfferedTool(one.name, one.tool_type, one.description, one.parameters, one.read_only)
+            for one in sorted(tools, key=lambda one: one.name)
+        ),
+        bases=tuple(OfferedBase(one.kb_id, one.name, one.kb_type) for one in sorted(bases, key=lambda one: one.kb_id)),
+    )

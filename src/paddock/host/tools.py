@@ -1,0 +1,191 @@
+"""Tools called on behalf of a run: `tools.get_detail`, `tools.call`. Nothing is called that is not on record first.
+
+The intent is committed before the call, its outcome after. What lies between when the host dies is found at the next
+start and on record as unknown; no call is ever made twice.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+from uuid import uuid4
+
+import anyio
+import msgspec
+import structlog
+
+from paddock.host.work import Work
+from paddock.ports import Store
+from paddock.ports.tools import ToolAnswer, ToolInfo, Tools, ToolUse
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.permissions import Grant
+from paddock.rules.rows import AuditRow, ToolCallRow
+from paddock.rules.values import replace
+from paddock_sdk.protocol.artifacts import ArtifactRef
+from paddock_sdk.protocol.host_calls import ToolDetail, ToolsCallParams, ToolsCallResult, ToolsGetDetailParams
+
+log = structlog.get_logger("paddock.tools")
+
+MAX_INLINE_BYTES = 64 * 1024
+"""What a host without artifacts hands on; with them a larger result becomes one."""
+MAX_RESULT_BYTES = 64 * 1024 * 1024
+SETTLE_SECONDS = 5.0
+REFUSED = "this run may not do that"
+ENDINGS: Mapping[tuple[bool, bool], str] = {
+    (False, False): "completed",
+    (True, False): "failed",
+    (True, True): "unknown",
+    (False, True): "unknown",
+}
+"""(is_error, unknown) to the status on record."""
+
+
+class KeepsArtifacts(Protocol):
+    """Where large results go."""
+
+    async def keep_large(self, grant: Grant, result: object, *, name: str) -> tuple[Any, ArtifactRef | None]:
+        """A result as it can be handed on: itself when it is small, else a preview and the artifact that holds it."""
+        ...
+
+
+class ToolCalls:
+    def __init__(
+        self,
+        tools: Tools,
+        *,
+        records: Store,
+        clock: Callable[[], float],
+        artifacts: KeepsArtifacts | None = None,
+    ) -> None:
+        self._tools = tools
+        self._records = records
+        self._clock = clock
+        self._artifacts = artifacts
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {"tools.get_detail": Work(read=self.get_detail), "tools.call": Work(write=self.call)}
+
+    async def get_detail(self, grant: Grant, asked: ToolsGetDetailParams) -> ToolDetail:
+        tool = self._granted(grant, asked.tool_name, "detail")
+        return ToolDetail(tool_name=tool.name, description=tool.description, parameters=dict(tool.parameters))
+
+    async def call(self, grant: Grant, asked: ToolsCallParams, audit: AuditRow) -> ToolsCallResult:
+        self._granted(grant, asked.tool_name, "call")
+        intent = _intent(grant, asked, self._clock())
+        await self._records.write([intent, audit])
+        try:
+            answer = await self._tools.call(_use(grant, asked, intent.call_id))
+            said, row = await self._outcome(grant, intent, answer)
+        except BaseException:  # the run is over or the host failed: the call was made, its outcome is lost
+            await self._lost(intent)
+            raise
+        await self._records.write([row])
+        return said
+
+    async def settle(self) -> int:
+        """After a restart: calls that have no outcome and whose run is over are on record as unknown."""
+        found = await self._records.unanswered_tool_calls()
+        now = self._clock()
+        for row in found:
+            await self._records.write([_unknown(row, now), _told(row, now)])
+        return len(found)
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    def _granted(self, grant: Grant, name: str, operation: str) -> ToolInfo:
+        if operation not in grant.tools.get(name, ()):
+            raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
+        tool = self._tools.find(grant.scope.workspace_id, name)
+        if tool is None:
+            raise HostError(ErrorCode.NOT_FOUND, f"the tool {name!r} is not there at the moment; try again later")
+        return tool
+
+    async def _outcome(
+        self, grant: Grant, intent: ToolCallRow, answer: ToolAnswer
+    ) -> tuple[ToolsCallResult, ToolCallRow]:
+        status = ENDINGS[answer.is_error, answer.unknown]
+        ended = replace(intent, status=status, ended_at=self._clock())
+        is_error = True if answer.is_error else None
+        if len(answer.content) > (MAX_INLINE_BYTES if self._artifacts is None else MAX_RESULT_BYTES):
+            return _too_large(ended, len(answer.content))
+        shown, kept = await self._shown(grant, intent, msgspec.json.decode(answer.content))
+        row = replace(
+            ended,
+            result=answer.content if kept is None else msgspec.json.encode(shown),
+            artifact_id=kept.artifact_id if kept else None,
+        )
+        return ToolsCallResult(result=shown, artifact=kept, is_error=is_error), row
+
+    async def _shown(self, grant: Grant, intent: ToolCallRow, result: Any) -> tuple[Any, ArtifactRef | None]:
+        if self._artifacts is None:
+            return result, None
+        return await self._artifacts.keep_large(grant, result, name=f"{intent.tool_name}-{intent.call_id[:8]}")
+
+    async def _lost(self, intent: ToolCallRow) -> None:
+        with anyio.move_on_after(SETTLE_SECONDS, shield=True):
+            try:
+                await self._records.write([_unknown(intent, self._clock())])
+            except StorageUnavailableError:
+                log.warning("a tool's outcome could not be recorded", action="tools.call", run_id=intent.run_id)
+
+
+def _intent(grant: Grant, asked: ToolsCallParams, now: float) -> ToolCallRow:
+    at = grant.scope
+    return ToolCallRow(
+        call_id=uuid4().hex,
+        run_id=at.run_id,
+        session_id=at.conversation_id,
+        workspace_id=at.workspace_id,
+        user_id=at.user_id,
+        agent_id=at.agent_id,
+        tool_name=asked.tool_name,
+        status="started",
+        parameters=msgspec.json.encode(asked.parameters),
+        result=b"",
+        artifact_id=None,
+        started_at=now,
+        ended_at=None,
+    )
+
+
+def _use(grant: Grant, asked: ToolsCallParams, call_id: str) -> ToolUse:
+    at = grant.scope
+    return ToolUse(
+        call_id=call_id,
+        name=asked.tool_name,
+        parameters=asked.parameters,
+        workspace_id=at.workspace_id,
+        user_id=at.user_id,
+        agent_id=at.agent_id,
+        conversation_id=at.conversation_id,
+        run_id=at.run_id,
+        deadline_at=grant.deadline_at,
+    )
+
+
+def _unknown(row: ToolCallRow, now: float) -> ToolCallRow:
+    return replace(row, status="unknown", ended_at=now)
+
+
+def _told(row: ToolCallRow, now: float) -> AuditRow:
+    return AuditRow(
+        time=now,
+        workspace_id=row.workspace_id,
+        actor="host",
+        action="tools.call",
+        resource=row.tool_name,
+        scope="",
+        result="unknown",
+        reason=f"call {row.call_id} was made and its outcome was never learned; it is not made again",
+        run_id=row.run_id,
+        session_id=row.session_id,
+    )
+
+
+def _too_large(ended: ToolCallRow, size: int) -> tuple[ToolsCallResult, ToolCallRow]:
+    """The call was made; only its result is dropped, and the model is told so."""
+    said: dict[str, Any] = {
+        "error": f"{ended.tool_name} did its work, but its result has {size} bytes, which is more than can be kept; "
+        "ask it for less"
+    }
+    row = replace(ended, status="completed", result=msgspec.json.encode(said))
+    return ToolsCallResult(result=said, is_error=True), row

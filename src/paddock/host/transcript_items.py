@@ -1,0 +1,81 @@
+"""A row of the transcript as runners see it, and how much room it takes in an answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from paddock.rules.permissions import Grant
+from paddock.rules.rows import TranscriptRow
+from paddock.rules.run_context import cursor_of
+from paddock_sdk.protocol.artifacts import ArtifactRef
+from paddock_sdk.protocol.history import TranscriptItem, TranscriptItemType
+
+MAX_ANSWER_BYTES = 2 * 1024 * 1024
+"""Items in one answer; a frame may have twice that, so the last item to fit never bursts it."""
+MAX_ITEM_BYTES = 3 * 1024 * 1024
+ENVELOPE_BYTES = 512
+
+_encode = msgspec.json.Encoder().encode
+
+
+def weight_of(row: TranscriptRow) -> int:
+    """About how many bytes an item takes on the wire: its text, and the whole message beside it."""
+    text = len(_encode(row.content))
+    return ENVELOPE_BYTES + text + (len(row.content_json) or text) + len(row.metadata)
+
+
+def item_of(row: TranscriptRow, grant: Grant, *, with_artifacts: bool = False) -> TranscriptItem:
+    """An item that no frame can hold is there without its text, and its metadata says how long that is."""
+    metadata: dict[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
+    content: str | None = row.content
+    whole: dict[str, Any] | None = msgspec.json.decode(row.content_json) if row.content_json else None
+    refs = list(_refs(whole)) if with_artifacts and whole else []
+    if weight_of(row) > MAX_ITEM_BYTES:
+        metadata |= {"oversize_bytes": len(row.content.encode())}
+        content = whole = None
+    elif whole is None:
+        whole = {"role": row.role, "content": row.content}
+    return TranscriptItem(
+        transcript_id=row.item_id,
+        event_id=f"{row.session_id}.{row.seq}",
+        conversation_id=row.session_id,
+        bot_id=row.agent_id,
+        workspace_id=grant.scope.workspace_id,
+        role=row.role,
+        item_type=cast("TranscriptItemType", row.item_type),
+        content=content,
+        content_json=whole,
+        attachment_refs=refs,
+        seq=row.seq,
+        cursor=cursor_of(row.seq),
+        created_at=row.created_at,
+        metadata=metadata,
+    )
+
+
+def _refs(whole: Mapping[str, Any]) -> Iterator[ArtifactRef]:
+    """The files an item points to: how they are called and what they are, never their bytes."""
+    content = whole.get("content")
+    blocks: Sequence[Any] = cast("Sequence[Any]", content) if isinstance(content, list) else ()
+    for block in (*blocks, whole.get("artifact")):
+        if isinstance(block, dict) and (ref := _ref(cast("Mapping[str, Any]", block))):
+            yield ref
+
+
+def _ref(block: Mapping[str, Any]) -> ArtifactRef | None:
+    artifact_id = block.get("artifact_id") or block.get("id")
+    if not isinstance(artifact_id, str):
+        return None
+    return ArtifactRef(
+        artifact_id=artifact_id,
+        artifact_type=_text(block, "artifact_type"),
+        mime_type=_text(block, "mime_type", "mimeType"),
+        size=size if isinstance(size := block.get("size") or block.get("size_bytes"), int) else None,
+        name=_text(block, "name", "filename", "file_name"),
+        source=_text(block, "source"),
+    )
+
+
+def _text(block: Mapping[str, Any], *names: str) -> str | None:
+    return next((value for name in names if isinstance(value := block.get(name), str)), None)

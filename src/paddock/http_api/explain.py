@@ -1,0 +1,28 @@
+"""Why a run may, or may not, make a host call: asked by the one who owns the run."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paddock.host.explanations import Explanations
+from paddock.host.runs_view import RunsView
+from paddock.http_api.auth import Auth
+from paddock.http_api.bodies import json_response
+from paddock.http_api.threads import thread_of
+from paddock.rules.errors import ErrorCode, HostError
+
+
+class ExplainDoor:
+    def __init__(self, *, auth: Auth, runs: RunsView, explanations: Explanations) -> None:
+        self._auth = auth
+        self._runs = runs
+        self._explanations = explanations
+
+    async def get(self, request: Request) -> Response:
+        principal = await self._auth.principal(request.scope)
+        asked = request.query_params
+        thread = asked.get("threadId")
+        thread_id = None if thread is None else thread_of(principal, thread)
+        run = await self._runs.find(principal, request.path_params["run"], thread_id)
+        if not asked.get("action"):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "say which host call: ?action=history.page")
+        return json_response(await self._explanations.explain(run, asked["action"], asked.get("resource", "")))

@@ -1,0 +1,222 @@
+"""Knowledge bases as the host uses them: made, filled, asked, deleted. Words find passages, vectors too where the base
+has an embedding model, and both rankings become one.
+"""
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, cast
+
+import msgspec
+
+from paddock.knowledge.ingest import EMBED_SECONDS, Embed, Ingest
+from paddock.knowledge.vectors import Vectors, packed
+from paddock.ports.knowledge import (
+    BaseRow,
+    ChunkFilter,
+    DocumentRow,
+    FoundChunk,
+    JobRow,
+    KnowledgeBaseInfo,
+    KnowledgeStore,
+    Passage,
+)
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.ranking import bounded, fuse
+from paddock.rules.rows import AuditRow
+from paddock.rules.tokens import terms_of
+
+MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+MAX_METADATA_BYTES = 16 * 1024
+MAX_WAITING_JOBS = 1000
+MAX_PASSAGES = 100
+DEPTH = 50
+"""How far each ranking is read before they are merged."""
+FILTERS = ("document_ids", "documents", "media_types", "metadata")
+_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+class Bases:
+    """The `Knowledge` port, and what administrators do with it."""
+
+    def __init__(
+        self,
+        store: KnowledgeStore,
+        ingest: Ingest,
+        *,
+        embed: Embed | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._ingest = ingest
+        self._embed = embed
+        self._clock = clock
+        self._vectors = Vectors(store)
+
+    # --- what runs use
+
+    async def bases(self, workspace: str) -> Sequence[KnowledgeBaseInfo]:
+        return [_info(row) for row in await self._store.bases(workspace)]
+
+    async def retrieve(
+        self, workspace: str, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
+    ) -> Sequence[Passage]:
+        if not 1 <= top_k <= MAX_PASSAGES:
+            raise _invalid(f"top_k must be from 1 to {MAX_PASSAGES}")
+        if not query.strip():
+            raise _invalid("the query is empty: say what to look for")
+        only = chunk_filter(filters)
+        base = await self._base(workspace, kb_id)
+        scored = await self._ranked(base, query, top_k, only)
+        found = {one.chunk_no: one for one in await self._store.chunks(workspace, kb_id, [n for n, _ in scored])}
+        return [_passage(found[number], score) for number, score in scored if number in found][:top_k]
+
+    async def _ranked(self, base: BaseRow, query: str, top_k: int, only: ChunkFilter) -> Sequence[tuple[int, float]]:
+        place = (base.workspace_id, base.kb_id)
+        depth = max(top_k, DEPTH)
+        if not base.embedding_model or self._embed is None:
+            words = await self._store.find(*place, terms_of(query), limit=top_k, only=only)
+            return [(number, bounded(score)) for number, score in words]
+        words = await self._store.find(*place, terms_of(query), limit=depth, only=only)
+        wanted = packed(await self._embed(base.embedding_model, [query], self._clock() + EMBED_SECONDS), 1)[0]
+        near = await self._vectors.nearest(place, wanted, 4 * depth)
+        counting = await self._counting(place, near, only)
+        return fuse([number for number, _ in words], [number for number in near if number in counting][:depth])
+
+    async def _counting(self, place: tuple[str, str], numbers: Sequence[int], only: ChunkFilter) -> frozenset[int]:
+        found = await self._store.chunks(*place, numbers)
+        return frozenset(one.chunk_no for one in found if only.passes(one.document, _metadata(one.document)))
+
+    # --- what administrators do
+
+    async def create(
+        self, workspace: str, kb_id: str, audit: AuditRow, *, name: str = "", description: str = "", model: str = ""
+    ) -> BaseRow:
+        if not _ID.fullmatch(kb_id):
+            raise _invalid("a knowledge base's id has 1 to 64 of a-z, 0-9, - and _, and begins with a letter or digit")
+        row = BaseRow(workspace, kb_id, name or kb_id, description, model, self._clock())
+        await self._store.add_base(row, audit)
+        return row
+
+    async def delete(self, workspace: str, kb_id: str, audit: AuditRow) -> None:
+        if not await self._store.drop_base(workspace, kb_id, audit):
+            raise _no_base(kb_id)
+
+    async def add(
+        self, workspace: str, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
+    ) -> JobRow:
+        """Accept a document: it is stored when this returns, and found when its job has completed."""
+        _check_document(name, content, metadata)
+        await self._base(workspace, kb_id)
+        if len(await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS)) >= MAX_WAITING_JOBS:
+            raise HostError(ErrorCode.RATE_LIMITED, "too many documents are waiting; try again shortly", retryable=True)
+        job = JobRow(
+            job_id=str(uuid.uuid4()),
+            workspace_id=workspace,
+            kb_id=kb_id,
+            document_id=str(uuid.uuid4()),
+            name=name,
+            content_hash=sha256(content).hexdigest(),
+            size_bytes=len(content),
+            created_at=self._clock(),
+            metadata=msgspec.json.encode(metadata),
+        )
+        await self._store.add_job(job, content, audit)
+        self._ingest.wake()
+        return job
+
+    async def job(self, workspace: str, kb_id: str, job_id: str) -> JobRow:
+        job = await self._store.job(workspace, kb_id, job_id)
+        if job is None:
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such job")
+        return job
+
+    async def documents(self, workspace: str, kb_id: str, *, after: str, limit: int) -> Sequence[DocumentRow]:
+        await self._base(workspace, kb_id)
+        return await self._store.documents(workspace, kb_id, after=after, limit=limit)
+
+    async def delete_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> None:
+        await self._base(workspace, kb_id)
+        if not await self._store.drop_document(workspace, kb_id, document_id, audit):
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such document in this knowledge base")
+
+    async def _base(self, workspace: str, kb_id: str) -> BaseRow:
+        base = await self._store.base(workspace, kb_id)
+        if base is None:
+            raise _no_base(kb_id)
+        return base
+
+
+def chunk_filter(filters: Mapping[str, Any]) -> ChunkFilter:
+    """Read the filters of a question; what cannot be meant is refused with a sentence."""
+    unknown = next((name for name in filters if name not in FILTERS), None)
+    if unknown is not None:
+        raise _invalid(f"there is no filter {str(unknown)[:64]!r}; known are {', '.join(FILTERS)}")
+    metadata = filters.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise _invalid("filters.metadata must be an object")
+    return ChunkFilter(
+        document_ids=_names(filters, "document_ids"),
+        names=_names(filters, "documents"),
+        media_types=_names(filters, "media_types"),
+        metadata=cast("Mapping[str, Any] | None", metadata),
+    )
+
+
+def _names(filters: Mapping[str, Any], name: str) -> frozenset[str] | None:
+    value = filters.get(name)
+    if value is None:
+        return None
+    names = cast("list[object]", value) if isinstance(value, list) else [None]
+    if len(names) > 256 or not all(isinstance(one, str) for one in names):
+        raise _invalid(f"filters.{name} must be a list of at most 256 strings")
+    return frozenset(cast("list[str]", names))
+
+
+def _check_document(name: str, content: bytes, metadata: Mapping[str, Any]) -> None:
+    if not 0 < len(name) <= 255 or not name.isprintable():
+        raise _invalid("a document's name has 1 to 255 printable characters")
+    if not content:
+        raise _invalid("the document is empty")
+    if len(content) > MAX_DOCUMENT_BYTES:
+        text = f"a document may have at most {MAX_DOCUMENT_BYTES} bytes; split it"
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text)
+    if len(msgspec.json.encode(metadata)) > MAX_METADATA_BYTES:
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"metadata may have at most {MAX_METADATA_BYTES} bytes of JSON")
+
+
+def _info(row: BaseRow) -> KnowledgeBaseInfo:
+    kind = "hybrid" if row.embedding_model else "lexical"
+    return KnowledgeBaseInfo(row.kb_id, row.name, kind, row.description)
+
+
+def _metadata(document: DocumentRow) -> dict[str, Any]:
+    return msgspec.json.decode(document.metadata) if document.metadata else {}
+
+
+def _passage(found: FoundChunk, score: float) -> Passage:
+    """A passage with its place: which document, which page or heading, which characters."""
+    chunk, document = found.chunk, found.document
+    place: dict[str, Any] = {
+        "document_id": document.document_id,
+        "document": document.name,
+        "media_type": document.media_type,
+        "position": chunk.position,
+        "start": chunk.start,
+        "end": chunk.end,
+        "page": chunk.page,
+        "heading": chunk.heading or None,
+        "metadata": _metadata(document) or None,
+    }
+    cited = {name: value for name, value in place.items() if value is not None}
+    return Passage(f"{document.document_id}.{chunk.position}", chunk.text, score, cited)
+
+
+def _no_base(kb_id: str) -> HostError:
+    return HostError(ErrorCode.NOT_FOUND, f"there is no knowledge base {kb_id[:64]!r} in this workspace")
+
+
+def _invalid(sentence: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, sentence)

@@ -1,0 +1,125 @@
+"""Documents on their way in. One job after the other: read in a child process, cut, embedded if asked for, stored.
+
+A job's source is stored before anybody is told it was accepted. Cutting is deterministic, so a job that was
+interrupted goes on after the chunks it had stored. Nothing here answers a question.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import anyio.to_thread
+import structlog
+
+from paddock.knowledge.extraction import Extracted, extract
+from paddock.knowledge.vectors import packed
+from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, StoredChunk
+from paddock.rules.chunking import Chunk, chunks_of
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.tokens import tokens_of
+from paddock.rules.values import replace
+
+log = structlog.get_logger("paddock.knowledge")
+
+PART = 32
+"""Chunks that are embedded and stored together."""
+EMBED_SECONDS = 60.0
+RETRY_SECONDS = 5.0
+
+Embed = Callable[[str, Sequence[str], float], Awaitable[Sequence[Sequence[float]]]]
+"""(model, texts, deadline in epoch seconds) -> one vector per text."""
+
+
+class Ingest:
+    def __init__(
+        self, store: KnowledgeStore, *, embed: Embed | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._embed = embed
+        self._clock = clock
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """There may be a new job."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work through jobs for as long as the host runs, beginning with those an earlier start left."""
+        while True:
+            self._wake.clear()
+            try:
+                while jobs := await self._store.unfinished_jobs(limit=1):
+                    await self.do(jobs[0])
+            except StorageUnavailableError as error:
+                log.warning("ingest waits for the store", action="knowledge.ingest", reason=str(error))
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            await self._wake.wait()
+
+    async def do(self, job: JobRow) -> JobRow:
+        """One job to its end. A document that cannot be read fails it; only the store's absence leaves it open."""
+        try:
+            ended = await self._bring_in(job)
+        except HostError as error:
+            ended = replace(job, status="failed", message=error.message)
+        except StorageUnavailableError:
+            raise
+        except Exception as error:
+            log.exception("a document could not be brought in", action="knowledge.ingest", job_id=job.job_id)
+            ended = replace(job, status="failed", message=f"the host made a mistake ({type(error).__name__})")
+        try:
+            await self._store.finish(ended)
+        except HostError as gone:  # the base was deleted meanwhile, and the job with it
+            log.info("a job ended with its base", action="knowledge.ingest", job_id=job.job_id, reason=gone.message)
+        return ended
+
+    async def _bring_in(self, job: JobRow) -> JobRow:
+        known = await self._store.document_by_hash(job.workspace_id, job.kb_id, job.content_hash)
+        if known is not None and known.document_id != job.document_id:
+            message = f"unchanged: {known.name} has the same content"
+            return replace(job, status="completed", message=message, done=known.chunk_count, total=known.chunk_count)
+        base = await self._store.base(job.workspace_id, job.kb_id)
+        if base is None:
+            raise HostError(ErrorCode.NOT_FOUND, f"there is no knowledge base {job.kb_id!r}")
+        found = await extract(job.name, await self._store.source(job.job_id))
+        chunks = await anyio.to_thread.run_sync(chunks_of, found.sections)
+        if not chunks:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, f"{job.name[:120]} has no text (scanned pages need OCR first)")
+        running = replace(job, status="running", total=len(chunks))
+        stored = await self._store.begin(running, _document(job, found, self._clock()))
+        await self._store_rest(replace(running, done=stored), chunks, base.embedding_model)
+        return replace(running, status="completed", done=len(chunks), message=f"{len(chunks)} passages")
+
+    async def _store_rest(self, job: JobRow, chunks: Sequence[Chunk], model: str) -> None:
+        for at in range(job.done, len(chunks), PART):
+            part = chunks[at : at + PART]
+            vectors = await self._vectors(model, part)
+            tokens = await anyio.to_thread.run_sync(_tokens, part)
+            stored = [StoredChunk(*one) for one in zip(part, tokens, vectors, strict=True)]
+            await self._store.add_chunks(replace(job, done=at + len(part)), stored)
+
+    async def _vectors(self, model: str, chunks: Sequence[Chunk]) -> Sequence[bytes]:
+        if not model:
+            return [b""] * len(chunks)
+        if self._embed is None:
+            text = f"the base wants the embedding model {model!r}, and this host has no models; configure it"
+            raise HostError(ErrorCode.UNAVAILABLE, text)
+        texts = [f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text for chunk in chunks]
+        return packed(await self._embed(model, texts, self._clock() + EMBED_SECONDS), len(texts))
+
+
+def _tokens(chunks: Sequence[Chunk]) -> list[str]:
+    """What a chunk is found by: its own words, and those of the heading it stands under."""
+    return [" ".join(tokens_of(f"{chunk.heading}\n{chunk.text}")) for chunk in chunks]
+
+
+def _document(job: JobRow, found: Extracted, now: float) -> DocumentRow:
+    return DocumentRow(
+        document_id=job.document_id,
+        name=job.name,
+        media_type=found.media_type,
+        content_hash=job.content_hash,
+        size_bytes=job.size_bytes,
+        created_at=now,
+        metadata=job.metadata,
+    )

@@ -1,0 +1,127 @@
+"""What the demo model answers: a pure function of the messages and the tools it is shown. No clock, no chance.
+
+In this order: tool results it asked for are told; `call NAME {json}` is obeyed; a summary is given; what the person
+said about themselves is remembered; a tool that fits is called; anything else is answered with what it heard.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from paddock.models import demo_memory, demo_tools
+from paddock.models.demo_words import count
+from paddock.ports.models import CalledTool, ModelAnswer, Usage
+from paddock_sdk.protocol.messages import LLMTool, Message
+
+_SUMMARY = re.compile(
+    r"^\s*(?:please\s+)?(?:summari[sz]e|give (?:me )?a summary|compact)\b|^\s*(?:请)?总结", re.IGNORECASE
+)
+_HELLO = re.compile(r"^\s*(?:hello|hi|hey|good (?:morning|evening|afternoon)|你好|您好)\b", re.IGNORECASE)
+_HELP = re.compile(r"^\s*(?:help|what can you do|你能做什么|帮助)\b", re.IGNORECASE)
+_TELLS = re.compile(r"\bmy\s+\w|\bcall me\b|我叫|我的", re.IGNORECASE)
+SHOWN = 400
+"""So much of a message is repeated in an answer."""
+
+
+def answer(messages: Sequence[Message], tools: Sequence[LLMTool]) -> ModelAnswer:
+    """The whole answer, usage included: words are its tokens."""
+    said = _say(messages, tools)
+    prompt = count(message.text for message in messages)
+    completion = count([said.content, *(call.arguments for call in said.tool_calls)])
+    return ModelAnswer(
+        content=said.content,
+        tool_calls=said.tool_calls,
+        finish_reason="tool_calls" if said.tool_calls else "stop",
+        usage=Usage(prompt, completion, prompt + completion),
+    )
+
+
+def _say(messages: Sequence[Message], tools: Sequence[LLMTool]) -> ModelAnswer:
+    last = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), None)
+    if last is None:
+        return ModelAnswer("I am the demo model. Nobody has said anything yet.")
+    after = messages[last + 1 :]
+    if any(message.role == "tool" for message in after):
+        return ModelAnswer(_results(after))
+    return _reply(messages[last], messages, tools, number=sum(len(one.tool_calls or ()) for one in messages))
+
+
+def _reply(asked: Message, messages: Sequence[Message], tools: Sequence[LLMTool], number: int) -> ModelAnswer:
+    text = asked.text
+    if orders := demo_tools.ordered(text):
+        return _obey(orders, tools, number)
+    facts = demo_memory.told(message.text for message in messages if message.role in {"user", "system"})
+    if _SUMMARY.match(text):
+        return ModelAnswer(_summary(messages, facts))
+    if about := demo_memory.asked_for(text):
+        return ModelAnswer(demo_memory.recall(about, facts))
+    if picked := demo_tools.chosen(text, tools):
+        return _calls([(picked[0].name, demo_tools.as_json(picked[1]))], number)
+    return ModelAnswer(_small_talk(asked, facts, tools))
+
+
+def _obey(orders: Sequence[tuple[str, str]], tools: Sequence[LLMTool], number: int) -> ModelAnswer:
+    offered = [tool.name for tool in tools]
+    missing = next((name for name, _ in orders if name not in offered), None)
+    if missing is not None:
+        return ModelAnswer(f"I was not given a tool called {missing}. {_offer(tools)}")
+    return _calls(orders, number)
+
+
+def _calls(orders: Sequence[tuple[str, str]], number: int) -> ModelAnswer:
+    calls = [CalledTool(f"call_{number + at}", name, arguments) for at, (name, arguments) in enumerate(orders, 1)]
+    return ModelAnswer("", tool_calls=tuple(calls))
+
+
+def _results(after: Sequence[Message]) -> str:
+    names = {call.id: call.function.name for message in after for call in message.tool_calls or ()}
+    lines = [
+        _result(names.get(one.tool_call_id or "", one.name or "the tool"), one) for one in after if one.role == "tool"
+    ]
+    return "\n".join(lines)
+
+
+def _result(name: str, message: Message) -> str:
+    value = _read(message.text)
+    if isinstance(value, dict) and [*cast("dict[str, Any]", value)] == ["error"]:
+        return f"{name} failed: {value['error']}"
+    return f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _summary(messages: Sequence[Message], facts: dict[str, str]) -> str:
+    """Facts in words that this model understands when it reads them again, and what was said last."""
+    known = " ".join(f"my {about} is {value}." for about, value in facts.items())
+    heard = [message.text for message in messages if message.role == "user"][:-1][-5:]
+    lines = [f"- {line[:SHOWN]}" for line in heard]
+    return "\n".join(["Summary of the conversation.", *([f"The user said: {known}"] if known else []), *lines])
+
+
+def _small_talk(asked: Message, facts: dict[str, str], tools: Sequence[LLMTool]) -> str:
+    text = asked.text.strip()
+    name = facts.get("name")
+    if _HELP.match(text):
+        return (
+            f"I am the demo model: fixed rules, no key, no network. I remember what you tell me here. {_offer(tools)}"
+        )
+    if _TELLS.search(text) and (stated := demo_memory.told([text])):
+        return " ".join(f"I will remember that your {about} is {value}." for about, value in stated.items())
+    if _HELLO.match(text):
+        return f"Hello{f', {name}' if name else ''}. I am the demo model; say help to see what I can do."
+    pictures = sum(1 for one in asked.content or () if not isinstance(one, str) and one.type.startswith("image"))
+    seen = f" I cannot look at the {pictures} image{'s' * (pictures > 1)} you sent." if pictures else ""
+    return f"You said: {text[:SHOWN]}{seen}"
+
+
+def _offer(tools: Sequence[LLMTool]) -> str:
+    if not tools:
+        return "I was given no tools."
+    example = demo_tools.as_json(dict.fromkeys((tools[0].parameters.get("properties") or {}), "..."))
+    return f"I can call: {', '.join(tool.name for tool in tools)}. For example: call {tools[0].name} {example}"

@@ -1,0 +1,131 @@
+"""How the demo model picks a tool and fills in its parameters. Pure, and simple enough to predict.
+
+A tool is taken when the message speaks of it (a word of its name, or two of its description) and every parameter it
+requires can be read from the message: numbers in their order, quoted texts, one of an enum's words, yes and no.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paddock.models.demo_words import telling, words
+from paddock_sdk.protocol.messages import LLMTool
+
+CALL = re.compile(r"^\s*call\s+([\w.:/-]+)\s*(\{.*\})?\s*$", re.IGNORECASE | re.DOTALL)
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w])")
+_QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'|“([^”]*)”|「([^」]*)」")
+_ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?\b|\bUTC\b")
+
+
+def ordered(text: str) -> list[tuple[str, str]] | None:
+    """Tools a message calls by name, `call NAME {json}`, one per line; None when it is no such message."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    found = [CALL.match(line) for line in lines] if len(lines) > 1 else [CALL.match(text)]
+    if not all(found):
+        found = [CALL.match(text)]
+    return [(one[1], one[2] or "{}") for one in found if one] or None
+
+
+def chosen(text: str, tools: Sequence[LLMTool]) -> tuple[LLMTool, dict[str, Any]] | None:
+    """The tool that fits best and what to call it with; of equals the first offered."""
+    best: tuple[int, LLMTool, dict[str, Any]] | None = None
+    for tool in tools:
+        score = _fitness(text, tool)
+        if score and (best is None or score > best[0]) and (filled := parameters_for(text, tool)) is not None:
+            best = (score, tool, filled)
+    return (best[1], best[2]) if best else None
+
+
+def _fitness(text: str, tool: LLMTool) -> int:
+    said = telling(text)
+    named = len(said & telling(tool.name))
+    described = len(said & telling(tool.description.split("\n\n")[0]))
+    return 3 * named + described if named or described >= 2 else 0
+
+
+def parameters_for(text: str, tool: LLMTool) -> dict[str, Any] | None:
+    """Arguments read from the text, or None when a required one is not there."""
+    source = _Source(text, tool.name)
+    required: set[str] = set(tool.parameters.get("required") or ())
+    properties: Mapping[str, Mapping[str, Any]] = tool.parameters.get("properties") or {}
+    filled: dict[str, Any] = {}
+    for name, schema in properties.items():
+        value = source.value(name, _plain(schema, tool.parameters), needed=name in required)
+        if value is not None:
+            filled[name] = value
+        elif name in required:
+            return None
+    return filled
+
+
+def _plain(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A parameter's schema without references and without the "or null"."""
+    if reference := schema.get("$ref"):
+        shared: Mapping[str, Mapping[str, Any]] = whole.get("$defs") or {}
+        return shared.get(str(reference).rsplit("/", 1)[-1], {})
+    options = [one for one in schema.get("anyOf") or () if one.get("type") != "null"]
+    return _plain(options[0], whole) if options else schema
+
+
+class _Source:
+    """A message, used up as parameters take their values from it."""
+
+    def __init__(self, text: str, tool_name: str) -> None:
+        self._text = text
+        self._tool_name = tool_name
+        self._quoted = ["".join(groups) for groups in _QUOTED.findall(text)]
+        self._numbers = _NUMBER.findall(_QUOTED.sub(" ", text))
+
+    def value(self, name: str, schema: Mapping[str, Any], *, needed: bool) -> Any:
+        if options := schema.get("enum"):
+            return next((one for one in options if str(one).lower() in words(self._text)), None)
+        return self._typed(name, schema, needed=needed)
+
+    def _typed(self, name: str, schema: Mapping[str, Any], *, needed: bool) -> Any:
+        match schema.get("type"):
+            case "integer":
+                return int(float(self._numbers.pop(0))) if self._numbers else None
+            case "number":
+                return _number(self._numbers.pop(0)) if self._numbers else None
+            case "array" if needed or self._numbers:
+                return self._list(schema.get("items") or {})
+            case "boolean":
+                return name.lower() in words(self._text) or None
+            case "string":
+                return self._string(name, needed=needed)
+            case _:
+                return None
+
+    def _list(self, items: Mapping[str, Any]) -> list[Any] | None:
+        if items.get("type") in {"integer", "number"}:
+            taken, self._numbers = [_number(one) for one in self._numbers], []
+            return [int(one) if items["type"] == "integer" else one for one in taken] or None
+        taken, self._quoted = self._quoted, []
+        return list(taken) or None
+
+    def _string(self, name: str, *, needed: bool) -> str | None:
+        if "zone" in name.lower() and (zone := _ZONE.search(self._text)):
+            return zone[0]
+        if self._quoted:
+            return self._quoted.pop(0)
+        if named := re.search(rf"\b{re.escape(name)}\s*[:=]?\s+([^\s,;]+)", self._text, re.IGNORECASE):
+            return named[1].rstrip(".?!")
+        if not needed:
+            return None
+        return self._after_name()
+
+    def _after_name(self) -> str | None:
+        """What stands after the tool's name: "weather in Paris" gives Paris, "search for blue cars" blue cars."""
+        last = (words(self._tool_name) or [self._tool_name])[-1]
+        linked = rf"\b{re.escape(last)}\w*\s+(?:(?:for|in|of|at|to|about|on|is|the)\s+)*(.+)"
+        found = re.search(linked, self._text, re.IGNORECASE | re.DOTALL)
+        return found[1].strip().rstrip(".?!") or None if found else None
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
+
+
+def as_json(arguments: Mapping[str, Any]) -> str:
+    return json.dumps(arguments, ensure_ascii=False)

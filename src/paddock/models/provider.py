@@ -1,0 +1,26 @@
+"""What every kind of model is to the catalog: one named model that can be asked. One file per provider does it."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece
+from paddock.rules.errors import ErrorCode, HostError
+from paddock_sdk.protocol.host_calls import RerankEntry
+
+
+class Provider(Protocol):
+    """One model. Failures are HostError; `retryable` says whether another attempt or another model may help."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+    async def invoke(self, call: ModelCall) -> ModelAnswer: ...
+    def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]: ...
+    async def rerank(
+        self, call: ModelCall, /, query: str, documents: Sequence[str], top_k: int | None
+    ) -> Sequence[RerankEntry]: ...
+    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]: ...
+    async def close(self) -> None: ...
+
+
+def cannot(model_id: str, what: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, f"the model {model_id!r} cannot {what}; choose another for that")

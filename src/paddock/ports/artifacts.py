@@ -1,0 +1,77 @@
+"""Files and blobs as the host sees them: bytes under their hash, and the rows that say whose they are.
+
+Bytes come before their row and go after it, so a crash in between leaves bytes nobody needs and never a row without
+bytes; what nobody needs is found and removed later.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from paddock.rules.rows import ArtifactRow, StorageRow
+from paddock.rules.values import Value
+
+
+class Blob(Value, frozen=True):
+    """Bytes that are kept: their hash, how many, and how they begin."""
+
+    sha256: str
+    size: int
+    head: bytes
+
+
+class Blobs(Protocol):
+    """Bytes by content, durably. The same bytes are kept once, whoever brings them."""
+
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
+    def keep(self, pieces: AsyncIterable[bytes], *, max_bytes: int) -> AbstractAsyncContextManager[Blob]:
+        """Write the pieces; inside the block they are safe from `remove`, so that a row can be written for them.
+
+        Raises HostError(PAYLOAD_TOO_LARGE) past `max_bytes`, StorageUnavailableError when the disk refuses.
+        """
+        ...
+
+    async def read(self, sha256: str, offset: int, length: int) -> bytes:
+        """At most `length` bytes from `offset`. Raises HostError(RUNTIME_ERROR) for bytes that are lost or damaged."""
+        ...
+
+    async def remove(self, sha256: str, *, needed: Callable[[], Awaitable[bool]]) -> bool:
+        """Forget bytes, unless somebody keeps them at this very moment or `needed`, asked last of all, says so."""
+        ...
+
+    def older_than(self, seconds: float) -> AsyncIterator[Sequence[str]]:
+        """All hashes kept, in groups, but those somebody kept (again) within the last `seconds`."""
+        ...
+
+
+class ArtifactRecords(Protocol):
+    """What can be looked up about artifacts."""
+
+    async def artifact(self, artifact_id: str) -> ArtifactRow | None: ...
+    async def artifacts_of(self, conversation_id: str, *, limit: int = 500) -> Sequence[ArtifactRow]:
+        """Artifacts of a conversation, in order of id."""
+        ...
+
+    async def expired_artifacts(self, now: float, *, limit: int = 500) -> Sequence[ArtifactRow]:
+        """Artifacts whose time is over, longest over first."""
+        ...
+
+    async def artifact_bytes(self, workspace_id: str) -> int: ...
+    async def blobs_in_use(self, hashes: Sequence[str]) -> frozenset[str]:
+        """Those of these hashes that an artifact or a storage area needs."""
+        ...
+
+
+class StorageRecords(Protocol):
+    """What can be looked up about storage areas."""
+
+    async def stored(self, area_key: str, key: str) -> StorageRow | None: ...
+    async def stored_keys(self, area_key: str, *, prefix: str = "", after: str = "", limit: int = 100) -> Sequence[str]:
+        """Keys that begin with `prefix` and come after `after`, in order of their code points."""
+        ...
+
+    async def stored_bytes(self, area_key: str) -> int: ...
+    async def stored_before(self, key_prefix: str, time: float, *, limit: int = 500) -> Sequence[StorageRow]:
+        """Rows of areas whose area key begins so, last written before `time`: what was begun and never finished."""
+        ...

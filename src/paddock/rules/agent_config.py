@@ -1,0 +1,148 @@
+"""An agent's settings against the form its runner declares: what is wrong, what is filled in, what is secret. Pure.
+
+A runner without a form takes anything. `instructions` and `context` may always be given: every agent can have them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal, cast
+
+from paddock.rules.values import Value
+from paddock_sdk.protocol.manifest import DynamicFormItemSchema
+
+MASK = "***"
+"""What stands for a secret wherever it is shown."""
+ALWAYS = frozenset({"instructions", "context"})
+MAX_DEPTH = 32
+
+Form = Sequence[DynamicFormItemSchema]
+Place = tuple[str | int, ...]
+
+
+class Reference(Value, frozen=True):
+    """A secret that lies elsewhere: in a variable of the host's environment, or in a file."""
+
+    kind: Literal["env", "file"]
+    name: str
+
+
+def reference(value: object, *, in_password: bool = False) -> Reference | None:
+    """`secret:env:NAME` and `secret:file:PATH`; in a password field the first word may be left out."""
+    if not isinstance(value, str):
+        return None
+    text = value.removeprefix("secret:")
+    if text == value and not in_password:
+        return None
+    kind, colon, name = text.partition(":")
+    if not colon or not name:
+        return None
+    return Reference("env", name) if kind == "env" else Reference("file", name) if kind == "file" else None
+
+
+def references(config: object, passwords: frozenset[str]) -> Iterator[tuple[Place, Reference]]:
+    """Every reference in the settings, with its place."""
+    for place, value in leaves(config):
+        found = reference(value, in_password=bool(place) and place[0] in passwords)
+        if found is not None:
+            yield place, found
+
+
+def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, object]]:
+    if len(place) > MAX_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for key, inner in cast("Mapping[str, object]", value).items():
+            yield from leaves(inner, (*place, key))
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(cast("Sequence[object]", value)):
+            yield from leaves(inner, (*place, index))
+    else:
+        yield place, value
+
+
+def with_values(value: object, found: Mapping[Place, str], place: Place = ()) -> Any:
+    """A copy with the values at some places replaced."""
+    if place in found:
+        return found[place]
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[str, object]", value)
+        return {key: with_values(one, found, (*place, key)) for key, one in inner.items()}
+    if isinstance(value, list | tuple):
+        return [with_values(one, found, (*place, index)) for index, one in enumerate(cast("Sequence[object]", value))]
+    return value
+
+
+def passwords_of(form: Form) -> frozenset[str]:
+    return frozenset(field.name for field in form if field.type == "password")
+
+
+def masked(config: Mapping[str, Any], form: Form | None) -> dict[str, Any]:
+    """The settings as anybody but the runner may see them. While the form is not known, every value may be secret."""
+    if form is None:
+        return {name: value if name in ALWAYS else MASK for name, value in config.items()}
+    secret = passwords_of(form)
+    shown = {name: MASK if name in secret and value not in (None, "") else value for name, value in config.items()}
+    return cast("dict[str, Any]", with_values(shown, {place: MASK for place, _ in references(shown, frozenset())}))
+
+
+def unmasked(config: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings as somebody sends them back who only saw them masked: what still is the mask stays as it was."""
+    return {name: before.get(name, value) if value == MASK else value for name, value in config.items()}
+
+
+def with_defaults(config: Mapping[str, Any], form: Form) -> dict[str, Any]:
+    defaults = {field.name: field.default for field in form if field.default is not None}
+    return defaults | dict(config)
+
+
+def problems(config: Mapping[str, Any], form: Form) -> list[str]:
+    """Everything wrong with the settings, one sentence each; references count as text."""
+    if not form:
+        return []
+    fields = {field.name: field for field in form}
+    found = [_unknown(name, fields) for name in config if name not in fields and name not in ALWAYS]
+    for name, field in fields.items():
+        value = config.get(name)
+        if value is None:
+            if field.required and field.default is None:
+                found.append(f"config.{name} is missing; the runner needs it")
+        elif (expected := _expected(field, value)) is not None:
+            found.append(f"config.{name} must be {expected}")
+    return found
+
+
+def _unknown(name: str, fields: Mapping[str, object]) -> str:
+    near = get_close_matches(name, list(fields), n=1)
+    known = f"did you mean {near[0]}?" if near else f"known are: {', '.join(fields)}"
+    return f"config.{name} is no setting of this runner; {known}"
+
+
+def _expected(field: DynamicFormItemSchema, value: object) -> str | None:
+    """What the value should have been, or None when it is right. Types from the future are taken as they are."""
+    kind = ALIASES.get(field.type, field.type)
+    if kind == "select":
+        known = [str(option.get("value", option.get("name"))) for option in field.options or []]
+        return None if not known or str(value) in known else f"one of: {', '.join(known)}"
+    if kind == "model-fallback-selector":
+        right = isinstance(value, str) or (isinstance(value, Mapping) and "primary" in value)
+        return None if right else "a model id, or {primary, fallbacks}"
+    types, words = TYPES.get(kind, (object, ""))
+    wrong_bool = isinstance(value, bool) and kind in {"integer", "number"}
+    return words if wrong_bool or not isinstance(value, types) else None
+
+
+ALIASES: Mapping[str, str] = {
+    "select-llm-model": "llm-model-selector",
+    "select-knowledge-bases": "knowledge-base-multi-selector",
+}
+TYPES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "string": (str, "text"),
+    "text": (str, "text"),
+    "password": (str, "text, or a reference such as env:NAME"),
+    "integer": (int, "a whole number"),
+    "number": ((int, float), "a number"),
+    "boolean": (bool, "true or false"),
+    "llm-model-selector": (str, "a model id"),
+    "rerank-model-selector": (str, "a model id"),
+    "knowledge-base-multi-selector": (list, "a list of knowledge base ids"),
+}

@@ -1,0 +1,84 @@
+"""How a document is cut into the passages that are searched and cited. Pure: sections in, chunks with their places out.
+
+A chunk never crosses a section, ends where a paragraph, a sentence or at least a word ends, and is exactly the stretch
+of the document's text that its place names.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from paddock.rules.values import Value
+
+MAX_CHARS = 1000
+MIN_CHARS = 300
+OVERLAP_CHARS = 80
+"""A chunk begins this much before the end of the last one, so that a sentence cut in two is whole in one of them."""
+GAP = "\n\n"
+"""What stands between two sections in the text of a document."""
+
+_BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"[.!?;。！？；]\s*"), re.compile(r"[\s,，、]"))
+"""Good places to end, the best kind first."""
+
+
+class Section(Value, frozen=True):
+    """A stretch of a document with one place name: a page, or what stands under a heading."""
+
+    text: str
+    page: int | None = None
+    heading: str = ""
+
+
+class Chunk(Value, frozen=True):
+    """One passage. `start` and `end` are characters of the document's text: all sections, with a gap between them."""
+
+    position: int
+    text: str
+    start: int
+    end: int
+    page: int | None = None
+    heading: str = ""
+
+
+def document_text(sections: Sequence[Section]) -> str:
+    return GAP.join(section.text for section in sections)
+
+
+def chunks_of(sections: Sequence[Section]) -> list[Chunk]:
+    """All passages of a document, in order. Blank sections give none."""
+    chunks: list[Chunk] = []
+    offset = 0
+    for section in sections:
+        for start, end in _cuts(section.text):
+            text = section.text[start:end]
+            if text.strip():
+                place = (offset + start, offset + end)
+                chunks.append(Chunk(len(chunks), text, *place, page=section.page, heading=section.heading))
+        offset += len(section.text) + len(GAP)
+    return chunks
+
+
+def _cuts(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    while len(text) - start > MAX_CHARS:
+        end = _end(text, start)
+        yield start, end
+        start = _begin_again(text, end)
+    yield start, len(text)
+
+
+def _end(text: str, start: int) -> int:
+    """The last good place between the least and the most a chunk may have; any place when there is none."""
+    for kind in _BREAKS:
+        places = [found.end() for found in kind.finditer(text, start + MIN_CHARS, start + MAX_CHARS)]
+        if places:
+            return places[-1]
+    return start + MAX_CHARS
+
+
+def _begin_again(text: str, end: int) -> int:
+    """Where the next chunk begins: after a sentence or a word close before the end."""
+    for kind in _BREAKS[1:]:
+        found = kind.search(text, end - OVERLAP_CHARS, end - 1)
+        if found:
+            return found.end()
+    return end

@@ -1,0 +1,59 @@
+"""The part of the memory store that remembers calls of tools and models."""
+
+from collections.abc import Sequence
+
+from paddock.ports import Spent
+from paddock.rules.rows import TERMINAL_STATUSES, ModelUsageRow, RunRow, ToolCallRow
+
+
+class MemoryCalls:
+    """Rows by their id, in the order they were first written, and the runs that made them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs: dict[str, RunRow] = {}
+        self._tool_calls: dict[str, ToolCallRow] = {}
+        self._model_usage: dict[str, ModelUsageRow] = {}
+
+    def _write_call(self, row: ToolCallRow | ModelUsageRow) -> None:
+        if isinstance(row, ToolCallRow):
+            self._tool_calls[row.call_id] = row
+        else:
+            self._model_usage[row.call_id] = row
+
+    async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return [row for row in self._tool_calls.values() if row.run_id == run_id][:limit]
+
+    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return [row for row in self._tool_calls.values() if row.status == "started" and self._is_over(row)][:limit]
+
+    async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
+        return [row for row in self._model_usage.values() if row.run_id == run_id][:limit]
+
+    async def spent(
+        self,
+        *,
+        run_id: str | None = None,
+        workspace_id: str | None = None,
+        user_id: str | None = None,
+        since: float = 0,
+    ) -> Spent:
+        rows = [
+            row
+            for row in self._model_usage.values()
+            if run_id in (None, row.run_id)
+            and workspace_id in (None, row.workspace_id)
+            and user_id in (None, row.user_id)
+            and row.started_at >= since
+        ]
+        return Spent(
+            calls=len(rows),
+            prompt_tokens=sum(row.prompt_tokens or 0 for row in rows),
+            completion_tokens=sum(row.completion_tokens or 0 for row in rows),
+            total_tokens=sum(row.total_tokens or 0 for row in rows),
+            cost=sum(row.cost or 0.0 for row in rows),
+        )
+
+    def _is_over(self, row: ToolCallRow) -> bool:
+        run = self._runs.get(row.run_id)
+        return run is None or run.status in TERMINAL_STATUSES

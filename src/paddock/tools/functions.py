@@ -1,0 +1,97 @@
+"""Python functions as tools: called with checked arguments, within a time, so many at once. One source of tools.
+
+A function that is not `async` runs on a thread; when it takes too long nobody waits for it any more, but a thread
+cannot be stopped: the outcome is then unknown, and is said to be.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import structlog
+from pydantic import ValidationError
+
+from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
+from paddock.tools.answers import NotJsonError, encoded, failed
+from paddock.tools.signatures import Signature
+
+log = structlog.get_logger("paddock.tools")
+
+MAX_AT_ONCE = 32
+"""Calls of functions at once on this host; more wait their turn, within their own time."""
+
+
+class FunctionTool:
+    """One function and what it takes."""
+
+    def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
+        self.info = signature.info
+        self.signature = signature
+        self._function = function
+        self._is_async = inspect.iscoroutinefunction(function)
+
+    async def run(self, arguments: dict[str, Any], threads: anyio.CapacityLimiter) -> bytes:
+        if self._is_async:
+            async with threads:
+                return await self._awaited(arguments)
+        return await anyio.to_thread.run_sync(self._on_thread, arguments, abandon_on_cancel=True, limiter=threads)
+
+    async def _awaited(self, arguments: dict[str, Any]) -> bytes:
+        try:
+            return encoded(await self._function(**arguments))
+        except SystemExit as error:
+            raise RuntimeError("the tool tried to end the program") from error
+
+    def _on_thread(self, arguments: dict[str, Any]) -> bytes:
+        try:
+            return encoded(self._function(**arguments))
+        except SystemExit as error:  # it must not end the host
+            raise RuntimeError("the tool tried to end the program") from error
+
+
+class FunctionTools:
+    """Functions by name. The `Tools` port."""
+
+    def __init__(
+        self, tools: Sequence[FunctionTool], *, clock: Callable[[], float], timeout_seconds: float = 60.0
+    ) -> None:
+        self._tools = {tool.info.name: tool for tool in tools}
+        self._clock = clock
+        self._timeout = timeout_seconds
+        self._threads: anyio.CapacityLimiter | None = None
+
+    def list(self, workspace: str) -> Sequence[ToolInfo]:  # noqa: ARG002 - the same for every workspace
+        return [tool.info for tool in self._tools.values()]
+
+    def find(self, workspace: str, name: str) -> ToolInfo | None:  # noqa: ARG002 - as above
+        tool = self._tools.get(name)
+        return tool.info if tool else None
+
+    async def call(self, use: ToolUse) -> ToolAnswer:
+        tool = self._tools[use.name]
+        try:
+            arguments = tool.signature.read(use.parameters)
+        except ValidationError as error:
+            return failed(tool.signature.complaint(error))
+        seconds = max(0.0, min(self._timeout, use.deadline_at - self._clock()))
+        try:
+            async with asyncio.timeout(seconds):
+                return ToolAnswer(await tool.run(arguments, self._limiter()))
+        except TimeoutError:
+            return failed(
+                f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known",
+                unknown=True,
+            )
+        except NotJsonError as error:
+            return failed(f"{use.name}: {error}")
+        except Exception as error:
+            log.warning("a tool raised", action="tools.call", tool=use.name, run_id=use.run_id, exc_info=error)
+            return failed(f"{use.name} raised {type(error).__name__}: {error}")
+
+    def _limiter(self) -> anyio.CapacityLimiter:
+        """Made where the loop runs."""
+        self._threads = self._threads or anyio.CapacityLimiter(MAX_AT_ONCE)
+        return self._threads

@@ -1,0 +1,78 @@
+"""Finds the functions an operator offers as tools: in a Python file, or in an installed module.
+
+The names in `__all__` are the tools; without it every public function that the file itself defines.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from paddock.tools.functions import FunctionTool
+from paddock.tools.signatures import ToolDefinitionError, signature_of
+
+
+def load_tools(places: Sequence[str]) -> Sequence[FunctionTool]:
+    """All tools of these files and modules. Raises ToolDefinitionError with one sentence that names the place."""
+    found: dict[str, FunctionTool] = {}
+    for place in places:
+        for tool in tools_in(_module(place), place):
+            if (other := found.get(tool.info.name)) is not None:
+                raise ToolDefinitionError(
+                    f"{place}: there is a tool {tool.info.name!r} in {other.info.source} already; rename one"
+                )
+            found[tool.info.name] = tool
+    return list(found.values())
+
+
+def tools_in(module: ModuleType, source: str, *, tool_type: str = "function") -> Sequence[FunctionTool]:
+    tools: list[FunctionTool] = []
+    for function in _functions(module, source):
+        try:
+            tools.append(FunctionTool(function, signature_of(function, tool_type=tool_type, source=source)))
+        except ToolDefinitionError as error:
+            raise ToolDefinitionError(f"{source}: {error}") from error
+    return tools
+
+
+def _functions(module: ModuleType, source: str) -> Sequence[Callable[..., Any]]:
+    named = getattr(module, "__all__", None)
+    if named is None:
+        own = [one for one in vars(module).values() if inspect.isfunction(one) and one.__module__ == module.__name__]
+        functions = [function for function in own if not function.__name__.startswith("_")]
+    else:
+        functions = [getattr(module, name, None) for name in named]
+        if wrong := next(
+            (name for name, one in zip(named, functions, strict=True) if not inspect.isfunction(one)), None
+        ):
+            raise ToolDefinitionError(f"{source}: {wrong!r} in __all__ is no function of this file")
+    if not functions:
+        raise ToolDefinitionError(f"{source} defines no public function; a tool is a function with typed parameters")
+    return functions  # pyright: ignore[reportReturnType] - each was seen to be a function
+
+
+def _module(place: str) -> ModuleType:
+    try:
+        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except ToolDefinitionError:
+        raise
+    except (Exception, SystemExit) as error:  # the operator's code may do anything while it is imported
+        raise ToolDefinitionError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ToolDefinitionError(f"{path}: there is no such file")
+    name = f"paddock_tools_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ToolDefinitionError(f"{path} cannot be read as a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # annotations are looked up there
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,67 @@
+"""What every store promises about calls of tools and models: begun, ended, unknown, and what they used."""
+
+from typing import Any
+
+import pytest
+
+from contracts.builders import Owner, a_decision, a_run, said
+from paddock.ports import Spent, Store
+from paddock.rules.rows import ModelUsageRow, ToolCallRow
+from paddock.rules.values import replace
+
+pytestmark = pytest.mark.anyio
+
+
+def a_tool_call(call_id: str = "c1", run_id: str = "run-1", **changes: Any) -> ToolCallRow:
+    begun = ToolCallRow(call_id, run_id, "s", "w", "ann", "a", "add", "started", b'{"a":1}', b"", None, 1.0, None)
+    return replace(begun, **changes)
+
+
+def used(call_id: str, run_id: str = "run-1", **changes: Any) -> ModelUsageRow:
+    row = ModelUsageRow(
+        call_id, run_id, "s", "w", "ann", "a", "demo", "demo", "invoke", "ok", 10, 5, 15, 0.25, 100.0, 101.0
+    )
+    return replace(row, **changes)
+
+
+async def test_a_tool_call_is_on_record_before_it_ends_and_written_once_more_when_it_has(store: Store) -> None:
+    await store.write([a_tool_call(), a_decision(), a_tool_call("c2")])
+    assert await store.tool_calls("run-1") == [a_tool_call(), a_tool_call("c2")]
+    ended = a_tool_call(status="completed", result=b"3", artifact_id="art", ended_at=2.0)
+    await store.write([ended])
+    assert await store.tool_calls("run-1") == [ended, a_tool_call("c2")]
+    assert await store.tool_calls("run-1", limit=1) == [ended]
+    assert await store.tool_calls("other") == []
+
+
+async def test_a_call_without_an_end_is_unanswered_once_its_run_is_over(store: Store) -> None:
+    owner = await Owner.of(store)
+    await owner.write(said("hi"), rows=[a_run("run-1"), a_run("run-2")])
+    await store.write(
+        [a_tool_call("c1", "run-1"), a_tool_call("c2", "run-1", status="failed"), a_tool_call("c3", "run-2")]
+    )
+    assert await store.unanswered_tool_calls() == []
+    await owner.write(rows=[a_run("run-1", status="failed")])
+    assert [row.call_id for row in await store.unanswered_tool_calls()] == ["c1"]
+
+
+async def test_what_model_calls_used_is_listed_and_added_up(store: Store) -> None:
+    rows = [
+        used("u1"),
+        used("u2", prompt_tokens=None, completion_tokens=None, total_tokens=None, cost=None, result="runtime_error"),
+        used("u3", "run-2", user_id="bob", started_at=200.0),
+        used("u4", "run-3", workspace_id="other", started_at=200.0),
+    ]
+    await store.write(rows)
+    assert await store.model_usage("run-1") == rows[:2]
+    assert await store.spent(run_id="run-1") == Spent(2, 10, 5, 15, 0.25)
+    assert await store.spent(workspace_id="w") == Spent(3, 20, 10, 30, 0.5)
+    assert await store.spent(workspace_id="w", since=150.0) == Spent(1, 10, 5, 15, 0.25)
+    assert await store.spent(workspace_id="w", user_id="ann") == Spent(2, 10, 5, 15, 0.25)
+    assert await store.spent(run_id="none") == Spent()
+
+
+async def test_usage_can_be_written_with_the_facts_of_a_session(store: Store) -> None:
+    owner = await Owner.of(store)
+    await owner.write(said("hi"), rows=[a_run(), used("u1")])
+    assert await store.model_usage("run-1") == [used("u1")]

@@ -1,0 +1,283 @@
+"""What a runner says, as raw frames: each result type in every way it can be wrong, and what becomes of the run."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import structlog
+
+from host.scripted import ANN, ScriptedGateway, SmallHouse, small_house
+from paddock.ports import Caller, RunHandle, RunListener
+from paddock.rules.results import MAX_RESULT_BYTES
+from paddock.rules.rows import AuditRow
+from paddock.runners.connection import Connection, Peer
+from paddock_sdk.protocol.results import KNOWN_RESULTS, TERMINAL_TYPES
+
+pytestmark = pytest.mark.anyio
+
+WORD = {"role": "assistant", "content": "hi"}
+SAID: Mapping[str, Mapping[str, Any]] = {
+    "message.delta": {"chunk": WORD},
+    "message.completed": {"message": WORD},
+    "tool.call.started": {"tool_call_id": "1", "tool_name": "t"},
+    "tool.call.completed": {"tool_call_id": "1", "tool_name": "t", "result": 1},
+    "artifact.created": {"artifact_type": "file", "name": "a.txt", "content_base64": "aGk="},
+    "state.updated": {"scope": "conversation", "key": "k", "value": 1},
+    "action.requested": {"action": "message.edit", "target": {}, "payload": {}},
+    "run.completed": {},
+    "run.failed": {"code": "runner.error", "message": "no"},
+}
+BROKEN: Mapping[str, Mapping[str, Any]] = {
+    "message.delta": {"chunk": 7},
+    "message.completed": {"message": "hi"},
+    "tool.call.started": {"tool_call_id": "1"},
+    "tool.call.completed": {"tool_call_id": 1, "tool_name": "t"},
+    "artifact.created": {"name": "a.txt"},
+    "state.updated": {"scope": "conversation", "key": "k" * 257, "value": 1},
+    "action.requested": {"action": {}},
+    "run.completed": {"usage": "much"},
+    "run.failed": {"code": 7},
+}
+WENT_ON = sorted(set(KNOWN_RESULTS) - TERMINAL_TYPES)
+
+
+@dataclass
+class WireRunner:
+    """A runner that is nothing but a connection: the test writes its lines."""
+
+    house: SmallHouse | None = None
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    killed: bool = False
+
+    def connect(self, house: SmallHouse) -> None:
+        self.house = house
+        caller = Caller("test/one", "c1")
+        peer = Peer(self, caller, house.calls.on_wire, self.kill, on_foreign=house.calls.foreign)
+        self.connection = Connection(peer)
+
+    def send(self, line: bytes) -> None:
+        self.sent.append(json.loads(line))
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    async def kill(self) -> None:
+        self.killed = True
+
+    def says(self, run_id: str, kind: str, sequence: int | None, data: Mapping[str, Any], **more: Any) -> None:
+        params = {"run_id": run_id, "type": kind, "data": data, "sequence": sequence, **more}
+        line = json.dumps({"jsonrpc": "2.0", "method": "run_result", "params": params})
+        self.connection.feed(line.encode() + b"\n")
+
+
+class WireGateway(ScriptedGateway):
+    """Starts every run on one connection."""
+
+    def __init__(self, runner: WireRunner) -> None:
+        super().__init__({"storage": ["plugin"]})
+        self._runner = runner
+
+    async def start_run(
+        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+    ) -> RunHandle:
+        run = await self._runner.connection.start_run(runner_id, "default", run_id, context, listener)
+        self.started.put_nowait(run)  # pyright: ignore[reportArgumentType]
+        return run
+
+
+@dataclass
+class Scene:
+    house: SmallHouse
+    runner: WireRunner
+
+    async def a_run(self) -> str:
+        accepted = await self.house.say(thread=str(uuid.uuid4()))
+        await self.house.gateway.started.get()
+        return accepted.task_id
+
+    async def ended(self, run_id: str) -> tuple[str, str | None]:
+        """How a run ended, once it has."""
+        await self.house.story(await self.house.view.find(ANN, run_id))
+        row = await self.house.view.find(ANN, run_id)
+        return row.status, row.code
+
+    async def log(self, run_id: str) -> Sequence[Any]:
+        row = await self.house.view.find(ANN, run_id)
+        return await self.house.store.read(row.session_id, turn_id=run_id)
+
+    async def heard(self, run_id: str, kind: str) -> int:
+        """How many facts of a run say this."""
+        facts = [fact for fact in await self.log(run_id) if fact.kind.startswith("AGENT_OUTPUT")]
+        return sum(fact.read_payload()["type"] == kind for fact in facts)
+
+    async def dropped(self) -> list[AuditRow]:
+        await self.house.audit.flush()
+        return [row for row in await self.house.store.audit(limit=1000) if row.action == "output.dropped"]
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    async with a_scene() as scene:
+        yield scene
+
+
+@asynccontextmanager
+async def a_scene() -> AsyncIterator[Scene]:
+    runner = WireRunner()
+    async with small_house(gateway=WireGateway(runner)) as house:
+        runner.connect(house)
+        yield Scene(house, runner)
+
+
+def test_every_type_is_here() -> None:
+    assert set(SAID) == set(BROKEN) == set(KNOWN_RESULTS)
+
+
+@pytest.mark.parametrize("kind", KNOWN_RESULTS)
+async def test_a_result_for_a_foreign_run_is_dropped_and_on_record(scene: Scene, kind: str) -> None:
+    """The other run is live, and of this very plugin, but was started on another connection."""
+    async with a_scene() as elsewhere:
+        theirs = await elsewhere.a_run()
+        mine = await scene.a_run()
+        before = len(await elsewhere.log(theirs))
+        scene.runner.says(theirs, kind, 1, SAID[kind])
+        (row,) = await scene.dropped()
+        assert (row.resource, row.run_id, row.result, row.actor) == (theirs, theirs, "unauthorized", "plugin:test/one")
+        scene.runner.says(mine, "run.completed", 1, {})
+        assert await scene.ended(mine) == ("completed", None)
+        assert len(await elsewhere.log(theirs)) == before
+
+
+@pytest.mark.parametrize("kind", KNOWN_RESULTS)
+async def test_a_result_after_the_end_is_dropped_and_on_record(scene: Scene, kind: str) -> None:
+    run = await scene.a_run()
+    scene.runner.says(run, "run.completed", 1, {})
+    assert await scene.ended(run) == ("completed", None)
+    before = await scene.log(run)
+    scene.runner.says(run, kind, 2, SAID[kind])
+    assert [row.resource for row in await scene.dropped()] == [run]
+    assert await scene.log(run) == before
+    assert (await scene.house.view.find(ANN, run)).status == "completed"
+
+
+@pytest.mark.parametrize("kind", KNOWN_RESULTS)
+async def test_a_result_of_the_wrong_shape_fails_its_run_and_says_why(scene: Scene, kind: str) -> None:
+    run, other = await scene.a_run(), await scene.a_run()
+    scene.runner.says(run, kind, 1, BROKEN[kind])
+    assert await scene.ended(run) == ("failed", "runner.protocol_error")
+    row = await scene.house.view.find(ANN, run)
+    assert row.message is not None
+    assert row.message.startswith(f"{kind}: data.")
+    scene.runner.says(other, "run.completed", 1, {})
+    assert await scene.ended(other) == ("completed", None)
+
+
+@pytest.mark.parametrize("kind", KNOWN_RESULTS)
+async def test_a_result_over_the_cap_fails_its_run_and_nothing_of_it_is_kept(scene: Scene, kind: str) -> None:
+    run = await scene.a_run()
+    scene.runner.says(run, kind, 1, SAID[kind], padding="x" * MAX_RESULT_BYTES)
+    assert await scene.ended(run) == ("failed", "payload_too_large")
+    row = await scene.house.view.find(ANN, run)
+    assert str(MAX_RESULT_BYTES) in (row.message or "")
+    assert await scene.heard(run, kind) == 0
+
+
+@pytest.mark.parametrize("kind", WENT_ON)
+async def test_a_repeated_result_is_heard_once_and_warned_of(scene: Scene, kind: str) -> None:
+    run = await scene.a_run()
+    with structlog.testing.capture_logs() as said:
+        for _ in range(3):
+            scene.runner.says(run, kind, 1, SAID[kind])
+    assert [line["event"] for line in said].count("runner.sequence_repeated") == 2
+    scene.runner.says(run, "run.completed", 2, {})
+    assert await scene.ended(run) == ("completed", None)
+    if kind.startswith("message"):
+        texts = [
+            fact.read_payload()["data"]["message"]["content"]
+            for fact in await scene.log(run)
+            if fact.kind == "AGENT_OUTPUT:MESSAGE"
+        ]
+        assert texts == ["hi"]
+    else:
+        assert await scene.heard(run, kind) == 1
+
+
+@pytest.mark.parametrize("kind", sorted(TERMINAL_TYPES))
+async def test_a_repeated_end_is_heard_once_and_the_rest_is_dropped(scene: Scene, kind: str) -> None:
+    run = await scene.a_run()
+    for _ in range(2):
+        scene.runner.says(run, kind, 1, SAID[kind])
+    status, _ = await scene.ended(run)
+    assert status == ("completed" if kind == "run.completed" else "failed")
+    ends = [fact.kind for fact in await scene.log(run) if fact.kind in {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED"}]
+    assert len(ends) == 1
+    assert [row.resource for row in await scene.dropped()] == [run]
+
+
+@pytest.mark.parametrize("kind", KNOWN_RESULTS)
+async def test_a_gap_is_warned_of_and_the_result_is_heard(scene: Scene, kind: str) -> None:
+    run = await scene.a_run()
+    scene.runner.says(run, "message.completed", 1, SAID["message.completed"])
+    with structlog.testing.capture_logs() as said:
+        scene.runner.says(run, kind, 5, SAID[kind])
+        if kind not in TERMINAL_TYPES:
+            scene.runner.says(run, "run.completed", 6, {})
+    assert [line["event"] for line in said].count("runner.sequence_gap") == 1
+    status, _ = await scene.ended(run)
+    assert status == ("failed" if kind == "run.failed" else "completed")
+    if kind in {"tool.call.started", "tool.call.completed", "state.updated", "action.requested"}:
+        assert await scene.heard(run, kind) == 1
+
+
+async def test_a_type_nobody_knows_is_ignored_warned_of_and_on_record(scene: Scene) -> None:
+    run = await scene.a_run()
+    with structlog.testing.capture_logs() as said:
+        scene.runner.says(run, "dance.started", 1, {"steps": 3})
+    scene.runner.says(run, "run.completed", 2, {})
+    assert await scene.ended(run) == ("completed", None)
+    assert [line["type"] for line in said if line["event"] == "runner.unknown_result"] == ["dance.started"]
+    ignored = [row for row in await scene.house.store.audit(run_id=run) if row.action == "result.ignored"]
+    assert [row.reason for row in ignored] == ["unknown type 'dance.started'"]
+    assert await scene.heard(run, "dance.started") == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        ({"scope": "conversation", "key": "k", "value": {"a": [1, "ä", None]}}, "allowed"),
+        ({"scope": "conversation", "key": "k", "value": None}, "allowed"),
+        ({"scope": "subject", "key": "k", "value": 1}, "unauthorized"),
+        ({"scope": "galaxy", "key": "k", "value": 1}, "unauthorized"),
+    ],
+)
+async def test_a_state_update_outside_the_grant_is_refused_and_the_run_goes_on(
+    scene: Scene, data: dict[str, Any], status: str
+) -> None:
+    run = await scene.a_run()
+    scene.runner.says(run, "state.updated", 1, data)
+    scene.runner.says(run, "run.completed", 2, {})
+    assert await scene.ended(run) == ("completed", None)
+    rows = [row for row in await scene.house.store.audit(run_id=run) if row.action == "state.updated"]
+    assert [row.result for row in rows] == [status]
+
+
+async def test_a_run_that_is_over_at_the_host_but_not_at_its_runner_says_nothing_more(scene: Scene) -> None:
+    run = await scene.a_run()
+    await scene.house.inbox.cancel(await scene.house.view.find(ANN, run), ANN)
+    async with asyncio.timeout(5):
+        while not any(sent.get("method") == "cancel_run" for sent in scene.runner.sent):
+            await asyncio.sleep(0)
+    number = next(sent["id"] for sent in scene.runner.sent if sent.get("method") == "cancel_run")
+    scene.runner.connection.feed(
+        json.dumps({"jsonrpc": "2.0", "id": number, "result": {"run_id": run, "ended": True}}).encode() + b"\n"
+    )
+    assert await scene.ended(run) == ("cancelled", "cancelled")
+    before = await scene.log(run)
+    scene.runner.says(run, "message.completed", 1, SAID["message.completed"])
+    assert [row.resource for row in await scene.dropped()] == [run]
+    assert await scene.log(run) == before

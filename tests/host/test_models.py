@@ -1,0 +1,142 @@
+"""Models on behalf of a run: only the granted ones, within the run's time, and every call says what it used."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from grants import a_grant
+from paddock.host.models import ModelCalls
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
+from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece, Prices, Usage
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import ModelUsageRow
+from paddock.rules.values import replace
+from paddock_sdk.protocol.host_calls import (
+    ModelsInvokeParams,
+    ModelsRerankParams,
+    ModelsStreamChunk,
+    ModelsStreamResult,
+)
+
+pytestmark = pytest.mark.anyio
+
+ALL = frozenset({"invoke", "stream", "rerank"})
+GRANT = a_grant(models={"demo": ALL, "gone": ALL, "slow": ALL})
+
+
+class SlowModel(DemoModel):
+    """Answers never, and tells when it is closed."""
+
+    info = replace(DemoModel.info, model_id="slow", prices=Prices(1_000_000, 2_000_000))
+
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+
+    async def invoke(self, call: ModelCall) -> ModelAnswer:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
+        try:
+            yield ModelPiece(content="one ", usage=Usage(3, 4, 7))
+            await asyncio.Event().wait()
+        finally:
+            self.closed.set()
+
+
+class Room:
+    def __init__(self) -> None:
+        self.noted: list[ModelUsageRow] = []
+        self.slow = SlowModel()
+        catalog = ModelCatalog([DemoModel(), self.slow])
+        self.calls = ModelCalls(catalog, note=self.noted.append, clock=time.time)
+
+
+def asking(model_id: str = "demo", text: str = "add 2 and 3", **more: Any) -> ModelsInvokeParams:
+    messages = [{"role": "user", "content": text}]
+    return ModelsInvokeParams.model_validate({"run_id": "run-1", "model_id": model_id, "messages": messages} | more)
+
+
+async def test_an_answer_comes_with_its_usage_and_leaves_a_row() -> None:
+    room = Room()
+    answer = await room.calls.invoke(GRANT, asking(text="hello"))
+    assert answer.message.text.startswith("Hello")
+    assert answer.usage is not None
+    (row,) = room.noted
+    assert (row.run_id, row.user_id, row.model_id, row.operation, row.result) == (
+        "run-1",
+        "ann",
+        "demo",
+        "invoke",
+        "ok",
+    )
+    assert row.total_tokens == answer.usage.total_tokens
+    assert row.cost is None
+
+
+async def test_a_streamed_answer_is_on_the_wire_what_the_protocol_says() -> None:
+    tool = {"name": "add", "description": "Add.", "parameters": {"properties": {"a": {"type": "number"}}}}
+    room = Room()
+    for asked in (asking(text="I like trains"), asking(text="call add {}", tools=[tool])):
+        stream = room.calls.stream(GRANT, asked)
+        said = [chunk async for chunk in stream]
+        read = [ModelsStreamChunk.from_wire(dict(chunk)) for chunk in said]
+        for chunk, model in zip(said, read, strict=True):
+            assert model.model_dump(exclude_unset=True) == chunk
+        assert read[-1].chunk is not None
+        assert read[-1].chunk.is_final
+        assert ModelsStreamResult.from_wire(dict(stream.result)).usage == read[-1].usage
+    assert read[-1].chunk.tool_calls is not None
+    assert read[-1].chunk.tool_calls[0].function.name == "add"
+    assert [row.operation for row in room.noted] == ["stream", "stream"]
+
+
+async def test_closing_a_stream_closes_the_provider_and_records_what_was_used_so_far() -> None:
+    room = Room()
+    stream = room.calls.stream(GRANT, asking("slow"))
+    async for chunk in stream:
+        assert chunk["chunk"]["content"] == "one "
+        break
+    await stream.aclose()
+    assert room.slow.closed.is_set()
+    (row,) = room.noted
+    assert (row.result, row.total_tokens) == ("cancelled", 7)
+    assert row.cost == 3 * 1 + 4 * 2
+
+
+async def test_a_model_that_does_not_answer_in_the_runs_time_is_given_up() -> None:
+    room = Room()
+    hurried = a_grant(models={"slow": ALL}, deadline_at=time.time() + 0.05)
+    with pytest.raises(HostError) as refused:
+        await room.calls.invoke(hurried, asking("slow"))
+    assert refused.value.code is ErrorCode.DEADLINE_EXCEEDED
+    assert room.noted[0].result == "deadline_exceeded"
+
+
+async def test_only_granted_models_and_operations_can_be_used() -> None:
+    room = Room()
+    for grant in (a_grant(), a_grant(models={"demo": frozenset({"rerank"})}), a_grant(models={"demo": frozenset()})):
+        with pytest.raises(HostError) as refused:
+            await room.calls.invoke(grant, asking())
+        assert refused.value.code is ErrorCode.UNAUTHORIZED
+        with pytest.raises(HostError):
+            room.calls.stream(grant, asking())
+    with pytest.raises(HostError, match="no longer configured"):
+        await room.calls.invoke(GRANT, asking("gone"))
+    assert room.noted == []
+
+
+async def test_documents_are_ranked() -> None:
+    room = Room()
+    asked = {"run_id": "run-1", "model_id": "demo", "query": "blue cars", "documents": ["red", "blue cars"]}
+    ranked = await room.calls.rerank(GRANT, ModelsRerankParams.model_validate(asked | {"top_k": 1}))
+    assert [entry.index for entry in ranked.results] == [1]
+    with pytest.raises(HostError, match="top_k"):
+        await room.calls.rerank(GRANT, ModelsRerankParams.model_validate(asked | {"top_k": 0}))
+    too_many = asked | {"documents": ["x"] * 1001}
+    with pytest.raises(HostError, match="1000"):
+        await room.calls.rerank(GRANT, ModelsRerankParams.model_validate(too_many))

@@ -1,0 +1,206 @@
+"""UiSchema documents: what is hinted at is shown, what is hostile is not, and nothing raises."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paddock.rules.ui_schema import CARD, DEFAULT, Limits, compile_hints, to_a2ui, to_text
+from paddock.rules.ui_schema.export import texts_of
+from rules.ui_schema.checking import nodes_of, problems
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_known_hints_give_the_known_document(path: Path) -> None:
+    case = json.loads(path.read_text(encoding="utf-8"))
+    compiled = compile_hints(case["hints"], locale=case["locale"])
+    assert compiled.document == case["document"]
+    assert dict(compiled.actions) == case["actions"]
+    assert list(compiled.notes) == case["notes"]
+    assert to_text(compiled.document or {}).splitlines() == case["text"]
+
+
+def document_of(*hints: object, limits: Limits = DEFAULT) -> Any:
+    return compile_hints(list(hints), limits=limits).document
+
+
+def test_hints_that_say_nothing_give_no_document() -> None:
+    for nothing in (None, [], {}, "", 5, [None], [[]], {"hints": []}, {"kind": "summary"}, [{"kind": "no such"}]):
+        assert compile_hints(nothing).document is None
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        "javascript:alert(1)",
+        "JAVASCRIPT:alert(1)",
+        "data:text/html,x",
+        "http://plain.example/",
+        "https://user:secret@bank.example/",
+        "https://",
+        "//host/path",
+        "https://a.example/\u202egpj.exe",
+        "https://a.example/ with space",
+        "https://[broken",
+        "x" * 3000,
+        None,
+        7,
+    ],
+)
+def test_a_link_that_may_not_be_opened_is_not_shown(href: object) -> None:
+    assert document_of({"type": "link", "href": href, "label": "click me"}) is None
+
+
+def test_a_link_shows_the_host_it_leads_to() -> None:
+    link = document_of({"type": "link", "href": "https://evil.example/login", "label": "your bank"})["root"]
+    assert (link["label"], link["host"]) == ("your bank", "evil.example")
+
+
+def test_images_come_from_our_store_only() -> None:
+    assert document_of({"type": "image", "url": "https://tracker.example/?secret=1"}) is None
+    assert document_of({"type": "image", "artifact_id": "../../etc"}) is None
+    assert document_of({"type": "image", "artifact_id": "art-1"})["root"]["artifact_id"] == "art-1"
+
+
+def test_characters_that_cannot_be_seen_are_taken_out_of_text() -> None:
+    text = document_of({"type": "text", "content": "pay\u202e\u200b\x00 me\ud800"})["root"]
+    assert text["content"] == "pay me"
+
+
+def test_what_a_button_says_stays_with_the_host() -> None:
+    compiled = compile_hints({"kind": "choices", "items": [{"label": "Delete", "text": "secret plan"}]})
+    assert "secret plan" not in json.dumps(compiled.document)
+    assert compiled.actions == {"a1": {"kind": "say", "text": "secret plan"}}
+
+
+def test_an_unknown_node_is_shown_as_its_fallback() -> None:
+    assert document_of({"type": "hologram", "fallback": "imagine it"})["root"]["content"] == "imagine it"
+
+
+def test_keys_of_a_part_do_not_change_when_later_parts_do() -> None:
+    first = document_of({"kind": "summary", "text": "a"}, {"kind": "list", "items": ["x"]})
+    second = document_of({"kind": "summary", "text": "a"}, {"kind": "list", "items": ["x", "y"]})
+    assert first["root"]["children"][0] == second["root"]["children"][0]
+
+
+def test_a_document_that_is_too_large_loses_its_last_parts() -> None:
+    rows = [{"kind": "summary", "text": f"{index} " + "x" * 3000} for index in range(6)]
+    compiled = compile_hints(rows, limits=Limits(bytes=8_000))
+    assert compiled.document is not None
+    assert len(json.dumps(compiled.document)) <= 8_000
+    assert any("left out" in note for note in compiled.notes)
+
+
+def test_a_number_nobody_can_read_raises_nothing() -> None:
+    assert compile_hints({"kind": "fields", "items": {"n": 10**6000}}).document is None
+    assert compile_hints({"kind": "summary", "status": 10**6000, "text": "x"}).document is not None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner, max_size=5),
+    max_leaves=25,
+)
+KINDS = st.sampled_from(
+    [
+        "summary",
+        "fields",
+        "list",
+        "table",
+        "steps",
+        "status",
+        "alert",
+        "media",
+        "choices",
+        "form",
+        "links",
+        "stack",
+        "grid",
+        "collapse",
+        "text",
+        "badge",
+        "icon",
+        "image",
+        "file",
+        "link",
+        "kv",
+        "progress",
+        "chart",
+        "button",
+    ]
+)
+NAMES = st.sampled_from(
+    [
+        "kind",
+        "type",
+        "title",
+        "text",
+        "items",
+        "children",
+        "columns",
+        "rows",
+        "label",
+        "value",
+        "status",
+        "state",
+        "action",
+        "href",
+        "fields",
+        "options",
+        "input",
+        "name",
+        "artifact_id",
+        "content",
+        "role",
+        "fallback",
+        "hints",
+        "root",
+        "submit",
+        "points",
+        "progress",
+        "__proto__",
+        "constructor",
+    ]
+)
+HINT = st.recursive(
+    JSON,
+    lambda inner: st.dictionaries(NAMES, inner | KINDS, max_size=6) | st.lists(inner, max_size=6),
+    max_leaves=40,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(HINT, st.sampled_from([DEFAULT, CARD, Limits(depth=2, nodes=5, all_chars=60, bytes=900)]))
+def test_whatever_an_agent_hints_the_document_is_valid_and_within_its_limits(hint: object, limits: Limits) -> None:
+    compiled = compile_hints(hint, limits=limits)
+    again = compile_hints(hint, limits=limits)
+    assert compiled.document == again.document
+    if compiled.document is None:
+        assert not compiled.actions
+        return
+    assert problems(compiled.document, limits) == []
+    assert isinstance(to_text(compiled.document), str)
+    refs = {node["action"]["ref"] for node in nodes_of(compiled.document["root"]) if "ref" in node.get("action", {})}
+    assert refs == set(compiled.actions)
+
+
+@settings(max_examples=150, deadline=None)
+@given(HINT)
+def test_an_a2ui_surface_names_only_components_it_has(hint: object) -> None:
+    document = compile_hints(hint).document
+    if document is None:
+        return
+    operations = to_a2ui(document, "surface")
+    components = operations[1]["updateComponents"]["components"]
+    ids = [component["id"] for component in components]
+    assert len(ids) == len(set(ids))
+    assert ids[0] == "root"
+    for component in components:
+        for child in [*component.get("children", []), *([component["child"]] if "child" in component else [])]:
+            assert child in ids
+    assert all(isinstance(text, str) for text in texts_of(operations))
