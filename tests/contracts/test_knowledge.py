@@ -1,6 +1,6 @@
 """What every store promises about knowledge: found when finished, gone when dropped, nothing twice, jobs go on."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from paddock.rules.tokens import terms_of, tokens_of
 from paddock.rules.values import replace
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.storage.postgres import PostgresStore
+from paddock.storage.postgres.knowledge import PostgresKnowledge
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.knowledge import SqliteKnowledge
 
@@ -32,21 +34,22 @@ class Both:
         self.knowledge = knowledge
 
 
-def open_both(plug: str, directory: Path) -> Both:
-    if plug == "memory":
-        memory = MemoryStore()
-        return Both(memory, MemoryKnowledge(memory))
-    sqlite = SqliteStore(directory)
-    return Both(sqlite, SqliteKnowledge(sqlite))
+def knowledge_in(store: Store) -> KnowledgeStore:
+    match store:
+        case MemoryStore():
+            return MemoryKnowledge(store)
+        case SqliteStore():
+            return SqliteKnowledge(store)
+        case _:
+            assert isinstance(store, PostgresStore)
+            return PostgresKnowledge(store)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def both(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Both]:
-    opened = open_both(request.param, tmp_path)
-    await opened.store.open()
-    await opened.knowledge.add_base(BASE, AUDIT)
-    yield opened
-    await opened.store.close()
+@pytest.fixture
+async def both(store: Store) -> Both:
+    knowledge = knowledge_in(store)
+    await knowledge.add_base(BASE, AUDIT)
+    return Both(store, knowledge)
 
 
 @pytest.fixture

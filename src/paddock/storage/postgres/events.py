@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from paddock.rules.chain import StoredFact
 from paddock.storage.postgres.log import FACT, fact_of
 from paddock.storage.postgres.reader import HasReader
+from paddock.storage.postgres.texts import escaped_column
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _NO_END = 1 << 62
@@ -25,8 +26,8 @@ class EventReads(HasReader):
     async def events(
         self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50
     ) -> Sequence[StoredFact]:
-        end = _NO_END if before is None else before
-        return [fact_of(found) for found in await self.reader.all(_BACKWARD, session_id, end, list(kinds), limit)]
+        values = (session_id, _NO_END if before is None else before, escaped_column(kinds), limit)
+        return [fact_of(found) for found in await self.reader.all(_BACKWARD, *values)]
 
     async def fact(self, session_id: str, seq: int) -> StoredFact | None:
         found = await self.reader.one(_ONE, session_id, seq)

@@ -15,6 +15,7 @@ from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, StateRow
 from paddock.rules.versions import check_version
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
+from paddock.storage.postgres.texts import escaped_column
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 ARTIFACT = (
@@ -124,7 +125,7 @@ class KeptReads(HasReader):
         return (await self.reader.one(_ARTIFACT_BYTES, workspace_id))[0]
 
     async def blobs_in_use(self, hashes: Sequence[str]) -> frozenset[str]:
-        return frozenset(found[0] for found in await self.reader.all(_IN_USE, list(hashes)))
+        return frozenset(found[0] for found in await self.reader.all(_IN_USE, escaped_column(hashes)))
 
     async def stored(self, area_key: str, key: str) -> StorageRow | None:
         sql = f"select {STORED} from storage where area_key = $1 and key = $2"

@@ -17,6 +17,7 @@ from paddock.rules.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.conversation import ITEM
+from paddock.storage.postgres.texts import escaped_column
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 STRETCH = 2048
@@ -186,6 +187,6 @@ class _Search:
 
 
 def _filters(query: TranscriptQuery) -> Filters:
-    roles = None if query.roles is None else sorted(query.roles)
-    kinds = None if query.kinds is None else sorted(f"{role} {kind}" for role, kind in query.kinds)
-    return roles, kinds, query.after, query.before
+    roles = None if query.roles is None else escaped_column(sorted(query.roles))
+    pairs = None if query.kinds is None else sorted(f"{role} {kind}" for role, kind in query.kinds)
+    return roles, None if pairs is None else escaped_column(pairs), query.after, query.before
