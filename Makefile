@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 
-.PHONY: run install test check fix lint test-long prove bench clean
+.PHONY: run install test check fix lint test-long prove mutate bench clean
 
 run: install  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -45,6 +45,9 @@ fix: .venv/.installed-dev  ## tidy
 
 bench: .venv/.installed-dev  ## figures against the floor, in one run
 	@$(BIN)/python -m bench $(ARGS)
+
+mutate: .venv/.installed-dev  ## put small wrongs into the gate and see whether its tests notice; many minutes
+	@cd tests && ../$(BIN)/python -m mutation $(ARGS)
 
 prove: .venv/.installed-dev  ## explore the session machine exhaustively
 	@cd tests && ../$(BIN)/python -m explorer $(ARGS)

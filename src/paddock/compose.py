@@ -14,16 +14,21 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
+from paddock.host.agent_files import AgentFiles, first_of
+from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
+from paddock.host.agents_watch import AgentsWatch, Mark, state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.budgets import Budgets
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
@@ -32,22 +37,26 @@ from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
 from paddock.host.sessions import Sessions
 from paddock.host.storage_areas import StorageAreas
+from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.http_api.app import create_app
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
-from paddock.models.demo import DemoModel
+from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform
+from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
-from paddock.storage.chosen import store_at
+from paddock.storage.chosen import knowledge_in, store_at
 from paddock.storage.files import FileBlobs
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
@@ -101,9 +110,14 @@ class House:
     agents: Agents
     approvals: Approvals
     tasks: Tasks
+    ingest: Ingest
     models: ModelCatalog
     tools: ToolCatalog
     tool_calls: ToolCalls
+    stored_agents: StoredAgents
+    health: AgentHealth
+    watch: AgentsWatch | None = None
+    """Over the agents file, if there is one."""
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
@@ -111,7 +125,17 @@ class House:
             return False, "starting"
         if not self.store.healthy():
             return False, "the store cannot write"
-        return True, "ready"
+        return True, "; ".join(["ready", *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        """What does not keep the host from working, but somebody should see to. Names only: no key is needed here."""
+        unable = self.health.unable(HOME)
+        remarks = [f"cannot answer: {', '.join(unable)} (GET /api/v1/agents says why)"] if unable else []
+        if self.health.file_problem is not None:
+            remarks.append(
+                "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"
+            )
+        return remarks
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -119,6 +143,7 @@ class House:
         await self.store.open()
         await self.blobs.open()
         await self.gateway.start()
+        await self.stored_agents.load()
         try:
             interrupted = await self.sessions.recover(
                 "host_restarted", "the host restarted while this run was in progress"
@@ -131,8 +156,12 @@ class House:
                 log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
             await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
+            self.tasks.spawn(self.models.warm_up())
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
+            if self.watch is not None:
+                self.tasks.spawn(self.watch.run(self._warm_up))
             self._open = True
             yield
         finally:
@@ -177,23 +206,32 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
-    agents = load_agents(settings.agents, max_queue=settings.max_queue)
+    seen = state_of(settings.agents) if settings.agents is not None else None
+    files = AgentFiles()
+    agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
     store = store_at(settings.store, settings.data, serving=True)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
     blobs = FileBlobs(settings.data / "blobs")
     events = Events(store)
-    artifacts = Artifacts(store, blobs, clock=clock, limits=_artifact_limits(settings), raw=events.raw)
+    artifacts = Artifacts(
+        store, blobs, clock=clock, limits=_artifact_limits(settings), raw=first_of(events.raw, files.raw)
+    )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
-    models = ModelCatalog([DemoModel()])
+    models = _models(settings, clock)
     tools = _tools(settings, clock)
+    kept = knowledge_in(store)
+    ingest = Ingest(kept, embed=models.embed, clock=clock)
+    bases = Bases(kept, ingest, embed=models.embed, clock=clock)
+    offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     work = {
         **History(store).work,
         **RunnerState(store).work,
-        **ModelCalls(models, note=audit.soon, clock=clock).work,
+        **ModelCalls(models, note=audit.soon, clock=clock, budgets=_budgets(settings, store, clock)).work,
         **tool_calls.work,
+        **KnowledgeCalls(bases).work,
         **approvals.work,
         **events.work,
         **artifacts.work,
@@ -219,7 +257,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
         offered=calls.offered,
-        offers=Offers(models=models, tools=tools, clock=clock),
+        offers=offers,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
@@ -242,6 +280,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=agents,
         approvals=approvals,
         tasks=tasks,
+        stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
+        health=AgentHealth(agents, runs.authority),
+        watch=_watch(settings.agents, agents, seen, files, audit, clock),
+        ingest=ingest,
         models=models,
         tools=tools,
         tool_calls=tool_calls,
@@ -253,10 +295,14 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=agents,
         gateway=gateway,
         keys=store,
+        health=house.health,
+        stored_agents=house.stored_agents,
         ready=house.ready,
         local_token=local_token,
         keep_alive_seconds=settings.keep_alive_seconds,
         note=audit.soon,
+        knowledge=bases,
+        knowledge_changed=offers.forget,
         approvals=approvals,
         explanations=Explanations(store, clock),
     )
@@ -269,6 +315,26 @@ def _artifact_limits(settings: Settings) -> ArtifactLimits:
         workspace_bytes=settings.artifacts_mib * MIB,
         file_bytes=settings.max_file_mib * MIB,
     )
+
+
+def _watch(
+    path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
+) -> AgentsWatch | None:
+    return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
+
+
+def _models(settings: Settings, clock: Callable[[], float]) -> ModelCatalog:
+    """The demo model, those of the settings, and those that are there anyway."""
+    found = found_models(os.environ) if settings.discover_models else {}
+    return load_models(found | settings.models, clock=clock, environ=os.environ)
+
+
+def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:
+    user = Budget(settings.user_tokens_per_day, settings.user_cost_per_day, settings.user_model_calls)
+    workspace = Budget(
+        settings.workspace_tokens_per_day, settings.workspace_cost_per_day, settings.workspace_model_calls
+    )
+    return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
 def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:

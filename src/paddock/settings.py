@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from paddock.rules.addresses import is_postgres, without_secrets
+from paddock.rules.model_specs import ModelSpec
 
 PREFIX = "PADDOCK_"
 EMBEDDED = "embedded"
@@ -167,6 +169,30 @@ class Settings(BaseModel):
     tool_timeout_seconds: Seconds = setting(
         60.0, "how long one call of a tool may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
     )
+    models: dict[str, ModelSpec] = setting(
+        {}, "models of providers, by the name agents use for them", "a table of models, each with its provider"
+    )
+    discover_models: bool = setting(
+        True, "whether to offer models whose key or server is found on this machine", "true or false"
+    )
+    user_tokens_per_day: Int | None = setting(
+        None, "model tokens one user may use in a day (UTC)", "a whole number, at least 1", ge=1
+    )
+    user_cost_per_day: Seconds | None = setting(
+        None, "what one user may spend on models in a day (UTC)", "a number above 0", gt=0
+    )
+    user_model_calls: Int | None = setting(
+        None, "model calls one user may have under way at once", "a whole number, at least 1", ge=1
+    )
+    workspace_tokens_per_day: Int | None = setting(
+        None, "model tokens one workspace may use in a day (UTC)", "a whole number, at least 1", ge=1
+    )
+    workspace_cost_per_day: Seconds | None = setting(
+        None, "what one workspace may spend on models in a day (UTC)", "a number above 0", gt=0
+    )
+    workspace_model_calls: Int | None = setting(
+        None, "model calls one workspace may have under way at once", "a whole number, at least 1", ge=1
+    )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
@@ -288,6 +314,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _from_here(name: str, value: object, directory: Path) -> object:
     """A relative path in a file means relative to that file, wherever the host is started."""
+    if name == "models" and isinstance(value, dict):
+        return {key: _keys_from_here(spec, directory) for key, spec in cast("dict[str, object]", value).items()}
     if name == "tools" and isinstance(value, str) and not value.endswith(".py"):
         return value  # the name of a module
     if name not in PATHS:
@@ -295,6 +323,14 @@ def _from_here(name: str, value: object, directory: Path) -> object:
     if isinstance(value, list):
         return [_from_here(name, item, directory) for item in cast("list[object]", value)]
     return str(directory / Path(value).expanduser()) if isinstance(value, str) else value
+
+
+def _keys_from_here(spec: object, directory: Path) -> object:
+    known = cast("dict[str, object]", spec) if isinstance(spec, dict) else {}
+    key = known.get("key")
+    if not isinstance(key, str) or not key.startswith("file:"):
+        return cast("object", spec)
+    return {**known, "key": f"file:{directory / Path(key.removeprefix('file:')).expanduser()}"}
 
 
 def _validate(origins: Mapping[str, _Origin]) -> Settings:
@@ -308,8 +344,22 @@ def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     where = origins[name].where if name in origins else "the default"
+    if len(first["loc"]) > 1 and name == "models":
+        return _about_a_model(first, where)
     allowed = allowed_values(name)
     return f"{name} = {_shown(first['input'])} (from {where}) is not allowed: it must be {allowed}."
+
+
+def _about_a_model(first: ErrorDetails, where: str) -> str:
+    """A mistake inside a table of a model. What is written as its key is not repeated: it may be one."""
+    place = ".".join(str(part) for part in first["loc"])
+    shown = "***" if first["loc"][-1] in {"key", "headers"} else _shown(first["input"])
+    problem = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return f"{place} (from {where}) is no key of a model{_meant(str(first['loc'][-1]), ModelSpec.model_fields)}."
+    if first["type"] == "missing":
+        return f"{place} (from {where}) is missing."
+    return f"{place} = {shown} (from {where}) is not allowed: {problem[:1].lower()}{problem[1:]}."
 
 
 def _shown(value: object) -> str:

@@ -43,3 +43,15 @@ def test_a_data_directory_that_cannot_be_made_is_named(paddock: Command, tmp_pat
     seen = paddock("doctor", "--data", tmp_path / "file" / "d")
     assert seen.returncode == 1
     assert "FAIL  data directory" in seen.stdout
+
+
+def test_an_agent_whose_runner_is_missing_is_named(paddock: Command, tmp_path: Path) -> None:
+    file = tmp_path / "agents.yaml"
+    file.write_text("agents:\n  lost: {runner: 'plugin:no/such/default'}\n")
+    seen = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_AGENTS": str(file)})
+    assert seen.returncode == 1
+    assert "FAIL  agents         lost needs no/such, which is not installed" in seen.stdout
+    file.write_text("agents:\n  lost: {runner: nonsense}\n")
+    seen = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_AGENTS": str(file)})
+    assert "FAIL  agents" in seen.stdout
+    assert "line 2: agents.lost.runner is wrong" in seen.stdout

@@ -15,7 +15,10 @@ import yaml
 
 from cli.conftest import Command
 from paddock.cli.scaffold import files
+from paddock.host.agent_shapes import AgentShape
 from paddock.host.agents_file import parse_agents
+from paddock.host.agents_schema import agents_schema
+from paddock_sdk import AgentRunner, HostApi, HostCallError, Results, RunContext, message
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.testing import pretend_host, pretend_host_for
 from walk.hosts import wait_until
@@ -42,7 +45,13 @@ def test_the_test_in_the_guide_passes() -> None:
 
 def test_every_command_is_in_the_guide(paddock: Command) -> None:
     guide = (GUIDES / "command-line.md").read_text()
-    for group, pattern in (((), "## paddock {}"), (("runner",), "`{}"), (("keys",), "keys {}")):
+    for group, pattern in (
+        ((), "## paddock {}"),
+        (("runner",), "`{}"),
+        (("keys",), "keys {}"),
+        (("agents",), "agents {}"),
+        (("knowledge",), "`{}"),
+    ):
         listed = paddock(*group, "--help").stdout.partition("Commands:")[2]
         commands = [line.split()[0] for line in listed.splitlines() if re.match(r"  \w", line)]
         assert commands
@@ -50,16 +59,31 @@ def test_every_command_is_in_the_guide(paddock: Command) -> None:
 
 
 def test_every_key_of_the_agents_file_is_in_the_guide_and_its_example_is_read() -> None:
-    guide = (GUIDES / "settings.md").read_text()
-    [example] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
-    agents = parse_agents(example, "settings.md")
-    assert agents.default_agent_id == "support"
-    shown = set(yaml.safe_load(example)["agents"]["support"])
+    guide = (GUIDES / "agents.md").read_text()
+    [small, whole] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    assert parse_agents(small, "agents.md").default_agent_id == "support"
+    assert parse_agents(whole, "agents.md").default_agent_id == "support"
+    shown = set(yaml.safe_load(whole)["agents"]["support"])
     with pytest.raises(Exception, match="known are: ") as unknown:
         parse_agents("agents: {a: {zzz: 1, runner: plugin:a/b/c}}", "x")
     known = set(str(unknown.value).partition("known are: ")[2].split(", "))
     assert known == shown
-    assert not [key for key in known if f"| `{key}` |" not in guide]
+    for key, field in AgentShape.model_fields.items():
+        default = "needed" if field.is_required() else _as_yaml(field.get_default(call_default_factory=True))
+        assert f"| `{key}` | {default} | {field.description}" in guide, key
+
+
+def _as_yaml(default: object) -> str:
+    words = {None: "unset", True: "`true`", False: "`false`", "": "empty"}
+    if isinstance(default, list):
+        return f"`[{', '.join(default)}]`"
+    return words.get(default) or f"`{default}`" if not isinstance(default, dict) else "`{}`"
+
+
+def test_the_shipped_schema_of_the_agents_file_is_the_one_the_host_checks_with(paddock: Command) -> None:
+    shipped = (TOP / "docs" / "agents.schema.json").read_text()
+    assert paddock("agents", "schema").stdout == shipped
+    assert shipped == agents_schema(), "paddock agents schema > docs/agents.schema.json"
 
 
 def test_the_runner_in_the_readme_answers(tmp_path: Path) -> None:
@@ -146,3 +170,52 @@ def test_the_node_example_is_tried_as_its_page_says(tmp_path: Path, clean_env: d
         typist.leaves_running(dev, until="try it: ")
         assert "hello" in typist.types(chat)
         typist.types(install)
+
+
+def test_the_counter_in_the_guide_counts() -> None:
+    shown = re.findall(r"```python\n(.*?)```", (GUIDES / "keeping-things.md").read_text(), re.DOTALL)[0]
+    body = "async def count(api):\n" + "".join(f"    {line}\n" for line in shown.splitlines())
+    space: dict[str, object] = {"HostCallError": HostCallError, "__name__": "guide"}
+    exec(body, space)
+
+    class Counter(AgentRunner):
+        permissions = {"storage": ["plugin"]}  # noqa: RUF012
+
+        async def run(self, ctx: RunContext, api: HostApi) -> Results:
+            await space["count"](api)
+            yield message("counted")
+
+    async def twice() -> object:
+        async with pretend_host(Counter()) as host:
+            await host.run("one")
+            await host.run("two")
+            return host.state["actor"]["visits"]
+
+    assert asyncio.run(twice()) == 2
+
+
+def test_the_knowledge_guide_works_as_it_is_written(tmp_path: Path, clean_env: dict[str, str]) -> None:
+    page = GUIDES / "knowledge.md"
+    create, add, search, listing, delete_one, delete_all = commands_in(page)
+    [handbook] = re.findall(r"```markdown\n(.*?)```", page.read_text(), re.DOTALL)
+    [shown] = re.findall(r"```text\n(.*?)\n```", page.read_text(), re.DOTALL)
+    (tmp_path / "handbook.md").write_text(handbook)
+    with a_typist(tmp_path, clean_env) as typist:
+        typist.leaves_running("paddock serve --port 0", until="ready at")
+        typist.types(create)
+        assert typist.types(add) == "handbook.md: 3 passages\n"
+        found = typist.types(search)
+        assert shown in found.splitlines()[0]
+        assert "十五天年假" in found
+        assert typist.types(add) == "handbook.md: unchanged: handbook.md has the same content\n"
+        assert "handbook.md" in typist.types(listing)
+        typist.types(delete_one)
+        assert typist.types(search) == ""
+        typist.types(delete_all)
+
+
+def test_the_agents_example_of_the_knowledge_guide_is_read() -> None:
+    [example] = re.findall(r"```yaml\n(.*?)```", (GUIDES / "knowledge.md").read_text(), re.DOTALL)
+    [agent] = parse_agents(example, "knowledge.md").list("default")
+    assert agent.agent_id == "helper"
+    assert agent.policy.knowledge_bases != "all"

@@ -18,6 +18,7 @@ from host.scripted import ANN, AtRunner, SmallHouse, small_house
 from paddock.host.runs import LiveRun
 from paddock.host.work import Work
 from paddock.ports import Caller, Store
+from paddock.rules.artifacts import of_run
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.gate import LOOKED_AT, NO_BOUND, Cap
 from paddock.rules.limits import TokenBucket
@@ -39,8 +40,8 @@ def granted(grant: Grant) -> Grant:
     return replace(
         grant,
         actions=frozenset(HOST_CALLS),
-        models={"m-1": frozenset({"invoke", "stream", "rerank"})},
-        tools={"t-1": frozenset({"detail", "call"})},
+        models={"demo": frozenset({"invoke", "stream", "rerank"})},
+        tools={"current_time": frozenset({"detail", "call"})},
         knowledge_bases={"kb-1": frozenset({"retrieve"})},
         state_scopes=frozenset({"conversation"}),
         storage_areas=frozenset({"plugin"}),
@@ -159,6 +160,8 @@ class GateHouse:
     answers: Answers
     way: str
     directory: Path
+    file: str = ""
+    """A file that the newest run may read."""
 
     async def a_run(self) -> tuple[LiveRun, AtRunner]:
         await self.house.say(thread=str(uuid.uuid4()))
@@ -167,6 +170,7 @@ class GateHouse:
         assert live is not None
         live.grant = granted(live.grant)
         await self._acknowledged(live)
+        self.file = (await self.house.artifacts.keep(of_run(live.grant, "runner"), b"hi")).artifact_id
         return live, at_runner
 
     async def _acknowledged(self, live: LiveRun) -> None:
@@ -178,7 +182,9 @@ class GateHouse:
         follower.close()
 
     def situation(self, action: str, live: LiveRun, at_runner: AtRunner) -> Situation:
-        return Situation({"run_id": live.turn_id, **VALID[action]}, HERE, live, at_runner)
+        real = {"artifact_id": self.file, "event_id": at_runner.context["event"]["event_id"]}
+        params = {**VALID[action], **{name: value for name, value in real.items() if name in VALID[action]}}
+        return Situation({"run_id": live.turn_id, **params}, HERE, live, at_runner)
 
     async def bring_about(self, condition: str, action: str, at: Situation) -> None:
         """Make a condition true of a call, and leave everything else as it is."""
@@ -212,7 +218,7 @@ class GateHouse:
             case "over cap":
                 at.params |= too_much(action)
             case "over rate":
-                at.live.rate = TokenBucket(50.0, 100.0, 0.0, self.house.approvals.clock())
+                at.live.rate = TokenBucket(0.001, 100.0, 0.0, self.house.approvals.clock())
             case "foreign or random id":
                 at.params[RANDOM_ID[action]] = f"random-{uuid.uuid4()}"
             case _:

@@ -34,11 +34,11 @@ ONE_BODY = ("unknown run", "ended run", "another plugin's run", "wrong connectio
 """Conditions a runner must not be able to tell apart."""
 
 VALID: Mapping[str, Mapping[str, Any]] = {
-    "models.invoke": {"model_id": "m-1", "messages": [{"role": "user", "content": "hi"}]},
-    "models.stream": {"model_id": "m-1", "messages": [{"role": "user", "content": "hi"}]},
-    "models.rerank": {"model_id": "m-1", "query": "q", "documents": ["a", "b"]},
-    "tools.get_detail": {"tool_name": "t-1"},
-    "tools.call": {"tool_name": "t-1", "parameters": {}},
+    "models.invoke": {"model_id": "demo", "messages": [{"role": "user", "content": "hi"}]},
+    "models.stream": {"model_id": "demo", "messages": [{"role": "user", "content": "hi"}]},
+    "models.rerank": {"model_id": "demo", "query": "q", "documents": ["a", "b"]},
+    "tools.get_detail": {"tool_name": "current_time"},
+    "tools.call": {"tool_name": "current_time", "parameters": {}},
     "knowledge.retrieve": {"kb_id": "kb-1", "query_text": "q"},
     "history.page": {},
     "history.search": {"query": "q"},

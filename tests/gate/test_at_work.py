@@ -207,7 +207,7 @@ async def test_an_answer_leaves_out_what_is_null(gate: GateHouse) -> None:
 
 # --- streams ---------------------------------------------------------------------------------------------------------
 
-STREAM = {"model_id": "m-1", "messages": []}
+STREAM = {"model_id": "demo", "messages": []}
 
 
 async def streamed(doing: Doing, run_id: str) -> tuple[list[Any], HostError | None]:

@@ -87,5 +87,5 @@ async def test_the_same_call_without_any_condition_is_allowed_and_audited_once(g
         "plugin:test/one",
     )
     looked = LOOKED_AT[action]
-    assert row.resource == (VALID[action].get(looked.resource) or "")
+    assert row.resource == (at.params.get(looked.resource) or "")
     assert row.scope == (VALID[action].get(looked.scope) or scope.conversation_id)

@@ -157,6 +157,7 @@ class SmallHouse:
     audit: Audit
     artifacts: Artifacts
     blobs: Blobs
+    agents: Agents
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -259,7 +260,19 @@ async def small_house(
     await store.open()
     try:
         yield SmallHouse(
-            store, gateway, sessions, runs, inbox, tails, calls, RunsView(store), approvals, audit, artifacts, blobs
+            store,
+            gateway,
+            sessions,
+            runs,
+            inbox,
+            tails,
+            calls,
+            RunsView(store),
+            approvals,
+            audit,
+            artifacts,
+            blobs,
+            known,
         )
     finally:
         for task in tasks:

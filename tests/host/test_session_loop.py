@@ -1,11 +1,14 @@
 """One message walks through the loop: what is recorded, in which order, in how many commits."""
 
 import asyncio
+import gc
 import uuid
 
 import pytest
 
 from host.scripted import ANN, BOB, ScriptedGateway, small_house
+from paddock.host.draft import Draft
+from paddock.host.runs import LiveRun
 from paddock.rules.chain import verify
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.storage.memory import MemoryStore
@@ -48,6 +51,23 @@ async def test_a_short_run_is_answered_in_two_commits() -> None:
         ]
         assert store.commits == 2
         assert (await house.run(accepted)).status == "completed"
+
+
+async def test_a_run_that_ended_leaves_nothing_to_the_garbage_collector() -> None:
+    async with small_house() as house:
+        gc.collect()
+        gc.disable()
+        try:
+            accepted = await house.say("hello", thread=a_thread())
+            run = await house.gateway.next()
+            run.message("hello")
+            run.say("run.completed")
+            await house.story(accepted)
+            del run
+            await asyncio.sleep(0)
+            assert not [left for left in gc.get_objects() if isinstance(left, Draft | LiveRun)]
+        finally:
+            gc.enable()
 
 
 async def test_the_answer_and_the_question_are_in_the_transcript_whether_streamed_or_not() -> None:

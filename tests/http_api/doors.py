@@ -3,22 +3,28 @@
 import asyncio
 import json
 import socket
+import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import httpx
 import uvicorn
 from starlette.applications import Starlette
 
-from host.scripted import AGENTS, AtRunner, ScriptedGateway, SmallHouse, small_house
-from paddock.host.agents_file import parse_agents
+from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
+from paddock.host.agent_health import AgentHealth
 from paddock.host.explanations import Explanations
+from paddock.host.stored_agents import StoredAgents
 from paddock.http_api.app import create_app
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
+from paddock.storage.memory import MemoryStore
+from paddock.storage.memory_knowledge import MemoryKnowledge
 
 LOCAL_TOKEN = "local-token-of-the-test"
 
@@ -120,21 +126,29 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **
     gateway = AttachableGateway()
     async with small_house(store, gateway=gateway, **house_of) as house:
         ready = [(True, "ready")]
+        kept = MemoryKnowledge(cast("MemoryStore", house.store))
+        ingest = Ingest(kept)
+        knowledge = Bases(kept, ingest)
         app = create_app(
             inbox=house.inbox,
             runs=house.view,
             tails=house.tails,
-            agents=parse_agents(AGENTS, "test agents"),
+            agents=house.agents,
             gateway=gateway,  # pyright: ignore[reportArgumentType]
             keys=house.store,
+            health=AgentHealth(house.agents, house.runs.authority),
+            stored_agents=StoredAgents(house.agents, kept=house.store, records=house.store, clock=time.time),
             ready=lambda: ready[0],
             local_token=LOCAL_TOKEN,
             keep_alive_seconds=keep_alive,
             approvals=house.approvals,
             explanations=Explanations(house.store, house.approvals.clock),
+            knowledge=knowledge,
         )
+        reading = asyncio.create_task(ingest.run())
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
             yield Doors(house, gateway, url, client, ready, app)
+        reading.cancel()
 
 
 @asynccontextmanager

@@ -25,6 +25,8 @@ async def test_agents_are_listed_without_their_config() -> None:
             "description": "",
             "runnerId": "plugin:test/one/default",
             "default": True,
+            "origin": "file",
+            "health": "ok",
         }
         assert (two["agentId"], two["default"]) == ("two", False)
 

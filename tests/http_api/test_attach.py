@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -13,10 +14,11 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from host.scripted import AGENTS, SmallHouse, manifest_of, small_house
+from host.scripted import SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
 from http_api.frames import split
-from paddock.host.agents_file import parse_agents
+from paddock.host.agent_health import AgentHealth
+from paddock.host.stored_agents import StoredAgents
 from paddock.http_api import attach
 from paddock.http_api.app import create_app
 from paddock.http_api.attach import SocketTransport, close_reason
@@ -40,9 +42,11 @@ async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, 
             inbox=house.inbox,
             runs=house.view,
             tails=house.tails,
-            agents=parse_agents(AGENTS, "test agents"),
+            agents=house.agents,
             gateway=gateway,
             keys=house.store,
+            health=AgentHealth(house.agents, house.runs.authority),
+            stored_agents=StoredAgents(house.agents, kept=house.store, records=house.store, clock=time.time),
             ready=lambda: (True, ""),
         )
         async with helpers.serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:

@@ -1,6 +1,7 @@
 """A gateway over fixture programs, and a listener that lets a test wait for news instead of sleeping."""
 
 import asyncio
+import inspect
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -82,7 +83,8 @@ class Calls:
 
     async def __call__(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
         self.made.append((caller, method, params))
-        return self.answer(method, params)
+        answer: Any = self.answer(method, params)
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 def plugin(name: str = "nasty", program: str = "nasty.py", **changes: Any) -> Plugin:

@@ -66,3 +66,24 @@ async def test_a_cancelled_run_ends_its_stream(tmp_path: Path) -> None:
         assert not words.closed
         assert await handle.cancel("user")
         await eventually(lambda: words.closed)
+
+
+async def test_a_cancelled_run_gives_up_the_model_it_waits_for(tmp_path: Path) -> None:
+    began, given_up = asyncio.Event(), asyncio.Event()
+
+    async def never(*_: object) -> Any:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    async with house(tmp_path, [plugin("asker", "asker.py")]) as here:
+        here.calls.answer = never  # pyright: ignore[reportAttributeAccessIssue]
+        news = News()
+        context = json.loads(GOLDEN.read_text())
+        context["runtime"].pop("deadline_at", None)
+        handle = await here.gateway.start_run("plugin:test/asker/default", context["run_id"], context, news)
+        await asyncio.wait_for(began.wait(), 30)
+        assert await handle.cancel("user")
+        await asyncio.wait_for(given_up.wait(), 5)

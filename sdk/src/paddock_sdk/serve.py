@@ -18,6 +18,8 @@ from paddock_sdk.runner import AgentRunner
 log = logging.getLogger("paddock_sdk")
 
 READ_BYTES = 262_144
+WRITE_BYTES = 4096
+"""So much is written at once, and not when all that can be said has been said: the host begins while we go on."""
 DRAIN_SECONDS = 2.0
 
 
@@ -137,6 +139,7 @@ class Outbox:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._loop = asyncio.get_running_loop()
+        self._size = 0
         self._lines: list[bytes] = [b"\n"]
         """An empty line first: half a line that was printed before us must not swallow our first frame."""
         self._rest = memoryview(b"")
@@ -148,10 +151,13 @@ class Outbox:
 
     def send(self, line: bytes) -> None:
         self._lines.append(line)
+        self._size += len(line)
         if not self._busy:
             self._busy = True
             self._idle.clear()
             self._loop.call_soon(self._flush)
+        elif self._size > WRITE_BYTES and not self._waits_for_pipe:
+            self._flush()
 
     async def drain(self) -> None:
         """Wait until everything is written; not for ever, should nobody read."""
@@ -161,8 +167,11 @@ class Outbox:
 
     def _flush(self) -> None:
         if not self._rest:
+            if not self._lines:
+                return  # an earlier write took all along, or nobody reads any more
             self._rest = memoryview(b"".join(self._lines))
             self._lines.clear()
+            self._size = 0
         try:
             self._rest = self._rest[os.write(self._fd, self._rest) :]
         except BlockingIOError:

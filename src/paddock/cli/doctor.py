@@ -198,6 +198,22 @@ def _plugins(settings: Settings) -> Finding:
     )
 
 
+def _agents(settings: Settings) -> Finding:
+    from paddock.cli.agents import without_runner
+    from paddock.host.agents_file import AgentsFileError
+
+    if settings.agents is None:
+        return Finding("agents", "ok", "no agents file: echo and every installed plugin answer under their names")
+    try:
+        missing = without_runner(settings, settings.agents)
+    except AgentsFileError as error:
+        return Finding("agents", "fail", str(error), "paddock agents check reads it again.")
+    if missing:
+        says = ", ".join(f"{agent_id} needs {plugin}" for agent_id, plugin in missing.items())
+        return Finding("agents", "fail", f"{says}, which is not installed", "paddock runner install puts it in.")
+    return Finding("agents", "ok", f"every agent of {settings.agents} has its runner")
+
+
 def _echo(_: Settings) -> Finding:
     started = time.monotonic()
     answer = _ask_echo()
@@ -252,5 +268,6 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _isolation,
     _tools,
     _plugins,
+    _agents,
     _echo,
 )

@@ -22,8 +22,14 @@ app = typer.Typer(
 keys = typer.Typer(help="API keys: who may call this host.", no_args_is_help=True, rich_markup_mode=None)
 approvals = typer.Typer(help="Actions that wait for your approval.", no_args_is_help=True, rich_markup_mode=None)
 runner = typer.Typer(help="Runners: write, try, install and remove them.", no_args_is_help=True, rich_markup_mode=None)
+agents_group = typer.Typer(help="Agents: see them, check their file.", no_args_is_help=True, rich_markup_mode=None)
+knowledge = typer.Typer(
+    help="Knowledge bases: documents that agents can search.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(keys, name="keys")
+app.add_typer(knowledge, name="knowledge")
 app.add_typer(approvals, name="approvals")
+app.add_typer(agents_group, name="agents")
 app.add_typer(runner, name="runner")
 
 
@@ -274,6 +280,35 @@ def keys_create(
     sys.exit(create(workspace=workspace, user=user, role=role, data=data, store=store))
 
 
+@agents_group.command("list")
+def agents_list(url: Url = None, data: Data = None) -> None:
+    """Agents of a running host, where each comes from, and whether it can answer."""
+    from paddock.cli.agents import list_agents
+
+    sys.exit(list_agents(url=url, data=data))
+
+
+@agents_group.command("check")
+def agents_check(
+    file: Annotated[Path | None, typer.Argument(help="The agents file; the one in the settings unless named.")] = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Read an agents file as the host would, and say what is wrong with it."""
+    from paddock import settings
+    from paddock.cli.agents import check
+
+    sys.exit(check(settings.load({"data": data}, config=config), file))
+
+
+@agents_group.command("schema")
+def agents_schema() -> None:
+    """Print the JSON schema of the agents file, for editors."""
+    from paddock.cli.agents import schema
+
+    sys.exit(schema())
+
+
 @runner.command("new")
 def runner_new(
     name: Annotated[str, typer.Argument(help="Name of the plugin and of its directory.")],
@@ -335,6 +370,80 @@ def runner_remove(
     from paddock.cli.plugins import remove
 
     sys.exit(remove(plugin, data))
+
+
+KnowledgeBase = Annotated[str, typer.Argument(metavar="BASE", help="Id of the knowledge base.")]
+
+
+@knowledge.command("create")
+def knowledge_create(
+    base: KnowledgeBase,
+    name: Annotated[str, option("--name", says="What people call it; its id unless set.", metavar="N")] = "",
+    description: Annotated[str, option("--description", says="What is in it.", metavar="TEXT")] = "",
+    model: Annotated[
+        str, option("--embedding-model", says="Search by meaning too, with this model's vectors.", metavar="M")
+    ] = "",
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Make an empty knowledge base."""
+    from paddock.cli.knowledge import create
+
+    sys.exit(create(base, name=name, description=description, model=model, url=url, data=data))
+
+
+@knowledge.command("list")
+def knowledge_list(
+    base: Annotated[str | None, typer.Argument(metavar="[BASE]", help="List its documents.")] = None,
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Knowledge bases, or the documents of one."""
+    from paddock.cli.knowledge import list_bases, list_documents
+
+    sys.exit(list_bases(url=url, data=data) if base is None else list_documents(base, url=url, data=data))
+
+
+@knowledge.command("add")
+def knowledge_add(
+    base: KnowledgeBase,
+    files: Annotated[list[Path], typer.Argument(help="Text, Markdown, HTML, PDF or DOCX.")],
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Bring documents in, or new versions of them; waits until they can be found."""
+    from paddock.cli.knowledge import add
+
+    sys.exit(add(base, files, url=url, data=data))
+
+
+@knowledge.command("search")
+def knowledge_search(
+    base: KnowledgeBase,
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    top: Annotated[int, option("--top", says="How many passages; 5 unless set.", metavar="N")] = 5,
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Passages that answer a question, with the place each stands at."""
+    from paddock.cli.knowledge import search
+
+    sys.exit(search(base, query, top=top, url=url, data=data))
+
+
+@knowledge.command("delete")
+def knowledge_delete(
+    base: KnowledgeBase,
+    document: Annotated[
+        str | None, typer.Argument(metavar="[DOCUMENT]", help="Name or id of one document; everything unless given.")
+    ] = None,
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Delete a knowledge base, or one of its documents."""
+    from paddock.cli.knowledge import delete
+
+    sys.exit(delete(base, document, url=url, data=data))
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
 from paddock.host.agents_file import AgentsFileError
+from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
@@ -33,6 +34,8 @@ from paddock.tools.signatures import ToolDefinitionError
 BACKLOG = 2048
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 """One runner frame; the WebSocket door takes nothing longer."""
+NAMED = 6
+"""So many models are named when the host is ready."""
 GRACE_SECONDS = 3
 """How long open answers may go on after the house has stopped; by then every stream has had its last event."""
 
@@ -162,7 +165,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     _collect_rarely()
     stop = asyncio.Event()
     url = _url(settings.host, listener)
-    server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url))
+    server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url, house))
     with _signals(stop), presence.announced(settings.data, url=_reachable(url), token=token):
         async with house.running():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -175,7 +178,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 def _built(settings: Settings, token: str) -> compose.House:
     try:
         return compose.build(settings, local_token=token)
-    except (AgentsFileError, ToolDefinitionError) as error:
+    except (AgentsFileError, ToolDefinitionError, ModelSettingsError) as error:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 
@@ -228,12 +231,21 @@ def _reachable(url: str) -> str:
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
-def _say_ready(settings: Settings, url: str) -> None:
+def _say_ready(settings: Settings, url: str, house: compose.House) -> None:
     _say(f"Paddock is ready at {url}")
     _say(f"  data  {settings.data}")
     if settings.store != EMBEDDED:
         _say(f"  store {settings.shown_store}")
+    _say(f"  models  {_named(house)}")
     _say(f'  chat  {command("chat", data=_data_flag(settings.data))} "hello"')
+
+
+def _named(house: compose.House) -> str:
+    """The models this host offers, the first few by name."""
+    names = [info.model_id for info in house.models.list(compose.HOME)]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    only = " (built in, needs no key)" if names == ["demo"] else ""
+    return ", ".join(names[:NAMED]) + more + only
 
 
 def _data_flag(data: Path) -> Path | None:

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from paddock.host.agents import MESSAGES_ONLY, AgentBinding, Origin
 from paddock.rules.permissions import STATE_SCOPES, BindingPolicy
-from paddock.rules.resources import Choice
+from paddock.rules.resources import Choice, OfferedFile
 from paddock.rules.run_context import AgentExtras
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import KnowledgeOperation, ModelOperation, ToolOperation
@@ -145,6 +145,11 @@ class AgentShape(_Shape):
     storage: list[Literal["plugin", "workspace", "binding"]] = Field(
         default=["plugin"], description="Areas where it may keep data."
     )
+    files: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+        default=[],
+        max_length=50,
+        description="Files it is given: paths beside the agents file; over the API, artifact ids.",
+    )
     platform_actions: list[str] = Field(
         default=[], max_length=100, description="Actions it may ask for; each still needs a person's approval."
     )
@@ -218,7 +223,14 @@ class AgentShape(_Shape):
 
     # --- what the host makes of it
 
-    def bound_as(self, agent_id: str, *, origin: Origin = "file", base: Path | None = None) -> AgentBinding:
+    def bound_as(
+        self,
+        agent_id: str,
+        *,
+        origin: Origin = "file",
+        base: Path | None = None,
+        files: tuple[OfferedFile, ...] = (),
+    ) -> AgentBinding:
         """The agent under this name. `base` is where relative files of its settings lie; None: it may name none."""
         return AgentBinding(
             agent_id=agent_id,
@@ -228,7 +240,7 @@ class AgentShape(_Shape):
             config=self._whole_config(),
             while_busy=self.while_busy,
             deadline_seconds=self.deadline_seconds,
-            policy=self._policy(),
+            policy=self._policy(files),
             events=tuple(self.events),
             extras=self._extras(),
             isolation=self.isolation,
@@ -245,7 +257,7 @@ class AgentShape(_Shape):
             more["context"] = [item.model_dump() for item in self.context]
         return {**self.config, **more}
 
-    def _policy(self) -> BindingPolicy:
+    def _policy(self, files: tuple[OfferedFile, ...]) -> BindingPolicy:
         return BindingPolicy(
             history=self.history,
             state_scopes=frozenset(self.state_scopes),
@@ -257,6 +269,7 @@ class AgentShape(_Shape):
             artifacts=frozenset(self.artifacts),
             history_scope=self.history_scope,
             platform_actions=frozenset(self.platform_actions),
+            files=files,
         )
 
     def _extras(self) -> AgentExtras:

@@ -91,8 +91,9 @@ class Agents:
 
     def answering(self, event_type: str, workspace: str, addressed: str | None = None) -> str:
         """The one agent that answers such an event. Raises HostError."""
-        rules = {agent_id: binding.events for agent_id, binding in self._of(workspace).bindings.items()}
-        return answering(event_type, rules, addressed)
+        bindings = self._of(workspace).bindings
+        asked = bindings.values() if addressed is None else [bindings[addressed]] if addressed in bindings else []
+        return answering(event_type, {binding.agent_id: binding.events for binding in asked}, addressed)
 
     # --- what changes them
 

@@ -8,8 +8,10 @@ from typing import cast
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from paddock.host.agent_files import AgentFileError, AgentFiles
 from paddock.host.agent_shapes import AgentShape, in_words, name_problem
 from paddock.host.agents import AgentBinding, Agents, Origin, takes_messages
+from paddock.rules.resources import OfferedFile
 
 BUILT_IN = """\
 default_agent: echo
@@ -54,22 +56,22 @@ class Defined:
     default_agent_id: str
 
 
-def load_agents(path: Path | None, *, max_queue: int = 100) -> Agents:
+def load_agents(path: Path | None, *, max_queue: int = 100, files: AgentFiles | None = None) -> Agents:
     """Read `agents.yaml`; without one, the built-in echo agent answers."""
     if path is None:
         return _in_force(read_agents(BUILT_IN, "built-in agents", origin="built-in"), max_queue)
-    return _in_force(read_file(path), max_queue)
+    return _in_force(read_file(path, files), max_queue)
 
 
-def read_file(path: Path) -> Defined:
-    """What the file says now. Raises AgentsFileError."""
+def read_file(path: Path, files: AgentFiles | None = None) -> Defined:
+    """What the file says now; `files` remembers the files it names. Raises AgentsFileError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise AgentsFileError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise AgentsFileError(f"{path}: is not UTF-8 text") from error
-    return read_agents(text, str(path), base=path.absolute().parent)
+    return read_agents(text, str(path), base=path.absolute().parent, files=files)
 
 
 def parse_agents(text: str, where: str, *, max_queue: int = 100) -> Agents:
@@ -81,7 +83,14 @@ def _in_force(defined: Defined, max_queue: int) -> Agents:
     return Agents(defined.bindings, defined.default_agent_id, max_queue=max_queue)
 
 
-def read_agents(text: str, where: str, *, origin: Origin = "file", base: Path | None = None) -> Defined:
+def read_agents(
+    text: str,
+    where: str,
+    *,
+    origin: Origin = "file",
+    base: Path | None = None,
+    files: AgentFiles | None = None,
+) -> Defined:
     """What the text of a file says. Raises AgentsFileError with one sentence that names the line."""
     tree = _tree(text, where)
     try:
@@ -93,7 +102,10 @@ def read_agents(text: str, where: str, *, origin: Origin = "file", base: Path | 
         raise AgentsFileError(problem) from error
     except RecursionError as error:
         raise AgentsFileError(f"{where}: is nested too deep") from error
-    bindings = {name: agent.bound_as(name, origin=origin, base=base) for name, agent in read.agents.items()}
+    given = _files(read, where, tree, base or Path(), files or AgentFiles())
+    bindings = {
+        name: agent.bound_as(name, origin=origin, base=base, files=given[name]) for name, agent in read.agents.items()
+    }
     default = read.default_agent or next(iter(bindings))
     problem = _default_problem(default, bindings)
     if problem is not None:
@@ -101,6 +113,20 @@ def read_agents(text: str, where: str, *, origin: Origin = "file", base: Path | 
         line = _line_of(tree, ("default_agent",) if named else ("agents", default, "events"))
         raise AgentsFileError(f"{where}, line {line}: default_agent {default!r} {problem}")
     return Defined(list(bindings.values()), default)
+
+
+def _files(
+    read: AgentsFile, where: str, tree: yaml.Node | None, base: Path, files: AgentFiles
+) -> dict[str, tuple[OfferedFile, ...]]:
+    """The files that each agent is given."""
+    found: dict[str, tuple[OfferedFile, ...]] = {}
+    for agent_id, agent in read.agents.items():
+        try:
+            found[agent_id] = tuple(files.take(base / Path(name).expanduser()) for name in agent.files)
+        except AgentFileError as error:
+            line = _line_of(tree, ("agents", agent_id, "files"))
+            raise AgentsFileError(f"{where}, line {line}: agents.{agent_id}.files {error}") from error
+    return found
 
 
 def _default_problem(default: str, bindings: dict[str, AgentBinding]) -> str | None:

@@ -67,7 +67,11 @@ class Authority:
         except HostError as error:
             if error.code is ErrorCode.NOT_FOUND or error.retryable:
                 self._manifests.pop((workspace, binding.runner_id), None)
-            self._refused[place] = error
+            self._refuse(place, error)
+
+    async def ask(self, runner_id: str, workspace: str) -> AgentRunnerManifest:
+        """What a runner says of itself. Raises HostError."""
+        return await self._gateway.manifest(runner_id, workspace)
 
     def part(self, binding: AgentBinding, workspace: str) -> AgentPart | None:
         """What is known of an agent that was prepared; None when it cannot run."""
@@ -77,7 +81,7 @@ class Authority:
         try:
             return self._settled(binding, manifest, workspace)
         except HostError as error:
-            self._refused[workspace, binding.agent_id] = error
+            self._refuse((workspace, binding.agent_id), error)
             return None
 
     def manifest(self, binding: AgentBinding, workspace: str) -> AgentRunnerManifest | None:
@@ -102,6 +106,11 @@ class Authority:
 
     def _there(self, workspace: str) -> Offered:
         return NOTHING_OFFERED if self._offers is None else self._offers.known(workspace)
+
+    def _refuse(self, place: tuple[str, str], error: HostError) -> None:
+        if len(self._refused) >= MAX_KEPT:
+            self._refused.clear()
+        self._refused[place] = error
 
     def _remember(self, workspace: str, manifest: AgentRunnerManifest) -> None:
         if len(self._manifests) >= MAX_KEPT:

@@ -6,6 +6,7 @@ A draft works on the memory of the session's owner. When it cannot be written, t
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from paddock.host.announced import REFUSED
@@ -152,7 +153,7 @@ class Draft:
                 self.rows.append(self._judged(result))
             for output in collected.read(result, self._now):
                 self._decide(_with_scope_key(output, keys.get(id(result))) if keys else output)
-        self.done.append(lambda: self._around.consumed(turn_id, len(said)))
+        self.done.append(partial(self._around.consumed, turn_id, len(said)))  # a closure would make the draft a cycle
 
     def _judged(self, result: Result) -> AuditRow:
         """The audit row of a result that something was decided about."""

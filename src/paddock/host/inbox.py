@@ -14,7 +14,9 @@ from paddock.host.sessions import Sessions
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, RunRow
+from paddock.rules.run_events import MESSAGE, is_message
 from paddock.rules.session.messages import CancelRequested
+from paddock.rules.values import replace
 
 __all__ = ["Accepted", "Inbox", "NewRun"]
 
@@ -25,6 +27,14 @@ def new_id() -> str:
     chance = os.urandom(10).hex()
     variant = "89ab"[int(chance[3], 16) & 3]
     return f"{stamp[:8]}-{stamp[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[8:]}"
+
+
+def _addressed(new: NewRun, agents: Agents) -> NewRun:
+    """A message goes to whom it names, else the session decides; an event goes to the one agent that answers it."""
+    event_type = MESSAGE if new.event is None else new.event.event_type
+    if new.agent_id is None and is_message(event_type):
+        return new
+    return replace(new, agent_id=agents.answering(event_type, new.principal.workspace_id, new.agent_id))
 
 
 class Inbox:
@@ -52,6 +62,7 @@ class Inbox:
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
         try:
+            new = _addressed(new, agents)
             session = await self._sessions.open(new.thread_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known

@@ -4,11 +4,12 @@ Which provider answers is a plug's business; here the grant is honoured, time is
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from paddock.host.budgets import Budgets
 from paddock.host.work import Work
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Models, Usage
 from paddock.rules.errors import ErrorCode, HostError
@@ -71,10 +72,18 @@ class Meter:
 
 
 class ModelCalls:
-    def __init__(self, models: Models, *, note: Callable[[ModelUsageRow], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        models: Models,
+        *,
+        note: Callable[[ModelUsageRow], None],
+        clock: Callable[[], float],
+        budgets: Budgets | None = None,
+    ) -> None:
         self._models = models
         self._note = note
         self._clock = clock
+        self._budgets = budgets
 
     @property
     def work(self) -> Mapping[str, Work]:
@@ -86,7 +95,7 @@ class ModelCalls:
 
     async def invoke(self, grant: Grant, asked: ModelsInvokeParams) -> ModelsInvokeResult:
         info = self._granted(grant, asked.model_id, "invoke")
-        with self._metered(grant, info, "invoke") as meter:
+        async with self._metered(grant, info, "invoke") as meter:
             answer = await self._in_time(grant, self._models.invoke(_call(grant, asked)))
             self._used(meter, grant, answer.usage, answer.answered_by)
         return ModelsInvokeResult(message=_message(answer), usage=_wire_usage(answer.usage))
@@ -102,14 +111,14 @@ class ModelCalls:
         if asked.top_k is not None and asked.top_k < 1:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "top_k must be at least 1")
         call = _question(grant, asked.model_id)
-        with self._metered(grant, info, "rerank"):
+        async with self._metered(grant, info, "rerank"):
             ranked = await self._in_time(grant, self._models.rerank(call, asked.query, asked.documents, asked.top_k))
         return ModelsRerankResult(results=list(ranked))
 
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _pieces(self, grant: Grant, info: ModelInfo, asked: ModelsInvokeParams) -> AsyncGenerator[ModelPiece]:
-        with self._metered(grant, info, "stream") as meter:
+        async with self._metered(grant, info, "stream") as meter:
             pieces = self._models.stream(_call(grant, asked))
             try:
                 async for piece in pieces:
@@ -129,8 +138,15 @@ class ModelCalls:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"the model {model_id!r} cannot {operation}")
         return info
 
+    @asynccontextmanager
+    async def _metered(self, grant: Grant, info: ModelInfo, operation: str) -> AsyncGenerator[Meter]:
+        """Around one call: within the budgets, and on record however it ends."""
+        async with self._budgets.one_call(grant.scope) if self._budgets else nullcontext():
+            with self._noted(grant, info, operation) as meter:
+                yield meter
+
     @contextmanager
-    def _metered(self, grant: Grant, info: ModelInfo, operation: str):
+    def _noted(self, grant: Grant, info: ModelInfo, operation: str) -> Generator[Meter]:
         meter = Meter(grant, info, operation, self._clock)
         try:
             yield meter
@@ -142,7 +158,12 @@ class ModelCalls:
             meter.result = str(ErrorCode.RUNTIME_ERROR)
             raise
         finally:
-            self._note(meter.row())
+            self._end(meter.row())
+
+    def _end(self, row: ModelUsageRow) -> None:
+        self._note(row)
+        if self._budgets is not None:
+            self._budgets.used(row)
 
     def _used(self, meter: Meter, grant: Grant, usage: Usage | None, answered_by: str) -> None:
         meter.usage = usage

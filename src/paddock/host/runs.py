@@ -202,6 +202,7 @@ class LiveRun:
         self.over = True
         for timer in self._timers:
             timer.cancel()
+        self._timers.clear()  # they know us: without them we are freed at once, and not by the garbage collector
         if self.starting is not None:
             self.starting.cancel()
 
@@ -312,6 +313,7 @@ class Runs:
             return
         if run.settled:
             run.handle.release()
+            run.handle = None  # it knows us, as above
         elif not run.stopping:
             self._spawn(self._cancel(run, "the run has ended"))
 

@@ -1,14 +1,29 @@
 """Finding a run for the one who asks: their own, by the host's id or by their own label. Foreign looks like unknown."""
 
+from typing import Any
+
 from paddock.host.principals import Principal
-from paddock.ports import Records
+from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import RunRow
 
 
 class RunsView:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Store) -> None:
         self._records = records
+
+    async def usage(self, run: RunRow) -> dict[str, Any] | None:
+        """What the models of a run used, as its owner sees it; None when it asked none."""
+        spent = await self._records.spent(run_id=run.run_id)
+        if not spent.calls:
+            return None
+        return {
+            "modelCalls": spent.calls,
+            "promptTokens": spent.prompt_tokens,
+            "completionTokens": spent.completion_tokens,
+            "totalTokens": spent.total_tokens,
+            "cost": round(spent.cost, 9),
+        }
 
     async def find(self, principal: Principal, ref: str, thread_id: str | None = None) -> RunRow:
         """By taskId, or by the caller's own runId. Raises NOT_FOUND, or CONFLICT when that names several."""

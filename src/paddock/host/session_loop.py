@@ -127,6 +127,9 @@ class SessionLoop:
             return
         if type(arrival) is InputAcknowledged and len(self._waiting) == 1:
             self._loop.call_soon(self._still_quiet)
+        elif type(arrival) is Order and self._quiet is None:
+            self._working = True
+            self._take_in()  # nothing comes along with it that a turn of the loop would bring
         else:
             self._wake()
 
@@ -249,14 +252,12 @@ class SessionLoop:
             self._fail([], mistake)
 
     def _act(self, draft: Draft) -> None:
-        try:
-            for command in draft.commands:
-                self._house.performer.perform(self, command)
-                if type(command) is EndRun:
-                    self._memory.inputs.pop(command.turn_id, None)
-        finally:  # it is on record, so whoever waits for that is told, whatever becomes of the rest
-            for tell in draft.done:
-                tell()
+        for tell in draft.done:  # first: it is on record, whatever becomes of the rest, and somebody waits
+            tell()
+        for command in draft.commands:
+            self._house.performer.perform(self, command)
+            if type(command) is EndRun:
+                self._memory.inputs.pop(command.turn_id, None)
         if self._waiting:
             self._loop.call_soon(self._take_in)
             return

@@ -13,7 +13,8 @@ from paddock.rules.chain import StoredFact
 from paddock.rules.replay import expand
 
 TAIL_BYTES = 256 * 1024
-IDLE_TAILS = 256
+IDLE_TAILS = 64
+"""Few, for the reason given in `sessions.py`; a reader that comes late reads the log."""
 PAGE = 256
 ENTRY_BYTES = 300
 """What an entry costs beside its payload, roughly."""

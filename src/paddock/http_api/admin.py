@@ -1,4 +1,4 @@
-"""What there is and who may come in: agents, runners, API keys, tokens for runners that attach from elsewhere."""
+"""What there is and who may come in: runners, API keys, tokens for runners that attach from elsewhere."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -7,7 +7,6 @@ from typing import Any, cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from paddock.host.agents import AgentBinding, Agents
 from paddock.host.api_keys import new_key
 from paddock.host.principals import Principal
 from paddock.http_api.attach import AttachingGateway
@@ -25,22 +24,14 @@ class AdminDoor:
         self,
         *,
         auth: Auth,
-        agents: Agents,
         gateway: AttachingGateway,
         keys: ApiKeys,
         note: Callable[[AuditRow], None] = lambda _row: None,
     ) -> None:
         self._note = note
         self._auth = auth
-        self._agents = agents
         self._gateway = gateway
         self._keys = keys
-
-    async def agents(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        agents = self._agents
-        listed = [_agent(binding, agents.default_agent_id) for binding in agents.list(principal.workspace_id)]
-        return json_response({"agents": listed})
 
     async def runners(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
@@ -101,17 +92,6 @@ def _name(given: Mapping[str, Any], field: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{field} must be a printable string of 1 to {MAX_NAME} characters")
     return value
-
-
-def _agent(binding: AgentBinding, default_agent_id: str | None) -> Mapping[str, Any]:
-    """What everybody may know of an agent. Its config may hold secrets and stays inside."""
-    return {
-        "agentId": binding.agent_id,
-        "label": binding.label,
-        "description": binding.description,
-        "runnerId": binding.runner_id,
-        "default": binding.agent_id == default_agent_id,
-    }
 
 
 def _runner(status: RunnerStatus, *, for_admin: bool) -> Mapping[str, Any]:

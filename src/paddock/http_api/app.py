@@ -7,23 +7,28 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.approvals import Approvals
 from paddock.host.explanations import Explanations
 from paddock.host.inbox import Inbox
 from paddock.host.runs_view import RunsView
+from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_door import AgUiDoor
+from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor, AttachingGateway
 from paddock.http_api.auth import Auth
 from paddock.http_api.errors import Endpoint, Handler, not_routed
 from paddock.http_api.explain import ExplainDoor
+from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.ports import ApiKeys
+from paddock.ports.knowledge import KnowledgeBases
 from paddock.rules.rows import AuditRow
 
 AG_UI = "/api/v1/agent/ag-ui"
@@ -39,10 +44,14 @@ def create_app(
     agents: Agents,
     gateway: AttachingGateway,
     keys: ApiKeys,
+    health: AgentHealth,
+    stored_agents: StoredAgents,
     ready: Ready,
     local_token: str | None = None,
     keep_alive_seconds: float = 15.0,
     note: Callable[[AuditRow], None] = lambda _row: None,
+    knowledge: KnowledgeBases | None = None,
+    knowledge_changed: Callable[[str], None] = lambda _workspace: None,
     approvals: Approvals | None = None,
     explanations: Explanations | None = None,
 ) -> "ShortWay":
@@ -57,10 +66,13 @@ def create_app(
         *(_explain(ExplainDoor(auth=auth, runs=runs, explanations=explanations)) if explanations else []),
         *_native(native),
         *(_approvals(ApprovalsDoor(auth=auth, approvals=approvals)) if approvals else []),
-        *_admin(AdminDoor(auth=auth, agents=agents, gateway=gateway, keys=keys, note=note)),
+        *_admin(AdminDoor(auth=auth, gateway=gateway, keys=keys, note=note)),
+        *_agents(AgentsDoor(auth=auth, agents=agents, health=health, stored=stored_agents)),
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
     ]
+    if knowledge is not None:
+        routes += _knowledge(KnowledgeDoor(auth=auth, bases=knowledge, changed=knowledge_changed))
     app = Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
     return ShortWay(app, ag_ui=Endpoint(ag_ui.post), runs=Endpoint(native.post))
 
@@ -124,10 +136,33 @@ def _approvals(door: ApprovalsDoor) -> list[BaseRoute]:
 
 def _admin(door: AdminDoor) -> list[BaseRoute]:
     return [
-        _route("GET", "/api/v1/agents", door.agents),
         _route("GET", "/api/v1/runners", door.runners),
         _route("POST", "/api/v1/runners/attach-tokens", door.mint_attach_token),
         _route("POST", "/api/v1/api-keys", door.create_key),
+    ]
+
+
+def _agents(door: AgentsDoor) -> list[BaseRoute]:
+    return [
+        _route("GET", "/api/v1/agents", door.list),
+        _route("GET", "/api/v1/agents/{agent}", door.get),
+        _route("PUT", "/api/v1/agents/{agent}", door.put),
+        _route("DELETE", "/api/v1/agents/{agent}", door.delete),
+    ]
+
+
+def _knowledge(door: KnowledgeDoor) -> list[BaseRoute]:
+    base = "/api/v1/knowledge"
+    return [
+        _route("GET", base, door.list),
+        _route("POST", base, door.create),
+        _route("GET", f"{base}/{{kb}}", door.get),
+        _route("DELETE", f"{base}/{{kb}}", door.delete),
+        _route("GET", f"{base}/{{kb}}/documents", door.documents),
+        _route("POST", f"{base}/{{kb}}/documents", door.add),
+        _route("DELETE", f"{base}/{{kb}}/documents/{{document}}", door.delete_document),
+        _route("GET", f"{base}/{{kb}}/jobs/{{job}}", door.job),
+        _route("POST", f"{base}/{{kb}}/search", door.search),
     ]
 
 

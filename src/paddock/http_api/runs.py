@@ -50,7 +50,8 @@ class RunsDoor:
 
     async def get(self, request: Request) -> Response:
         _, run = await self._find(request)
-        return json_response(as_json(run))
+        usage = await self._runs.usage(run)
+        return json_response({**as_json(run), **({"usage": usage} if usage else {})})
 
     async def events(self, request: Request) -> ASGIApp:
         principal, run = await self._find(request)

@@ -34,6 +34,9 @@ MAX_WAITING_JOBS = 1000
 MAX_PASSAGES = 100
 DEPTH = 50
 """How far each ranking is read before they are merged."""
+FILTERED_DEPTH = 1000
+"""How many of the nearest are looked at when only some documents count."""
+EVERYTHING = ChunkFilter()
 FILTERS = ("document_ids", "documents", "media_types", "metadata")
 _ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
@@ -80,14 +83,18 @@ class Bases:
             words = await self._store.find(*place, terms_of(query), limit=top_k, only=only)
             return [(number, bounded(score)) for number, score in words]
         words = await self._store.find(*place, terms_of(query), limit=depth, only=only)
-        wanted = packed(await self._embed(base.embedding_model, [query], self._clock() + EMBED_SECONDS), 1)[0]
-        near = await self._vectors.nearest(place, wanted, 4 * depth)
-        counting = await self._counting(place, near, only)
-        return fuse([number for number, _ in words], [number for number in near if number in counting][:depth])
+        deadline = self._clock() + EMBED_SECONDS
+        (wanted,) = packed(await self._embed(base.embedding_model, [query], deadline_at=deadline), 1)
+        near = await self._near(place, wanted, depth, only)
+        return fuse([number for number, _ in words], near)
 
-    async def _counting(self, place: tuple[str, str], numbers: Sequence[int], only: ChunkFilter) -> frozenset[int]:
-        found = await self._store.chunks(*place, numbers)
-        return frozenset(one.chunk_no for one in found if only.passes(one.document, _metadata(one.document)))
+    async def _near(self, place: tuple[str, str], wanted: bytes, depth: int, only: ChunkFilter) -> Sequence[int]:
+        if only == EVERYTHING:
+            return await self._vectors.nearest(place, wanted, depth)
+        near = await self._vectors.nearest(place, wanted, FILTERED_DEPTH)
+        found = await self._store.chunks(*place, near)
+        counting = {one.chunk_no for one in found if only.passes(one.document, _metadata(one.document))}
+        return [number for number in near if number in counting][:depth]
 
     # --- what administrators do
 
@@ -99,6 +106,12 @@ class Bases:
         row = BaseRow(workspace, kb_id, name or kb_id, description, model, self._clock())
         await self._store.add_base(row, audit)
         return row
+
+    async def get(self, workspace: str, kb_id: str) -> BaseRow:
+        return await self._base(workspace, kb_id)
+
+    async def list(self, workspace: str) -> Sequence[BaseRow]:
+        return await self._store.bases(workspace)
 
     async def delete(self, workspace: str, kb_id: str, audit: AuditRow) -> None:
         if not await self._store.drop_base(workspace, kb_id, audit):

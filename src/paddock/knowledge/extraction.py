@@ -13,7 +13,6 @@ from contextlib import suppress
 
 import msgspec
 
-from paddock.knowledge.formats import UnreadableError, media_type_of, sections_of
 from paddock.rules.chunking import Section
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value
@@ -95,6 +94,8 @@ def _unreadable(name: str, why: str) -> HostError:
 
 
 def _child(name: str) -> None:
+    from paddock.knowledge.formats import UnreadableError, media_type_of, sections_of  # the host never needs them
+
     _limit()
     content = sys.stdin.buffer.read()
     try:

@@ -6,7 +6,8 @@ interrupted goes on after the chunks it had stored. Nothing here answers a quest
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import anyio.to_thread
 import structlog
@@ -26,8 +27,13 @@ PART = 32
 EMBED_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 
-Embed = Callable[[str, Sequence[str], float], Awaitable[Sequence[Sequence[float]]]]
-"""(model, texts, deadline in epoch seconds) -> one vector per text."""
+
+class Embed(Protocol):
+    """One vector per text, by the deadline in epoch seconds."""
+
+    async def __call__(
+        self, model_id: str, texts: Sequence[str], *, deadline_at: float
+    ) -> Sequence[Sequence[float]]: ...
 
 
 class Ingest:
@@ -45,9 +51,13 @@ class Ingest:
 
     async def run(self) -> None:
         """Work through jobs for as long as the host runs, beginning with those an earlier start left."""
+        swept = False
         while True:
             self._wake.clear()
             try:
+                if not swept:
+                    await self._store.sweep()
+                    swept = True
                 while jobs := await self._store.unfinished_jobs(limit=1):
                     await self.do(jobs[0])
             except StorageUnavailableError as error:
@@ -105,7 +115,7 @@ class Ingest:
             text = f"the base wants the embedding model {model!r}, and this host has no models; configure it"
             raise HostError(ErrorCode.UNAVAILABLE, text)
         texts = [f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text for chunk in chunks]
-        return packed(await self._embed(model, texts, self._clock() + EMBED_SECONDS), len(texts))
+        return packed(await self._embed(model, texts, deadline_at=self._clock() + EMBED_SECONDS), len(texts))
 
 
 def _tokens(chunks: Sequence[Chunk]) -> list[str]:

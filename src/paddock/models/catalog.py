@@ -1,16 +1,37 @@
 """All models of this host by their names, whoever provides them. The `Models` port."""
 
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
+import structlog
+
+from paddock.models.attempts import Attempts
 from paddock.models.provider import Provider
 from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.host_calls import RerankEntry
 
+log = structlog.get_logger("paddock.models")
+
+NO_FALLBACKS: Mapping[str, Sequence[str]] = {}
+NO_RETRIES: Mapping[str, int] = {}
+
 
 class ModelCatalog:
-    def __init__(self, providers: Sequence[Provider]) -> None:
+    """`fallbacks` and `retries` are by the name of the model that is asked."""
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        *,
+        fallbacks: Mapping[str, Sequence[str]] = NO_FALLBACKS,
+        retries: Mapping[str, int] = NO_RETRIES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._providers = {provider.info.model_id: provider for provider in providers}
+        self._fallbacks = fallbacks
+        self._retries = retries
+        self._clock = clock
 
     def list(self, workspace: str) -> Sequence[ModelInfo]:  # noqa: ARG002 - one list for every workspace
         return [provider.info for provider in self._providers.values()]
@@ -20,10 +41,10 @@ class ModelCatalog:
         return provider.info if provider else None
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
-        return await self._named(call.model_id).invoke(call)
+        return await self._attempts(call.model_id).invoke(call)
 
     def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
-        return self._named(call.model_id).stream(call)
+        return self._attempts(call.model_id).stream(call)
 
     async def rerank(
         self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None
@@ -33,9 +54,24 @@ class ModelCatalog:
     async def embed(self, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
         return await self._named(model_id).embed(texts, deadline_at=deadline_at)
 
+    async def warm_up(self) -> None:
+        """Import what the first question would otherwise have to wait for."""
+        for provider in self._providers.values():
+            try:
+                await provider.warm_up()
+            except ImportError as error:
+                log.warning(
+                    "a model cannot be used", action="models.warm_up", model=provider.info.model_id, reason=str(error)
+                )
+
     async def close(self) -> None:
         for provider in self._providers.values():
             await provider.close()
+
+    def _attempts(self, model_id: str) -> Attempts:
+        others = [self._providers[name] for name in self._fallbacks.get(model_id, ()) if name in self._providers]
+        chain = [(one, self._retries.get(one.info.model_id, 0)) for one in (self._named(model_id), *others)]
+        return Attempts(chain, clock=self._clock)
 
     def _named(self, model_id: str) -> Provider:
         provider = self._providers.get(model_id)

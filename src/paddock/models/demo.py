@@ -46,6 +46,9 @@ class DemoModel:
     async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:  # noqa: ARG002
         return [vector(text) for text in texts]
 
+    async def warm_up(self) -> None:
+        """It is always ready."""
+
     async def close(self) -> None:
         """It holds nothing."""
 

@@ -85,6 +85,32 @@ class JobRow(Value, frozen=True):
     """How it ended, in a sentence."""
 
 
+# --- what people do with it ----------------------------------------------------------------------------------------
+
+
+class KnowledgeBases(Knowledge, Protocol):
+    """All of it: what runs ask, and what administrators do. Refusals are HostError with a sentence."""
+
+    async def create(
+        self, workspace: str, kb_id: str, audit: AuditRow, *, name: str = "", description: str = "", model: str = ""
+    ) -> BaseRow: ...
+    async def get(self, workspace: str, kb_id: str) -> BaseRow: ...
+    async def list(self, workspace: str) -> Sequence[BaseRow]: ...
+    async def delete(self, workspace: str, kb_id: str, audit: AuditRow) -> None: ...
+    async def add(
+        self, workspace: str, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
+    ) -> JobRow:
+        """Accept a document: it is stored when this returns, and found when its job has completed."""
+        ...
+
+    async def job(self, workspace: str, kb_id: str, job_id: str) -> JobRow: ...
+    async def documents(self, workspace: str, kb_id: str, *, after: str, limit: int) -> Sequence[DocumentRow]: ...
+    async def delete_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> None: ...
+
+
+# --- what a store keeps of it ---------------------------------------------------------------------------------------
+
+
 class StoredChunk(Value, frozen=True):
     """A chunk ready to be stored: its tokens for the index, and its vector when the base has an embedding model."""
 
@@ -161,6 +187,10 @@ class KnowledgeStore(Protocol):
     async def finish(self, job: JobRow) -> None:
         """The job has ended: completed, its document (if it brought one) is found from now on and takes the place of
         an older one of the same name; failed, it is gone. The source is dropped."""
+        ...
+
+    async def sweep(self) -> int:
+        """Finish what an earlier start was about to drop; how many documents that were."""
         ...
 
     async def find(

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Literal, Protocol
 
+from paddock.ports.agents import AgentRecords
 from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.calls import CallRecords
@@ -126,7 +127,7 @@ class ApiKeys(Protocol):
     async def any_key(self) -> bool: ...
 
 
-class Store(EventLog, Records, CallRecords, ApprovalRecords, ApiKeys, Protocol):
+class Store(EventLog, Records, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

@@ -137,16 +137,19 @@ class RefusedError(HostError):
 
 def named(params: Mapping[str, Any], field: str) -> str:
     """What a field of a call that may be anything says, as far as an audit row can hold it."""
-    value: object = params
-    for part in field.split("."):
-        value = cast("dict[str, object]", value).get(part) if isinstance(value, dict) else None
+    first, dot, inner = field.partition(".") if "." in field else (field, "", "")
+    value: object = params.get(first)
+    if dot:
+        value = cast("dict[str, object]", value).get(inner) if isinstance(value, dict) else None
     return value[:256] if isinstance(value, str) else ""
 
 
 def _field(asked: Any, field: str) -> Any:
+    if "." not in field:
+        return getattr(asked, field)
     first, _, inner = field.partition(".")
-    value = getattr(asked, first, None)
-    return cast("dict[str, Any]", value).get(inner) if inner and isinstance(value, dict) else None if inner else value
+    value = getattr(asked, first)
+    return cast("dict[str, Any]", value).get(inner) if isinstance(value, dict) else None
 
 
 # --- 4: operation and resource ---------------------------------------------------------------------------------------

@@ -147,6 +147,16 @@ class SessionRow(Value, frozen=True):
     created_at: float
 
 
+class AgentRow(Value, frozen=True):
+    """One agent made over the API. `body` is its definition as JSON; empty takes the agent away."""
+
+    workspace_id: str
+    agent_id: str
+    body: bytes
+    updated_at: float
+    updated_by: str
+
+
 class ToolCallRow(Value, frozen=True):
     """One call of a tool: written before the call is made, written again when it has ended.
 
@@ -224,7 +234,7 @@ class ApprovalStepRow(Value, frozen=True):
 
 Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
-Apart = AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | Kept
+Apart = AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | Kept
 """Rows that may be written without any fact of a session."""
 Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
 NotedRow = AuditRow | ModelUsageRow

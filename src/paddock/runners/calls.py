@@ -22,6 +22,7 @@ MAX_WAITING = 1024
 MAX_WAITING_BYTES = 16 * 1024 * 1024
 CLOSE_SECONDS = 5.0
 """How long the source of a cut-off answer may take to clean up."""
+ENDS_WITH_ITS_RUN = frozenset({"models.invoke", "models.rerank", "tools.call"})
 RUN_IS_OVER = "the run is over"
 UNKNOWN_METHOD, INVALID_PARAMS, REFUSED = -32601, -32602, -32000
 
@@ -105,6 +106,8 @@ class HostCalls:
         self._is_live = is_live
         self._overloaded = overloaded
         self._streams: dict[Id, _Stream] = {}
+        self._long_calls: dict[str, set[anyio.CancelScope]] = {}
+        """Those at work, by the run they are made for."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting: deque[tuple[Frame, int]] = deque()
         self._waiting_bytes = 0
@@ -133,7 +136,9 @@ class HostCalls:
         return True
 
     def run_over(self, run_id: str) -> None:
-        """Answers in chunks end with their run."""
+        """Answers in chunks and calls that may take long end with their run."""
+        for scope in self._long_calls.pop(run_id, ()):
+            scope.cancel()
         for stream in self._streams.values():
             if stream.run_id == run_id:
                 stream.scope.cancel()
@@ -161,7 +166,7 @@ class HostCalls:
         number, method = cast("Id", frame.id), cast("str", frame.method)
         rpc_code = self._rpc_code(frame)
         try:
-            answer: object = await self._handler(self._caller, method, frame.params, size)
+            answer: object = await self._handled(method, frame.params, size)
             if rpc_code != REFUSED:  # whatever the handler thinks of it, this is no call
                 raise HostError(ErrorCode.INVALID_ARGUMENT, "this is no host call")
             if hasattr(answer, "__aiter__"):
@@ -181,6 +186,22 @@ class HostCalls:
             line = frames.refusal(number, REFUSED, _error("runtime_error", "the host failed to answer"))
         await self._drained()
         self._send(line)
+
+    async def _handled(self, method: str, params: Any, size: int) -> object:
+        """The handler's answer. What may take long is given up when its run is over: nobody waits for it any more."""
+        if method not in ENDS_WITH_ITS_RUN or not isinstance(params, dict):
+            return await self._handler(self._caller, method, params, size)
+        run_id, scope = str(cast("dict[str, Any]", params).get("run_id")), anyio.CancelScope()
+        scopes = self._long_calls.setdefault(run_id, set())
+        scopes.add(scope)
+        try:
+            with scope:
+                return await self._handler(self._caller, method, cast("dict[str, Any]", params), size)
+            raise HostError(ErrorCode.UNAUTHORIZED, RUN_IS_OVER)
+        finally:
+            scopes.discard(scope)
+            if not scopes and self._long_calls.get(run_id) is scopes:
+                del self._long_calls[run_id]
 
     async def _in_chunks(self, frame: Frame, chunks: Chunks) -> Mapping[str, Any]:
         """Send every chunk, as the peer can take them, and give back the response that ends them."""

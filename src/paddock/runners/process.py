@@ -24,6 +24,11 @@ from paddock.runners.stderr_log import StderrLog
 WARDEN = Path(__file__).with_name("warden.py")
 MAX_BACKLOG = 8 * 1024 * 1024
 HIGH_WATER = 1024 * 1024
+LINES_AT_ONCE = 4
+"""Lines that leave in one write. A write costs as much as making a line, and wakes the runner; more lines than these
+would let it sleep while we work."""
+SHORT_LINE = 16 * 1024
+"""A longer line leaves at once, so that whoever sends the next one sees whether the runner reads."""
 STALL_SECONDS = 10.0
 HALF_CLOSED_SECONDS = 0.5
 REAP_SECONDS = 0.001
@@ -100,6 +105,7 @@ class RunnerProcess:
         self._gone = asyncio.Event()
         self._input_side = _Input(self._input_closed)
         self._input: asyncio.WriteTransport | None = None
+        self._unsent: list[bytes] = []
         self._readers: list[asyncio.BaseTransport] = []
         self._handed_over = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -132,16 +138,27 @@ class RunnerProcess:
     # --- carrying lines -------------------------------------------------------------------------------------------
 
     def send(self, line: bytes) -> None:
+        """A few lines of one turn of the loop leave together."""
+        if not self._unsent:
+            self._loop.call_soon(self._flush)
+        self._unsent.append(line)
+        if len(self._unsent) >= LINES_AT_ONCE or len(line) > SHORT_LINE:
+            self._flush()
+
+    def _flush(self) -> None:
+        lines, self._unsent = self._unsent, []
         pipe = self._input
-        if pipe is None or pipe.is_closing():
+        if not lines or pipe is None or pipe.is_closing():
             return
-        pipe.write(line + b"\n")
+        lines.append(b"")
+        pipe.write(b"\n".join(lines))
         if pipe.get_write_buffer_size() > MAX_BACKLOG:
             self.on_stall(f"the runner does not read its input; more than {MAX_BACKLOG} bytes wait for it")
 
     def close(self) -> None:
         """End its input, which asks it to finish and exit."""
         self._closing = True
+        self._flush()
         if self._input is not None and not self._input.is_closing():
             self._input.close()
 

@@ -67,7 +67,7 @@ class FileBlobs:
     def _path(self, name: str) -> Path:
         if not _HASH.fullmatch(name):
             raise HostError(ErrorCode.RUNTIME_ERROR, "this is not the name of stored bytes")
-        return self._directory / name[:2] / name[2:4] / name
+        return self._directory / name[:2] / name
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -111,10 +111,9 @@ class FileBlobs:
         if path.exists():
             os.utime(path)  # somebody needs it again: not old
             return
-        for directory in (path.parent.parent, path.parent):
-            if not directory.exists():
-                make_directory(directory)
-                _sync_directory(directory.parent)
+        if not path.parent.exists():
+            make_directory(path.parent)
+            _sync_directory(self._directory)
         beside.replace(path)
         _sync_directory(path.parent)
 
@@ -170,7 +169,7 @@ class FileBlobs:
             await asyncio.sleep(0)
 
     def _names(self, before: float) -> Iterator[str]:
-        for path in self._directory.glob("??/??/*"):
+        for path in self._directory.glob("??/*"):
             with suppress(OSError):
                 if _HASH.fullmatch(path.name) and path.stat().st_mtime < before:
                     yield path.name

@@ -6,7 +6,7 @@ Appends are checked whole before anything changes, so all or none holds without 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.chain import Head, StoredFact
@@ -14,6 +14,7 @@ from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageU
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
+    AgentRow,
     Apart,
     ApprovalRow,
     ApprovalStepRow,
@@ -70,6 +71,18 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
         self._state: dict[tuple[str, str], StateRow] = {}
         self._audit: list[AuditRow] = []
         self._keys: dict[bytes, ApiKeyRow] = {}
+        self._agents: dict[tuple[str, str], AgentRow] = {}
+        self._writers: dict[type, Callable[[Any], None]] = {
+            RunRow: self._write_run,
+            StateRow: self._write_state,
+            AuditRow: self._audit.append,
+            AgentRow: self._write_agent,
+            ToolCallRow: self._write_call,
+            ModelUsageRow: self._write_call,
+            InboxRow: self._write_order,
+            ApprovalRow: self._write_approval,
+            ApprovalStepRow: self._write_approval,
+        }
 
     async def open(self) -> None:
         self._open = True
@@ -79,6 +92,9 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
 
     def healthy(self) -> bool:
         return self._open
+
+    async def stored_agents(self) -> Sequence[AgentRow]:
+        return [row for _, row in sorted(self._agents.items())]
 
     # --- the log
 
@@ -260,23 +276,24 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
     def _write_rows(self, rows: Sequence[Row]) -> None:
         self._write_kept([row for row in rows if isinstance(row, Kept)])  # first: it may refuse
         for row in rows:
-            match row:
-                case RunRow():
-                    self._write_run(row)
-                case StateRow(value=None):
-                    self._state.pop((row.scope_key, row.key), None)
-                case StateRow():
-                    self._state[row.scope_key, row.key] = row
-                case AuditRow():
-                    self._audit.append(row)
-                case ToolCallRow() | ModelUsageRow():
-                    self._write_call(row)
-                case InboxRow():
-                    self._inbox[row.session_id, row.key] = row
-                case ApprovalRow() | ApprovalStepRow():
-                    self._write_approval(row)
-                case _:
-                    pass  # written with the log they belong to, or above
+            write = self._writers.get(type(row))
+            if write is not None:  # others are written with the log they belong to, or above
+                write(row)
+
+    def _write_state(self, row: StateRow) -> None:
+        if row.value is None:
+            self._state.pop((row.scope_key, row.key), None)
+        else:
+            self._state[row.scope_key, row.key] = row
+
+    def _write_agent(self, row: AgentRow) -> None:
+        if row.body:
+            self._agents[row.workspace_id, row.agent_id] = row
+        else:
+            self._agents.pop((row.workspace_id, row.agent_id), None)
+
+    def _write_order(self, row: InboxRow) -> None:
+        self._inbox[row.session_id, row.key] = row
 
     def _write_run(self, row: RunRow) -> None:
         known = self._runs.get(row.run_id)

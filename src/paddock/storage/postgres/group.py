@@ -15,6 +15,7 @@ from typing import Any
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import StaleOwnerError
 from paddock.rules.rows import (
+    AgentRow,
     ApprovalRow,
     ApprovalStepRow,
     AuditRow,
@@ -28,6 +29,7 @@ from paddock.rules.rows import (
     TranscriptRow,
 )
 from paddock.storage.compaction import is_replaced
+from paddock.storage.postgres.agents import AGENTS
 from paddock.storage.postgres.approvals import ASKED, STEPS
 from paddock.storage.postgres.audit import DECISIONS
 from paddock.storage.postgres.calls import TOOL_CALLS, USAGE, called_again
@@ -55,6 +57,7 @@ TABLES: Mapping[type, Table] = {
     ModelUsageRow: USAGE,
     ApprovalRow: ASKED,
     ApprovalStepRow: STEPS,
+    AgentRow: AGENTS,
 }
 Again = Callable[[Any, Any], Any]
 MERGED: Mapping[type, tuple[Callable[[Any], str], Again]] = {
@@ -170,7 +173,7 @@ class Group:
         return [(place, *FACTS.read(fact)) for place, facts in self._facts.items() for fact in facts]
 
 
-_ORDER = (FACTS, COMPACTED, ITEMS, ORDERS, RUNS, TOOL_CALLS, USAGE, ASKED, STEPS, DECISIONS, STATE, KEYS)
+_ORDER = (FACTS, COMPACTED, ITEMS, ORDERS, RUNS, TOOL_CALLS, USAGE, ASKED, STEPS, DECISIONS, STATE, AGENTS, KEYS)
 
 
 @cache

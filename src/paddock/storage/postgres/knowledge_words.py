@@ -80,7 +80,10 @@ async def find(
 
 
 async def _passing(connection: Connection, kb_no: int, only: ChunkFilter) -> Sequence[int]:
-    names = [None if some is None else escaped_column(sorted(some)) for some in (only.document_ids, only.names, only.media_types)]
+    names = [
+        None if some is None else escaped_column(sorted(some))
+        for some in (only.document_ids, only.names, only.media_types)
+    ]
     documents = [(number, DocumentRow(*row)) for number, *row in await connection.fetch(_PASSING, kb_no, *names)]
     return [
         number

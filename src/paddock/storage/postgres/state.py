@@ -3,20 +3,10 @@
 from collections.abc import Mapping
 
 from paddock.storage.postgres.reader import HasReader
-from paddock.storage.postgres.tables import Table
+from paddock.storage.postgres.tables import last_word
 
-STATE = Table(
-    "state",
-    "scope_key text, key text, value bytes, updated_at float",
-    {
-        "last_state": "select distinct on (scope_key, key) {columns} from {rows} order by scope_key, key, n desc",
-        "d_state": """
-delete from state using last_state as last
- where state.scope_key = last.scope_key and state.key = last.key and last.value is null""",
-        "w_state": """
-insert into state ({columns}) select {columns} from last_state where value is not null order by scope_key, key
-on conflict (scope_key, key) do update set value = excluded.value, updated_at = excluded.updated_at""",
-    },
+STATE = last_word(
+    "state", "scope_key text, key text, value bytes, updated_at float", key=("scope_key", "key"), gone="value is null"
 )
 
 _SNAPSHOT = """

@@ -16,6 +16,7 @@ from paddock.rules.addresses import place_of as shown
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import Apart, AuditRow, TranscriptRow
+from paddock.storage.postgres.agents import AgentReads
 from paddock.storage.postgres.approvals import ApprovalReads
 from paddock.storage.postgres.audit import AuditReads
 from paddock.storage.postgres.calls import CallReads
@@ -45,6 +46,7 @@ class PostgresStore(
     KeptReads,
     CallReads,
     ApprovalReads,
+    AgentReads,
     AuditReads,
     KeyReads,
 ):

@@ -11,6 +11,7 @@ from typing import Any
 
 from paddock.storage.postgres.texts import escaped_column
 
+# ruff: noqa: S608 - the names are our own, values are always bound
 Values = tuple[Any, ...]
 Reads = Callable[[Any], Values]
 
@@ -50,12 +51,26 @@ class Table:
         arrays = ", ".join(f"${first + index}::{kind}[]" for index, kind in enumerate(["int", *self.types]))
         names = ", ".join(self.names)
         given = f"unnest({arrays}) with ordinality as given (b, {names}, n)"
-        rows = f"(select passed.session_no, given.* from {given} join passed using (b)) as r"  # noqa: S608 - own names
+        rows = f"(select passed.session_no, given.* from {given} join passed using (b)) as r"
         return ",\n".join(f"{name} as ({part.format(rows=rows, columns=names)})" for name, part in self.parts.items())
 
 
 def insert(name: str, columns: str, *, session: bool = False, on_conflict: str = "", order: str = "n") -> Table:
     """A table whose rows are only ever added, or changed when they exist."""
     first = "session_no, " if session else ""
-    statement = f"insert into {name} ({first}{{columns}}) select {first}{{columns}} from {{rows}} order by {order}"  # noqa: S608
+    statement = f"insert into {name} ({first}{{columns}}) select {first}{{columns}} from {{rows}} order by {order}"
     return Table(name, columns, {f"w_{name}": f"{statement} {on_conflict}"})
+
+
+def last_word(name: str, columns: str, *, key: Sequence[str], gone: str) -> Table:
+    """A table of which only the last row on each key counts; one for which `gone` holds takes what is there away."""
+    keys, table = ", ".join(key), Table(name, columns, {})
+    same = " and ".join(f"{name}.{column} = last.{column}" for column in key)
+    changed = ", ".join(f"{column} = excluded.{column}" for column in table.names if column not in key)
+    parts = {
+        f"last_{name}": f"select distinct on ({keys}) {{columns}} from {{rows}} order by {keys}, n desc",
+        f"d_{name}": f"delete from {name} using last_{name} as last where {same} and last.{gone}",
+        f"w_{name}": f"insert into {name} ({{columns}}) select {{columns}} from last_{name} where not ({gone}) "
+        f"order by {keys} on conflict ({keys}) do update set {changed}",
+    }
+    return Table(name, columns, parts)

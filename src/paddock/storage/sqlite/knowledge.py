@@ -99,12 +99,10 @@ class SqliteKnowledge:
     async def documents(
         self, workspace: str, kb_id: str, *, after: str = "", limit: int = 100
     ) -> Sequence[DocumentRow]:
-        kb_no = await self._kb_no(workspace, kb_id)
-        return await self._store.ask(partial(queries.documents, kb_no=kb_no, after=after, limit=limit))
+        return await self._of(workspace, kb_id, partial(queries.documents, after=after, limit=limit))
 
     async def document_by_hash(self, workspace: str, kb_id: str, content_hash: str) -> DocumentRow | None:
-        kb_no = await self._kb_no(workspace, kb_id)
-        return await self._store.ask(partial(queries.document_by_hash, kb_no=kb_no, content_hash=content_hash))
+        return await self._of(workspace, kb_id, partial(queries.document_by_hash, content_hash=content_hash))
 
     async def drop_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> bool:
         kb_no = await self._kb_no(workspace, kb_id)
@@ -193,21 +191,24 @@ class SqliteKnowledge:
     async def find(
         self, workspace: str, kb_id: str, terms: Sequence[Phrase], *, limit: int, only: ChunkFilter
     ) -> Sequence[tuple[int, float]]:
-        kb_no = await self._kb_no(workspace, kb_id)
-        return await self._store.ask(partial(queries.find, kb_no=kb_no, terms=terms, limit=limit, only=only))
+        return await self._of(workspace, kb_id, partial(queries.find, terms=terms, limit=limit, only=only))
 
     async def vectors(
         self, workspace: str, kb_id: str, *, after: int = 0, limit: int = 4096
     ) -> Sequence[tuple[int, bytes]]:
-        kb_no = await self._kb_no(workspace, kb_id)
-        return await self._store.ask(partial(queries.vectors, kb_no=kb_no, after=after, limit=limit))
+        return await self._of(workspace, kb_id, partial(queries.vectors, after=after, limit=limit))
 
     async def version(self, workspace: str, kb_id: str) -> int:
         return await self._store.ask(partial(queries.version, workspace=workspace, kb_id=kb_id))
 
     async def chunks(self, workspace: str, kb_id: str, numbers: Sequence[int]) -> Sequence[FoundChunk]:
-        kb_no = await self._kb_no(workspace, kb_id)
-        return await self._store.ask(partial(queries.chunks, kb_no=kb_no, numbers=numbers))
+        return await self._of(workspace, kb_id, partial(queries.chunks, numbers=numbers))
+
+    async def _of(self, workspace: str, kb_id: str, question: Callable[..., Answer]) -> Answer:
+        """Ask something of one base, in one go."""
+        return await self._store.ask(
+            lambda connection: question(connection, kb_no=queries.kb_no(connection, workspace, kb_id))
+        )
 
     async def _kb_no(self, workspace: str, kb_id: str) -> int | None:
         return await self._store.ask(partial(queries.kb_no, workspace=workspace, kb_id=kb_id))

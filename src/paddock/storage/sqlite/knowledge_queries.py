@@ -21,12 +21,14 @@ JOB = (
     "total, message"
 )
 MAX_CANDIDATES = 65_536
+EVERYTHING = ChunkFilter()
 
 _OF_DOCUMENT = ", ".join(f"d.{name}" for name in DOCUMENT.split(", "))
 _CHUNK = f'c.chunk_no, c.position, c.text, c.start, c."end", c.page, c.heading, {_OF_DOCUMENT}'
 _CHUNKS = f"""
 select {_CHUNK} from knowledge_chunks c join knowledge_documents d on d.document_no = c.document_no and d.ready
  where c.kb_no = ? and c.chunk_no in ({{marks}})"""
+_DOCUMENTS = _CHUNKS.replace(_CHUNK, f"c.chunk_no, {_OF_DOCUMENT}")
 # The best of the index first, and only then whether their documents count: joining every hit would cost the most.
 _BEST = """
 select rowid - ?, -bm25(knowledge_search) as score from knowledge_search
@@ -131,7 +133,7 @@ def find(
     if kb_no is None or not terms:
         return []
     first = kb_no << 32
-    wanted = 4 * limit + 16
+    wanted = (limit if only == EVERYTHING else 4 * limit) + 16
     while True:
         where = (first, expression(terms, joined=" OR "), first, first + (1 << 32), wanted)
         best: list[tuple[int, float]] = connection.execute(_BEST, where).fetchall()
@@ -146,9 +148,11 @@ def _counting(
 ) -> list[tuple[int, float]]:
     counting: set[int] = set()
     for at in range(0, len(best), 512):
-        for found in chunks(connection, kb_no, [number for number, _ in best[at : at + 512]]):
-            if only.passes(found.document, msgspec.json.decode(found.document.metadata or b"{}")):
-                counting.add(found.chunk_no)
+        numbers = [number for number, _ in best[at : at + 512]]
+        for number, *document in connection.execute(_DOCUMENTS.format(marks=_marks(numbers)), (kb_no, *numbers)):
+            row = DocumentRow(*document)
+            if only == EVERYTHING or only.passes(row, msgspec.json.decode(row.metadata or b"{}")):
+                counting.add(number)
     return [(number, score) for number, score in best if number in counting]
 
 
@@ -157,8 +161,11 @@ def vectors(connection: Connection, kb_no: int | None, after: int, limit: int) -
 
 
 def chunks(connection: Connection, kb_no: int | None, numbers: Sequence[int]) -> list[FoundChunk]:
-    sql = _CHUNKS.format(marks=", ".join("?" * len(numbers)))
-    return [_found(row) for row in connection.execute(sql, (kb_no, *numbers))]
+    return [_found(row) for row in connection.execute(_CHUNKS.format(marks=_marks(numbers)), (kb_no, *numbers))]
+
+
+def _marks(numbers: Sequence[int]) -> str:
+    return ", ".join("?" * len(numbers))
 
 
 def _found(row: Values) -> FoundChunk:

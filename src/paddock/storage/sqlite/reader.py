@@ -8,9 +8,18 @@ import apsw
 
 from paddock.ports import ApiKeyRow, Claim, Spent
 from paddock.rules.chain import Head, StoredFact, digest_of
-from paddock.rules.rows import AuditRow, InboxRow, ModelUsageRow, RunRow, SessionRow, ToolCallRow, TranscriptRow
+from paddock.rules.rows import (
+    AgentRow,
+    AuditRow,
+    InboxRow,
+    ModelUsageRow,
+    RunRow,
+    SessionRow,
+    ToolCallRow,
+    TranscriptRow,
+)
 from paddock.storage.sqlite.connection import Connection, unavailable
-from paddock.storage.sqlite.rows import AUDIT, FACT, INBOX, ITEM, KEY, MODEL_USAGE, RUN, TOOL_CALL, Values
+from paddock.storage.sqlite.rows import AGENT, AUDIT, FACT, INBOX, ITEM, KEY, MODEL_USAGE, RUN, TOOL_CALL, Values
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _SESSION_NO = "(select session_no from sessions where session_id = ?)"
@@ -105,6 +114,9 @@ class Reader:
 
     # --- what is looked up beside it
 
+    def session_ids(self, limit: int) -> list[str]:
+        return [session_id for (session_id,) in self._all("select session_id from sessions limit ?", (limit,))]
+
     def session(self, session_id: str) -> SessionRow | None:
         found = self._one(_CLAIM, (session_id,))
         return SessionRow(*found[:4]) if found else None
@@ -160,6 +172,9 @@ class Reader:
         if run_id is not None:
             sql, values = f"{sql} where run_id = ?", (run_id,)
         return [AuditRow(*found) for found in self._all(f"{sql} order by audit_no desc limit ?", (*values, limit))]
+
+    def stored_agents(self) -> Sequence[AgentRow]:
+        return [AgentRow(*found) for found in self._all(f"select {AGENT} from agents order by workspace_id, agent_id")]
 
     def tool_calls(self, run_id: str, limit: int) -> Sequence[ToolCallRow]:
         return [ToolCallRow(*found) for found in self._all(_TOOL_CALLS, (run_id, limit))]

@@ -28,6 +28,7 @@ MODEL_USAGE = (
     "prompt_tokens, completion_tokens, total_tokens, cost, started_at, ended_at"
 )
 KEY = "key_id, key_hash, workspace_id, user_id, role, created_at"
+AGENT = "workspace_id, agent_id, body, updated_at, updated_by"
 FACT = "seq, position, kind, target, sender, target_id, turn_id, trace_id, tx_id, time, payload, metadata, digest"
 
 
@@ -85,6 +86,12 @@ TABLES: Mapping[type, Table] = {
 FACTS = Table("facts", f"session_no, {FACT}", getter(FACT))
 ORDERS = Table("inbox", f"session_no, {INBOX}", getter(INBOX))
 ITEMS = Table("transcript", f"session_no, seq, {ITEM}", getter(f"seq, {ITEM}"))
+
+SET_AGENT = f"""
+insert into agents ({AGENT}) values (?, ?, ?, ?, ?)
+on conflict (workspace_id, agent_id)
+do update set body = excluded.body, updated_at = excluded.updated_at, updated_by = excluded.updated_by"""  # noqa: S608 - own names
+DROP_AGENT = "delete from agents where workspace_id = ? and agent_id = ?"
 
 COMPACT = """
 delete from facts

@@ -14,10 +14,11 @@ import anyio.to_thread
 import apsw
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Spent
-from paddock.rules.chain import Damage, StoredFact
+from paddock.rules.chain import Damage, Head, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
+    AgentRow,
     Apart,
     AuditRow,
     InboxRow,
@@ -34,6 +35,7 @@ from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, o
 from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
 from paddock.storage.sqlite.kept import KeptReads
+from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
@@ -50,6 +52,7 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._epoch = 0
+        self._known = KnownSessions()
         self._parts: tuple[Writer, Reader] | None = None
         self._pool: ReaderPool | None = None
         self._indexing: Indexing | None = None
@@ -86,6 +89,8 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads):
         writer.own(session_id, epoch)
         if writer.is_waiting(session_id):  # what the last owner has in a commit becomes part of what we read
             await writer.submit(None)
+        if not self._known.claimed(session_id):
+            return Claim(session_id, epoch, Head(), None, b"", 0, ())
         return self._reader.claim(session_id, epoch)
 
     def append(self, batch: Batch) -> asyncio.Future[None]:
@@ -156,6 +161,9 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads):
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         return self._reader.audit(run_id, limit)
 
+    async def stored_agents(self) -> Sequence[AgentRow]:
+        return self._reader.stored_agents()
+
     async def write(self, rows: Sequence[Apart]) -> None:
         await self._writer.submit(None, rows)
 
@@ -222,6 +230,15 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads):
             connection = open_writer(self._directory)
             migrate(connection)
             boot_number = connection.execute(_BOOT).fetchone()[0]
-            return connection, boot_number, Reader(open_reader(self._directory))
+            reader = Reader(open_reader(self._directory))
         except apsw.Error as error:
             raise unavailable(error) from error
+        self._known = _known(reader)
+        return connection, boot_number, reader
+
+
+def _known(reader: Reader) -> KnownSessions:
+    known = KnownSessions()
+    if len(sessions := reader.session_ids(MOST + 1)) <= MOST:
+        known.fill(sessions)
+    return known

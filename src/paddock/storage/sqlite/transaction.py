@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import apsw
+from msgspec.structs import astuple
 
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
-from paddock.rules.rows import InboxRow, Row, StateRow, TranscriptRow
+from paddock.rules.rows import AgentRow, InboxRow, Row, StateRow, TranscriptRow
 from paddock.storage.compaction import without_replaced
 from paddock.storage.sqlite import approvals
 from paddock.storage.sqlite.connection import Connection, Cursor
@@ -21,10 +22,12 @@ from paddock.storage.sqlite.fences import pass_fences
 from paddock.storage.sqlite.kept import WRITES, set_if_expected
 from paddock.storage.sqlite.rows import (
     COMPACT,
+    DROP_AGENT,
     DROP_STATE,
     FACTS,
     ITEMS,
     ORDERS,
+    SET_AGENT,
     SET_STATE,
     TABLES,
     Table,
@@ -59,6 +62,7 @@ class _Pile:
     orders: list[Values] = field(default_factory=list[Values])
     compacted: list[Values] = field(default_factory=list[Values])
     state: dict[tuple[str, str], StateRow] = field(default_factory=dict[tuple[str, str], StateRow])
+    agents: list[AgentRow] = field(default_factory=list[AgentRow])
     others: defaultdict[type, list[Values]] = field(default_factory=lambda: defaultdict(list))
 
 
@@ -109,6 +113,8 @@ def _collect(pile: _Pile, work: Work, session_no: int) -> None:
             pile.orders.append((session_no, *ORDERS.values(row)))
         elif isinstance(row, StateRow) and row.expected is None:
             pile.state[row.scope_key, row.key] = row  # the last word on a key is all that counts
+        elif isinstance(row, AgentRow):
+            pile.agents.append(row)
 
 
 def _in_order(cursor: Cursor, pile: _Pile, work: Work) -> _Pile:
@@ -137,6 +143,11 @@ def _write(cursor: Cursor, pile: _Pile) -> None:
             cursor.execute(DROP_STATE, (row.scope_key, row.key))
         else:
             cursor.execute(SET_STATE, (row.scope_key, row.key, row.value, row.updated_at))
+    for agent in pile.agents:
+        if agent.body:
+            cursor.execute(SET_AGENT, astuple(agent))
+        else:
+            cursor.execute(DROP_AGENT, (agent.workspace_id, agent.agent_id))
 
 
 def _insert(cursor: Cursor, table: Table, rows: Sequence[Values]) -> None:

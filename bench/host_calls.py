@@ -1,0 +1,256 @@
+"""`python -m bench.host_calls`: what the gate costs. Round trips as a runner sees them, and writes per second.
+
+Round trip: a real runner process asks through the SDK, an echo and `state.get` in turn on one connection; the echo is
+answered by the connection's handler at once, without the gate. Writes: 32 producers ask the gate for `state.set`, each
+answered after its commit; beside it the same writer stores the same rows without the gate. Rounds alternate, and a
+ratio is taken within a round. CPU per write moves least when neighbours work.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvloop
+
+from paddock.host.agents import Agents
+from paddock.host.agents_file import parse_agents
+from paddock.host.arrivals import NewRun
+from paddock.host.audit import Audit
+from paddock.host.host_calls import HostCalls
+from paddock.host.inbox import Inbox
+from paddock.host.principals import DEV
+from paddock.host.runner_state import RunnerState
+from paddock.host.runs import LiveRun, Runs
+from paddock.host.sessions import Sessions
+from paddock.host.tails import Tails
+from paddock.ports import Caller
+from paddock.rules.limits import Rates
+from paddock.rules.permissions import state_key
+from paddock.rules.rows import AuditRow, StateRow
+from paddock.runners.catalog import Catalog
+from paddock.runners.gateway import Gateway
+from paddock.storage.sqlite import SqliteStore
+
+PRODUCERS = 32
+AGENTS = 'agents: {calls: {runner: "plugin:paddock/bench-calls/default", deadline_seconds: 3600}}'
+ECHO = msgspec.Raw(b'{"items":[]}')
+TARGETS = {"round trip": 3.0, "writes": 5_000.0, "share": 0.3}
+
+
+@dataclass
+class Bench:
+    """The parts of a host that a host call passes, over SQLite, with the rate lifted."""
+
+    store: SqliteStore
+    calls: HostCalls
+    runs: Runs
+    inbox: Inbox
+    tails: Tails
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def say(self, text: str) -> tuple[str, str]:
+        new = NewRun(DEV, str(uuid.uuid4()), uuid.uuid4().hex, b"", {"id": "m", "content": text}, text)
+        accepted = await self.inbox.accept(new)
+        return accepted.thread_id, accepted.task_id
+
+    async def ask(self, text: str) -> Any:
+        """One run of the bench runner, and the JSON it answered with."""
+        thread, run_id = await self.say(text)
+        follower = self.tails.follow(thread, run_id, 0)
+        async with asyncio.timeout(300):
+            while True:
+                for entry in await follower.next(60):
+                    if entry.fact.kind == "AGENT_OUTPUT:MESSAGE":
+                        follower.close()
+                        return json.loads(entry.fact.read_payload()["data"]["message"]["content"])
+                    if entry.fact.kind.startswith("ERROR"):
+                        raise SystemExit(f"the bench runner failed: {entry.fact.read_payload()}")
+
+    async def held(self) -> LiveRun:
+        """A run that is going on and does nothing."""
+        _, run_id = await self.say("hold")
+        async with asyncio.timeout(30):
+            while (run := self.runs.find(run_id)) is None or run.connection_id is None:
+                await asyncio.sleep(0.01)
+        return run
+
+
+@asynccontextmanager
+async def bench_in(work: Path) -> AsyncIterator[Bench]:
+    plugins = work / "plugins"
+    ours = Path(__file__).parent / "call_runner"
+    shutil.copytree(ours, plugins / "calls", ignore=shutil.ignore_patterns("__pycache__"))
+    agents: Agents = parse_agents(AGENTS, "bench")
+    store = SqliteStore(work / "data")
+    tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(job: Any) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(job)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return task
+
+    tails, audit = Tails(store), Audit(store, spawn)
+    room = RunnerState(store).work
+    calls = HostCalls(work=room, records=store, audit=audit, clock=time.time, rates=Rates.of_a_run(0))
+
+    async def on_call(caller: Caller, method: str, params: Any, size: int) -> Any:
+        return ECHO if method == "steering.pull" else await calls.on_wire(caller, method, params, size)
+
+    catalog = Catalog.load(installed=work / "none", further=[plugins])
+    gateway = Gateway(catalog, home=work / "homes", mark=uuid.uuid4().hex, on_call=on_call, host_version="bench")
+    runs = Runs(
+        gateway=gateway,
+        agents=lambda: agents,
+        records=store,
+        clock=time.time,
+        spawn=spawn,
+        offered=calls.offered,
+        host_version="bench",
+        deadline_seconds=3600,
+    )
+    calls.serve(runs)
+    sessions = Sessions(store, tails, performer=runs, audit=audit, agents=lambda: agents, clock=time.time, spawn=spawn)
+    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=time.time)
+    await store.open()
+    await gateway.start()
+    try:
+        yield Bench(store, calls, runs, inbox, tails, tasks)
+    finally:
+        await gateway.stop()
+        for task in list(tasks):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await store.close()
+
+
+# --- writes ----------------------------------------------------------------------------------------------------------
+
+
+async def per_second(write: Callable[[int, int], Awaitable[object]], seconds: float) -> tuple[float, float]:
+    """Writes that 32 producers get done in a second, each waiting for its own before the next, and CPU us for each."""
+    end = time.perf_counter() + seconds
+    done = 0
+
+    async def produce(producer: int) -> None:
+        nonlocal done
+        for index in itertools.count():
+            if time.perf_counter() >= end:
+                return
+            await write(producer, index)
+            done += 1
+
+    start, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(produce(number) for number in range(PRODUCERS)))
+    return done / (time.perf_counter() - start), (time.process_time() - cpu) / done * 1e6
+
+
+def through_the_gate(bench: Bench, held: Sequence[LiveRun]) -> Callable[[int, int], Awaitable[object]]:
+    callers = [Caller("paddock/bench-calls", str(run.connection_id)) for run in held]
+
+    def write(producer: int, index: int) -> Awaitable[object]:
+        params = {"run_id": held[producer].turn_id, "scope": "conversation", "key": "k", "value": {"n": index}}
+        return bench.calls.on_wire(callers[producer], "state.set", params, 150)
+
+    return write
+
+
+def past_the_gate(bench: Bench, held: Sequence[LiveRun]) -> Callable[[int, int], Awaitable[object]]:
+    """The same rows to the same writer."""
+    keys = [str(state_key("conversation", run.grant)) for run in held]
+
+    def write(producer: int, index: int) -> Awaitable[object]:
+        grant, now = held[producer].grant, time.time()
+        row = AuditRow(
+            time=now,
+            workspace_id=grant.scope.workspace_id,
+            actor="plugin:paddock/bench-calls",
+            action="state.set",
+            resource="k",
+            scope="conversation",
+            result="allowed",
+            reason="in the grant of the run",
+            run_id=held[producer].turn_id,
+            runner_id=grant.runner_id,
+            session_id=grant.scope.conversation_id,
+        )
+        value = msgspec.json.encode({"n": index})
+        return bench.store.write([StateRow(keys[producer], "k", value, now), row])
+
+    return write
+
+
+async def measure(quick: bool, work: Path) -> Mapping[str, Any]:
+    async with bench_in(work) as bench:
+        await bench.ask("round 50")
+        trips = [await bench.ask(f"round {200 if quick else 1000}") for _ in range(3)]
+        held = [await bench.held() for _ in range(PRODUCERS)]
+        gated, bare = through_the_gate(bench, held), past_the_gate(bench, held)
+        seconds = 1.0 if quick else 3.0
+        rounds = []
+        for number in range(3 if quick else 5):
+            order = [("gate", gated), ("bare", bare)]
+            rounds.append({name: await per_second(way, seconds) for name, way in order[:: (-1) ** number]})
+        wire = await bench.ask(f"write {2000 if quick else 10_000} {PRODUCERS}")
+    return {"trips": trips, "rounds": rounds, "wire": wire["writes"] / wire["seconds"]}
+
+
+def report(found: Mapping[str, Any]) -> str:
+    p50 = [{name: statistics.median(times) for name, times in trip.items()} for trip in found["trips"]]
+    echo, get = (statistics.median(trip[name] for trip in p50) for name in ("echo", "state.get"))
+    ratio = statistics.median(trip["state.get"] / trip["echo"] for trip in p50)
+    ways = ("gate", "bare")
+    gate, bare = (statistics.median(one[name][0] for one in found["rounds"]) for name in ways)
+    cpu = ", ".join(f"{name} {statistics.median(one[name][1] for one in found['rounds']):.0f} us" for name in ways)
+    share = statistics.median(one["gate"][0] / one["bare"][0] for one in found["rounds"])
+    lines = [
+        ("echo through the SDK, p50", f"{echo * 1e6:.0f} us", ""),
+        ("state.get through the SDK and the gate, p50", f"{get * 1e6:.0f} us", ""),
+        ("state.get over echo", f"{ratio:.2f}", _verdict(ratio <= TARGETS["round trip"], "<= 3")),
+        (
+            f"state.set through the gate, {PRODUCERS} producers, durable",
+            f"{gate:,.0f} /s",
+            _verdict(gate >= TARGETS["writes"], ">= 5,000"),
+        ),
+        ("the same rows and writer without the gate", f"{bare:,.0f} /s", ""),
+        ("CPU per write", cpu, ""),
+        ("share of it", f"{share:.2f}", _verdict(share >= TARGETS["share"], ">= 0.3")),
+        (f"state.set from a runner process, {PRODUCERS} producers", f"{found['wire']:,.0f} /s", ""),
+    ]
+    width = max(len(name) for name, _, _ in lines)
+    return "\n".join(f"{name:{width}}  {value:>12}  {verdict}" for name, value, verdict in lines)
+
+
+def _verdict(met: bool, target: str) -> str:
+    return f"{target}  {'met' if met else 'MISSED'}"
+
+
+def run(*, quick: bool, directory: Path | None = None) -> None:
+    with tempfile.TemporaryDirectory(prefix="paddock-bench-", dir=directory) as work:
+        print(report(uvloop.run(measure(quick, Path(work)))))  # the loop that `paddock serve` runs on
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.host_calls", description="Measure what the gate costs.")
+    parser.add_argument("--quick", action="store_true", help="a few seconds, for a first look")
+    parser.add_argument("--dir", type=Path, help="where the database lives while measuring")
+    options = parser.parse_args()
+    run(quick=options.quick, directory=options.dir)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

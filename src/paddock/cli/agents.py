@@ -1,0 +1,62 @@
+"""`paddock agents`: which agents a host has and how they are; whether an agents file can be used."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paddock.cli.client import connect
+from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli.output import write
+from paddock.settings import Settings
+
+
+def list_agents(*, url: str | None, data: Path | None) -> int:
+    """One line for each agent of a running host; 1 when one of them cannot answer."""
+    answer = connect(url, data).call("GET", "/api/v1/agents")
+    agents: list[Mapping[str, Any]] = answer["agents"]
+    width = max((len(agent["agentId"]) for agent in agents), default=0)
+    for agent in agents:
+        star = "*" if agent["default"] else " "
+        write(f"{star} {agent['agentId']:<{width}}  {agent['health']:<7}  {agent['origin']:<8}  {agent['runnerId']}\n")
+        if "problem" in agent:
+            write(f"  {'':<{width}}  -> {agent['problem']}\n")
+    if "problem" in answer:
+        write(f"The agents file cannot be used, so the agents stay as they were: {answer['problem']}.\n")
+    return FAILED if "problem" in answer or any(agent["health"] == "problem" for agent in agents) else 0
+
+
+def check(settings: Settings, file: Path | None) -> int:
+    """Read an agents file as the host would; 1 when it cannot be used, or names runners nobody has installed."""
+    from paddock.host.agents_file import AgentsFileError, read_file
+
+    path = file or settings.agents
+    if path is None:
+        raise CommandError("Name the file to check: paddock agents check agents.yaml.", exit_code=USAGE)
+    try:
+        defined = read_file(path)
+    except AgentsFileError as error:
+        raise CommandError(f"{error}.") from error
+    missing = without_runner(settings, path)
+    for agent_id, plugin in missing.items():
+        write(f"{agent_id}: the plugin {plugin} is not installed; paddock runner install puts it in.\n")
+    count = len(defined.bindings)
+    write(f"{path}: {count} agent{'' if count == 1 else 's'}, default {defined.default_agent_id}.\n")
+    return FAILED if missing else 0
+
+
+def without_runner(settings: Settings, path: Path) -> dict[str, str]:
+    """Agents of a file whose plugin is not there, with the plugin's name. Starts nothing. Raises AgentsFileError."""
+    from paddock.host.agents_file import read_file
+    from paddock.runners.catalog import Catalog
+    from paddock_sdk.protocol.ids import RunnerId
+
+    catalog = Catalog.load(installed=settings.data / "plugins", further=settings.plugins)
+    plugins = {one.agent_id: str(RunnerId.parse(one.runner_id).plugin) for one in read_file(path).bindings}
+    return {agent_id: plugin for agent_id, plugin in plugins.items() if plugin not in catalog.plugins}
+
+
+def schema() -> int:
+    from paddock.host.agents_schema import agents_schema
+
+    write(agents_schema())
+    return 0

@@ -1,0 +1,152 @@
+"""Knowledge bases from the command line. Everything goes through the HTTP API of a running host."""
+
+import sys
+import time
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from paddock.cli.client import HostClient, RefusedError, connect
+from paddock.cli.failures import FAILED, CommandError
+from paddock.cli.output import write
+
+ROOT = "/api/v1/knowledge"
+LOOK_SECONDS = 0.2
+SILENT_SECONDS = 300.0
+"""How long a job may show no progress before we stop watching it; it goes on without us."""
+
+
+def create(base: str, *, name: str, description: str, model: str, url: str | None, data: Path | None) -> int:
+    given = {"kbId": base, "name": name, "description": description, "embeddingModel": model}
+    connect(url, data).call("POST", ROOT, {key: value for key, value in given.items() if value})
+    write(f"Made the knowledge base {base}. Fill it with: paddock knowledge add {base} FILE...\n")
+    return 0
+
+
+def list_bases(*, url: str | None, data: Path | None) -> int:
+    bases = connect(url, data).call("GET", ROOT)["bases"]
+    if not bases:
+        sys.stderr.write("There is no knowledge base yet. Make one with: paddock knowledge create BASE\n")
+    for base in bases:
+        kind = f"words and {base['embeddingModel']}" if "embeddingModel" in base else "words"
+        write(f"{base['kbId']}\t{base['name']}\t{kind}\n")
+    return 0
+
+
+def list_documents(base: str, *, url: str | None, data: Path | None) -> int:
+    for document in _documents(connect(url, data), base):
+        write(f"{document['documentId']}\t{document['name']}\t{document['passages']} passages\n")
+    return 0
+
+
+def add(base: str, files: Sequence[Path], *, url: str | None, data: Path | None) -> int:
+    """Hand all files in, then watch them until the last one has ended."""
+    host = connect(url, data)
+    contents = [(path, _read(path)) for path in files]
+    jobs = [_add(host, base, path, content) for path, content in contents]
+    ended = _watch(host, base, jobs)
+    for job in ended:
+        out = sys.stdout if job["status"] == "completed" else sys.stderr
+        write(f"{job['name']}: {job['message']}\n", out)
+    return 0 if all(job["status"] == "completed" for job in ended) else FAILED
+
+
+def search(base: str, query: str, *, top: int, url: str | None, data: Path | None) -> int:
+    asked = {"query": query, "topK": top}
+    found = connect(url, data).call("POST", f"{_path(base)}/search", asked)["results"]
+    if not found:
+        sys.stderr.write("Nothing was found.\n")
+    for passage in found:
+        write(f"{passage['score']:.2f}  {_cited(passage['place'])}\n{_indented(passage['text'])}\n\n")
+    return 0
+
+
+def delete(base: str, document: str | None, *, url: str | None, data: Path | None) -> int:
+    host = connect(url, data)
+    if document is None:
+        host.call("DELETE", _path(base))
+        write(f"Deleted the knowledge base {base}.\n")
+        return 0
+    known = [one for one in _documents(host, base) if document in {one["name"], one["documentId"]}]
+    if not known:
+        raise CommandError(f"There is no document {document} in {base}. See: paddock knowledge list {base}")
+    for one in known:
+        host.call("DELETE", f"{_path(base)}/documents/{quote(one['documentId'], safe='')}")
+        write(f"Deleted {one['name']} from {base}.\n")
+    return 0
+
+
+def _path(base: str) -> str:
+    return f"{ROOT}/{quote(base, safe='')}"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def _add(host: HostClient, base: str, path: Path, content: bytes) -> Mapping[str, Any]:
+    body = {"name": path.name, "contentBase64": b64encode(content).decode()}
+    try:
+        return host.call("POST", f"{_path(base)}/documents", body)
+    except RefusedError as error:
+        raise RefusedError(error.status, error.code, f"{path.name}: {error}") from error
+
+
+def _documents(host: HostClient, base: str) -> Iterator[Mapping[str, Any]]:
+    after = ""
+    while True:
+        page = host.call("GET", f"{_path(base)}/documents?after={quote(after)}")
+        yield from page["documents"]
+        if not page["hasMore"]:
+            return
+        after = page["documents"][-1]["documentId"]
+
+
+def _watch(host: HostClient, base: str, jobs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Follow the jobs with a progress bar, on standard error and only where a person looks at it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total}"))
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        ended: list[Mapping[str, Any]] = []
+        for job in jobs:
+            task = progress.add_task(job["name"], total=None)
+            for seen in _followed(host, f"{_path(base)}/jobs/{job['jobId']}"):
+                progress.update(task, completed=seen["done"], total=seen["total"] or None)
+                job = seen  # noqa: PLW2901 - the last look is the one that counts
+            ended.append(job)
+        return ended
+
+
+def _followed(host: HostClient, path: str) -> Iterator[Mapping[str, Any]]:
+    moved, last = time.monotonic(), -1
+    while True:
+        job: Mapping[str, Any] = host.call("GET", path)
+        yield job
+        if job["status"] in {"completed", "failed"}:
+            return
+        if job["done"] != last:
+            moved, last = time.monotonic(), job["done"]
+        if time.monotonic() - moved > SILENT_SECONDS:
+            raise CommandError(f"{job['name']} makes no progress. The host goes on; look again later.")
+        time.sleep(LOOK_SECONDS)
+
+
+def _cited(place: Mapping[str, Any]) -> str:
+    parts = [place["document"]]
+    if "page" in place:
+        parts.append(f"page {place['page']}")
+    if "heading" in place:
+        parts.append(place["heading"])
+    return f"{', '.join(parts)} (characters {place['start']} to {place['end']})"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"      {line}" for line in text.strip().splitlines())

@@ -1,0 +1,80 @@
+"""How each agent is: whether it could answer now, and what stands in its way. Starts runners to ask them; runs none."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from paddock.host.agents import AgentBinding, Agents
+from paddock.host.authority import Authority
+from paddock.rules.agent_config import MASK, masked
+from paddock.rules.errors import HostError
+from paddock.rules.values import Value
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+LOOK_SECONDS = 3.0
+"""How long runners that start slowly are waited for; they are asked again next time."""
+
+
+class Health(Value, frozen=True):
+    state: Literal["ok", "problem", "unknown"]
+    problem: str | None = None
+    """For administrators."""
+    manifest: AgentRunnerManifest | None = None
+
+
+class AgentHealth:
+    def __init__(self, agents: Agents, authority: Authority) -> None:
+        self._agents = agents
+        self._authority = authority
+
+    @property
+    def file_problem(self) -> str | None:
+        """Why the agents file, as it is now, is not in force."""
+        return self._agents.problem
+
+    async def look(self, workspace: str, bindings: Sequence[AgentBinding]) -> list[Health]:
+        """Each agent's health; runners not known yet are started, but not waited for long."""
+        asking = [asyncio.ensure_future(self._authority.prepare(one.agent_id, workspace)) for one in bindings]
+        if asking:
+            _, late = await asyncio.wait(asking, timeout=LOOK_SECONDS)
+            for task in late:
+                task.cancel()
+        return [self.known(binding, workspace) for binding in bindings]
+
+    async def manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest | None:
+        """What a runner says of itself; None when nobody offers it, or it takes too long to say."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                return await self._authority.ask(runner_id, workspace)
+        except (HostError, TimeoutError):
+            return None
+
+    def known(self, binding: AgentBinding, workspace: str) -> Health:
+        """What is known without asking anybody."""
+        manifest = self._authority.manifest(binding, workspace)
+        refusal = self._authority.refusal(binding.agent_id, workspace)
+        if refusal is not None:
+            return Health("problem", refusal.message, manifest)
+        if manifest is None:
+            return Health("unknown")
+        missing = self._authority.missing(binding, workspace)
+        return Health("problem", "; ".join(missing), manifest) if missing else Health("ok", None, manifest)
+
+    def unable(self, workspace: str) -> list[str]:
+        """Agents of everybody that are known to be unable to answer."""
+        everybodys = (one for one in self._agents.list(workspace) if self._agents.in_file(one.agent_id))
+        return [one.agent_id for one in everybodys if self._authority.refusal(one.agent_id, workspace) is not None]
+
+
+def shown_definition(binding: AgentBinding, manifest: AgentRunnerManifest | None) -> Mapping[str, Any]:
+    """An agent as it was written down, its secrets masked."""
+    shown = dict(binding.defined)
+    if "config" in shown:
+        shown["config"] = masked(shown["config"], manifest.config_schema if manifest is not None else None)
+    if "mcp" in shown:
+        shown["mcp"] = [{**server, **_masked_headers(server)} for server in shown["mcp"]]
+    return shown
+
+
+def _masked_headers(server: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"headers": dict.fromkeys(server["headers"], MASK)} if server.get("headers") else {}

@@ -1,0 +1,162 @@
+"""Agents made over the API: one workspace's each, checked like those of the file, which win over them.
+
+Settings that come over the network name no files and no variables of the host: a workspace's administrator is not
+the host's operator.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import msgspec
+import structlog
+from pydantic import ValidationError
+
+from paddock.host.agent_shapes import AgentShape, in_words, name_problem
+from paddock.host.agents import AgentBinding, Agents
+from paddock.host.authority import settle_config
+from paddock.host.principals import Principal
+from paddock.ports import Records
+from paddock.ports.agents import AgentRecords
+from paddock.rules.agent_config import MASK, references, unmasked
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.resources import OfferedFile
+from paddock.rules.rows import AgentRow, AuditRow
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
+
+log = structlog.get_logger("paddock.agents")
+
+MAX_AGENTS = 500
+"""Agents one workspace may make."""
+
+
+class StoredAgents:
+    def __init__(self, agents: Agents, *, kept: AgentRecords, records: Records, clock: Callable[[], float]) -> None:
+        self._agents = agents
+        self._kept = kept
+        self._records = records
+        self._clock = clock
+
+    async def load(self) -> None:
+        """Put those on record in force. One that cannot be read is said and left alone."""
+        for row in await self._kept.stored_agents():
+            try:
+                shape = AgentShape.model_validate(msgspec.json.decode(row.body))
+            except (ValidationError, msgspec.MsgspecError) as error:
+                about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
+                log.warning("a stored agent cannot be used", action="agents.load", **about)
+                continue
+            files = [await self._file(row.workspace_id, file_id) for file_id in shape.files]
+            there = tuple(file for file in files if file is not None)
+            self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
+
+    async def put(
+        self, who: Principal, agent_id: str, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
+    ) -> tuple[AgentBinding, bool]:
+        """Make or change an agent; True when it is new. Raises HostError."""
+        before = self._agents.stored(who.workspace_id).get(agent_id)
+        try:
+            shape = self._checked(who, agent_id, given, before)
+            files = await self._files(who.workspace_id, shape)
+            binding = shape.bound_as(agent_id, origin="api", files=files)
+            if manifest is not None:
+                settle_config(binding, manifest)
+        except HostError as error:
+            await self._records.write([self._audit(who, "agents.put", agent_id, error)])
+            raise
+        body = msgspec.json.encode(binding.defined)
+        row = AgentRow(who.workspace_id, agent_id, body, self._clock(), who.user_id)
+        await self._records.write([row, self._audit(who, "agents.put", agent_id)])
+        self._agents.store(who.workspace_id, binding)
+        return binding, before is None
+
+    async def delete(self, who: Principal, agent_id: str) -> None:
+        """Take an agent away; what it does now it finishes."""
+        try:
+            self._check_mine(agent_id)
+            if agent_id not in self._agents.stored(who.workspace_id):
+                raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r} to delete")
+        except HostError as error:
+            await self._records.write([self._audit(who, "agents.delete", agent_id, error)])
+            raise
+        row = AgentRow(who.workspace_id, agent_id, b"", self._clock(), who.user_id)
+        await self._records.write([row, self._audit(who, "agents.delete", agent_id)])
+        self._agents.remove(who.workspace_id, agent_id)
+
+    # --- within
+
+    def _checked(
+        self, who: Principal, agent_id: str, given: Mapping[str, Any], before: AgentBinding | None
+    ) -> AgentShape:
+        if (problem := name_problem(agent_id)) is not None:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, problem)
+        self._check_mine(agent_id)
+        if before is None and len(self._agents.stored(who.workspace_id)) >= MAX_AGENTS:
+            raise HostError(ErrorCode.CONFLICT, f"a workspace makes at most {MAX_AGENTS} agents; delete one first")
+        shape = _read(_with_secrets_of(before, given))
+        _refuse_references(shape)
+        return shape
+
+    async def _files(self, workspace: str, shape: AgentShape) -> tuple[OfferedFile, ...]:
+        """The workspace's own files that the agent is given. Raises HostError for one it does not have."""
+        files: list[OfferedFile] = []
+        for file_id in shape.files:
+            file = await self._file(workspace, file_id)
+            if file is None:
+                raise HostError(
+                    ErrorCode.INVALID_ARGUMENT, f"files: there is no artifact {file_id[:64]!r}; upload it first"
+                )
+            files.append(file)
+        return tuple(files)
+
+    async def _file(self, workspace: str, file_id: str) -> OfferedFile | None:
+        row = await self._records.artifact(file_id)
+        if row is None or row.workspace_id != workspace:
+            return None
+        return OfferedFile(file_id, row.name or "", row.mime_type or "")
+
+    def _check_mine(self, agent_id: str) -> None:
+        if self._agents.in_file(agent_id):
+            text = f"agent {agent_id!r} is from the agents file, which wins; change it there"
+            raise HostError(ErrorCode.CONFLICT, text)
+
+    def _audit(self, who: Principal, action: str, agent_id: str, error: HostError | None = None) -> AuditRow:
+        return AuditRow(
+            time=self._clock(),
+            workspace_id=who.workspace_id,
+            actor=f"user:{who.user_id}",
+            action=action,
+            resource=agent_id[:64],
+            scope=who.workspace_id,
+            result="allowed" if error is None else str(error.code),
+            reason=f"role {who.role}" if error is None else error.message[:500],
+        )
+
+
+def _read(given: Mapping[str, Any]) -> AgentShape:
+    try:
+        return AgentShape.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the agent"
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{place} {in_words(first)}") from error
+
+
+def _with_secrets_of(before: AgentBinding | None, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Whoever changes an agent saw its secrets masked; what comes back as the mask stays as it was."""
+    config = given.get("config")
+    if not isinstance(config, dict):
+        return given
+    known: Mapping[str, Any] = before.defined.get("config", {}) if before is not None else {}
+    whole = unmasked(cast("dict[str, Any]", config), known)
+    hidden = next((name for name, value in whole.items() if value == MASK), None)
+    if hidden is not None:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"config.{hidden} is masked and was never set; write its value")
+    return {**given, "config": whole}
+
+
+def _refuse_references(shape: AgentShape) -> None:
+    given = {"config": shape.config, "mcp": [server.headers for server in shape.mcp]}
+    for place, _ in references(given, frozenset()):
+        name = ".".join(map(str, place))
+        text = f"{name}: references to secrets are read in the agents file only; write the value here"
+        raise HostError(ErrorCode.INVALID_ARGUMENT, text)

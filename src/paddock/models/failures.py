@@ -1,0 +1,68 @@
+"""What can go wrong with a provider, as the host says it: a code, a sentence with cause and cure, never a key."""
+
+from collections.abc import Mapping
+
+from paddock.rules.errors import ErrorCode, HostError
+
+MAX_WORDS = 600
+
+
+def refused(model_id: str, status: int, words: str, *, retry_after: float | None = None) -> HostError:
+    """The provider answered with an error."""
+    details = {"status": status} | ({"retry_after": retry_after} if retry_after is not None else {})
+    words = " ".join(words.split())[:MAX_WORDS]
+    said = f": {words}" if words else ""
+    name = f"the model {model_id!r}"
+    match status:
+        case 401 | 403:
+            text = f"the provider of {name} refused its key{said}; check the key named in the settings"
+            return HostError(ErrorCode.RUNTIME_ERROR, text, details=details)
+        case 404:
+            text = f"the provider of {name} does not know it{said}; check `model` and `base_url` in the settings"
+            return HostError(ErrorCode.RUNTIME_ERROR, text, details=details)
+        case 413:
+            return HostError(
+                ErrorCode.PAYLOAD_TOO_LARGE, f"the question is too large for {name}{said}", details=details
+            )
+        case 429:
+            text = f"the provider of {name} wants fewer questions{said}; try again later"
+            return HostError(ErrorCode.RATE_LIMITED, text, retryable=True, details=details)
+        case _ if 400 <= status < 500 and status not in {408, 409, 425}:
+            return HostError(ErrorCode.INVALID_ARGUMENT, f"{name} refused the question{said}", details=details)
+        case _:
+            text = f"the provider of {name} failed with status {status}{said}; try again later"
+            return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True, details=details)
+
+
+def unreachable(model_id: str, address: str) -> HostError:
+    text = f"the provider of the model {model_id!r} cannot be reached at {address}; is it running there?"
+    return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True)
+
+
+def silent(model_id: str, seconds: float) -> HostError:
+    text = f"the provider of the model {model_id!r} said nothing for {seconds:.3g} seconds"
+    return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True)
+
+
+def broken_off(model_id: str) -> HostError:
+    text = f"the provider of the model {model_id!r} broke off in the middle of its answer"
+    return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True)
+
+
+def rubbish(model_id: str, what: str) -> HostError:
+    text = f"the provider of the model {model_id!r} said something that is not its API ({what}); check `base_url`"
+    return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True)
+
+
+def no_key(model_id: str, why: str) -> HostError:
+    return HostError(ErrorCode.RUNTIME_ERROR, f"the model {model_id!r} has no key: {why}")
+
+
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
+    """Seconds the provider asks to wait, when it says so as a number."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) * scale)
+        except (KeyError, ValueError):
+            continue
+    return None

@@ -1,0 +1,46 @@
+"""`paddock knowledge`: what goes wrong is one sentence and an exit code."""
+
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Command
+from walk.hosts import HostProcess
+
+
+@pytest.fixture
+def there(served: HostProcess) -> tuple[str, str]:
+    return "--data", str(served.data)
+
+
+def test_files_that_cannot_be_read_fail_and_the_others_are_found(
+    paddock: Command, there: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "good.txt").write_text("needle")
+    (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 rubbish")
+    assert paddock("knowledge", "create", "mixed", *there).returncode == 0
+    done = paddock("knowledge", "add", "mixed", "good.txt", "bad.pdf", *there)
+    assert done.returncode == 1
+    assert done.stdout == "good.txt: 1 passages\n"
+    assert "bad.pdf cannot be read: the PDF is damaged" in done.stderr
+    assert "good.txt" in paddock("knowledge", "search", "mixed", "needle", *there).stdout
+    assert paddock("knowledge", "delete", "mixed", *there).returncode == 0
+
+
+def test_mistakes_are_told_in_a_sentence(paddock: Command, there: tuple[str, str]) -> None:
+    for words, sentence in (
+        (("add", "nowhere", "missing.txt"), "Cannot read missing.txt"),
+        (("search", "nowhere", "x"), "there is no knowledge base 'nowhere'"),
+        (("create", "Not An Id"), "a knowledge base's id has 1 to 64"),
+        (("delete", "nowhere", "a.txt"), "there is no knowledge base 'nowhere'"),
+    ):
+        done = paddock("knowledge", *words, *there)
+        assert done.returncode == 1, words
+        assert sentence in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_without_a_host_it_says_how_to_start_one(paddock: Command, tmp_path: Path) -> None:
+    done = paddock("knowledge", "list", "--data", tmp_path / "none")
+    assert done.returncode == 1
+    assert "paddock serve" in done.stderr

@@ -1,0 +1,99 @@
+"""Budgets refuse before a call, in words that say whose, which, how much and when there is more."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from grants import a_grant
+from host.test_models import ALL, SlowModel, asking
+from paddock.host.budgets import Budgets
+from paddock.host.models import ModelCalls
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
+from paddock.ports.models import Prices
+from paddock.rules.budgets import DAY, Budget
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import ModelUsageRow
+from paddock.rules.values import replace
+from paddock.storage.memory import MemoryStore
+
+pytestmark = pytest.mark.anyio
+
+NOON = 20_000 * DAY + DAY / 2
+
+
+class PricedDemo(DemoModel):
+    info = replace(DemoModel.info, prices=Prices(1_000_000.0, 1_000_000.0))
+
+
+class Room:
+    def __init__(self, store: MemoryStore | None = None, **caps: Budget) -> None:
+        self.store = store or MemoryStore()
+        self.now = NOON
+        self.rows: list[ModelUsageRow] = []
+        budgets = Budgets(
+            self.store,
+            user=caps.get("user", Budget()),
+            workspace=caps.get("workspace", Budget()),
+            clock=lambda: self.now,
+        )
+        catalog = ModelCatalog([PricedDemo(), SlowModel()], clock=time.time)
+        self.calls = ModelCalls(catalog, note=self.rows.append, clock=lambda: self.now, budgets=budgets)
+
+    async def ask(self, user_id: str = "ann", model: str = "demo") -> Any:
+        grant = a_grant(models={"demo": ALL, "slow": ALL}, user_id=user_id)
+        return await self.calls.invoke(grant, asking(model, "hello"))
+
+    async def refusal(self, user_id: str = "ann") -> HostError:
+        with pytest.raises(HostError) as refused:
+            await self.ask(user_id)
+        assert refused.value.code is ErrorCode.RATE_LIMITED
+        return refused.value
+
+
+async def test_a_user_who_used_up_the_days_tokens_is_told_so_and_others_are_not_touched() -> None:
+    room = Room(user=Budget(tokens_per_day=10))
+    await room.ask()
+    error = await room.refusal()
+    used = room.rows[0].total_tokens
+    assert f"the user ann has used {used} of 10 tokens for today (UTC); there is more in 12 h 0 min" in error.message
+    assert (error.retryable, error.details["retry_after"]) == (False, DAY / 2)
+    assert len(room.rows) == 1, "a refused call is no call"
+    await room.ask("bob")
+    room.now += DAY / 2
+    await room.ask()
+
+
+async def test_what_is_on_record_counts_after_a_restart_and_so_do_other_hosts() -> None:
+    store = MemoryStore()
+    first = Room(store, workspace=Budget(cost_per_day=5.0))
+    await first.ask()
+    await store.write(first.rows)
+    second = Room(store, workspace=Budget(cost_per_day=5.0))
+    assert "the workspace w has spent" in (await second.refusal("bob")).message
+    third = Room(MemoryStore(), workspace=Budget(cost_per_day=5.0))
+    third.store.spent = store.spent  # type: ignore[method-assign]
+    assert "the workspace w" in (await third.refusal()).message
+
+
+async def test_only_so_many_calls_are_under_way_at_once() -> None:
+    room = Room(user=Budget(calls_at_once=1))
+    waiting = asyncio.create_task(room.ask(model="slow"))
+    await asyncio.sleep(0)
+    error = await room.refusal()
+    assert error.retryable
+    assert "as many as are allowed at once" in error.message
+    await room.ask("bob")
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await room.ask()
+
+
+async def test_a_stream_is_refused_before_its_first_piece() -> None:
+    room = Room(user=Budget(tokens_per_day=1))
+    grant = a_grant(models={"demo": ALL})
+    assert [chunk async for chunk in room.calls.stream(grant, asking())]
+    with pytest.raises(HostError, match="tokens for today"):
+        await anext(aiter(room.calls.stream(grant, asking())))

@@ -1,0 +1,57 @@
+"""`knowledge.retrieve`: passages with their place, through the gate, from granted bases only."""
+
+from typing import Any
+
+import pytest
+
+from contracts.test_knowledge import AUDIT
+from paddock.host.knowledge import KnowledgeCalls
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.permissions import Grant, RunScope
+from paddock.storage.memory import MemoryStore
+from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock_sdk.protocol.host_calls import KnowledgeRetrieveParams
+
+pytestmark = pytest.mark.anyio
+
+
+async def some_bases(workspace: str = "default") -> Bases:
+    kept = MemoryKnowledge(MemoryStore())
+    ingest = Ingest(kept)
+    bases = Bases(kept, ingest)
+    await bases.create(workspace, "kb", AUDIT)
+    job = await bases.add(workspace, "kb", "a.md", b"# Travel\nBook trains first.", AUDIT, {})
+    assert (await ingest.do(job)).status == "completed"
+    return bases
+
+
+def a_grant(workspace: str = "default") -> Grant:
+    scope = RunScope("r", workspace, "ann", "agent", "c")
+    return Grant(scope, "p", frozenset({"knowledge.retrieve"}), frozenset(), frozenset(), 1e12)
+
+
+async def retrieve(bases: Bases, grant: Grant, **asked: Any) -> Any:
+    params = KnowledgeRetrieveParams(run_id="r", **{"kb_id": "kb", "query_text": "trains", **asked})
+    return (await KnowledgeCalls(bases).retrieve(grant, params)).results
+
+
+async def test_a_passage_has_a_score_a_distance_and_a_place() -> None:
+    (entry,) = await retrieve(await some_bases(), a_grant())
+    assert entry.content[0].text == "# Travel\nBook trains first."
+    assert entry.score is not None
+    assert entry.distance == pytest.approx(1 - entry.score)
+    assert (entry.metadata["document"], entry.metadata["heading"]) == ("a.md", "Travel")
+
+
+async def test_a_base_of_another_workspace_does_not_exist() -> None:
+    with pytest.raises(HostError) as refused:
+        await retrieve(await some_bases("elsewhere"), a_grant())
+    assert refused.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_an_unknown_filter_is_an_invalid_argument() -> None:
+    with pytest.raises(HostError) as refused:
+        await retrieve(await some_bases(), a_grant(), filters={"colour": "red"})
+    assert refused.value.code is ErrorCode.INVALID_ARGUMENT

@@ -1,0 +1,214 @@
+"""Knowledge as the host uses it: documents come in whole or not at all, are found with their place, and jobs go on."""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.test_knowledge import AUDIT, Both, open_both
+from knowledge.makers import a_pdf
+from paddock.knowledge import ingest as ingest_module
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Embed, Ingest
+from paddock.ports.knowledge import JobRow, Passage, StoredChunk
+from paddock.rules.errors import ErrorCode, HostError
+
+pytestmark = pytest.mark.anyio
+
+
+class House:
+    """Both halves over one store; the test does the jobs itself."""
+
+    def __init__(self, both: Both, embed: Embed | None = None) -> None:
+        self.both = both
+        self.ingest = Ingest(both.knowledge, embed=embed)
+        self.bases = Bases(both.knowledge, self.ingest, embed=embed)
+
+    async def add(self, name: str, content: str | bytes, **metadata: Any) -> JobRow:
+        raw = content.encode() if isinstance(content, str) else content
+        job = await self.bases.add("w", "kb", name, raw, AUDIT, metadata)
+        await self.ingest.do(job)
+        return await self.bases.job("w", "kb", job.job_id)
+
+    async def ask(self, query: str, top_k: int = 5, **filters: Any) -> Sequence[Passage]:
+        return await self.bases.retrieve("w", "kb", query, top_k=top_k, filters=filters)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
+    both = open_both(request.param, tmp_path)
+    await both.store.open()
+    house = House(both)
+    await house.bases.create("w", "kb", AUDIT)
+    yield house
+    await both.store.close()
+
+
+async def test_a_document_is_found_with_the_place_it_stands_at(house: House) -> None:
+    job = await house.add("手册.md", "# 手册\n\n## 请假\n员工每年有十五天年假。\n\n## 出差\n先订火车。", year=2026)
+    assert (job.status, job.done, job.total) == ("completed", 3, 3)
+    (best, *_) = await house.ask("年假有几天")
+    assert "十五天年假" in best.text
+    assert 0 < best.score <= 1
+    assert best.metadata["document"] == "手册.md"
+    assert best.metadata["heading"] == "手册 > 请假"
+    assert best.metadata["metadata"] == {"year": 2026}
+    assert best.metadata["end"] - best.metadata["start"] == len(best.text)
+
+
+async def test_a_page_of_a_pdf_is_cited(house: House) -> None:
+    await house.add("a.pdf", a_pdf("Nothing here", "Trains leave at noon"))
+    (best,) = await house.ask("trains noon")
+    assert (best.metadata["page"], best.metadata["media_type"]) == (2, "application/pdf")
+
+
+async def test_the_same_content_is_never_there_twice(house: House) -> None:
+    await house.add("a.txt", "needle")
+    again = await house.add("a.txt", "needle")
+    copy = await house.add("b.txt", "needle")
+    assert [job.message for job in (again, copy)] == ["unchanged: a.txt has the same content"] * 2
+    assert len(await house.ask("needle")) == 1
+    assert len(await house.bases.documents("w", "kb", after="", limit=10)) == 1
+
+
+async def test_a_new_version_replaces_the_old_one(house: House) -> None:
+    await house.add("a.txt", "old needle")
+    await house.add("a.txt", "new needle")
+    assert [passage.text for passage in await house.ask("needle")] == ["new needle"]
+
+
+async def test_what_cannot_be_read_fails_its_job_with_a_sentence(house: House) -> None:
+    failed = await house.add("a.pdf", b"%PDF-1.4 rubbish")
+    assert failed.status == "failed"
+    assert "damaged" in failed.message
+    empty = await house.add("a.txt", "  \n ")
+    assert "has no text" in empty.message
+    assert await house.ask("rubbish") == []
+
+
+async def test_delete_deletes(house: House) -> None:
+    job = await house.add("a.txt", "needle")
+    await house.bases.delete_document("w", "kb", job.document_id, AUDIT)
+    assert await house.ask("needle") == []
+    await house.add("a.txt", "needle")
+    await house.bases.delete("w", "kb", AUDIT)
+    with pytest.raises(HostError) as refused:
+        await house.ask("needle")
+    assert refused.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_a_job_goes_on_after_a_restart_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest_module, "PART", 2)
+    both = open_both("sqlite", tmp_path)
+    await both.store.open()
+    house = House(both)
+    await house.bases.create("w", "kb", AUDIT)
+    sentences = "\n\n".join(f"# H{n}\nneedle number {n}" for n in range(7))
+    await house.bases.add("w", "kb", "a.md", sentences.encode(), AUDIT, {})
+    (job,) = await both.knowledge.unfinished_jobs()
+
+    written: list[int] = []
+    real = both.knowledge.add_chunks
+
+    async def dies_in_the_middle(job: JobRow, chunks: Sequence[StoredChunk]) -> None:
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(len(chunks))
+        await real(job, chunks)
+
+    monkeypatch.setattr(both.knowledge, "add_chunks", dies_in_the_middle)
+    with pytest.raises(KeyboardInterrupt):
+        await house.ingest.do(job)
+    await both.store.close()
+
+    again = open_both("sqlite", tmp_path)
+    await again.store.open()
+    house = House(again)
+    (left,) = await again.knowledge.unfinished_jobs()
+    assert (left.status, left.done, left.total) == ("running", 4, 7)
+    assert (await house.ingest.do(left)).status == "completed"
+    assert len(await house.ask("needle", top_k=20)) == 7
+    await again.store.close()
+
+
+async def meaning(model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
+    """A model of three meanings: animals, weather, and whatever else."""
+    words = {"dog": 0, "puppy": 0, "hound": 0, "rain": 1, "storm": 1}
+    vectors: list[list[float]] = []
+    for text in texts:
+        noise = int(hashlib.sha256(text.encode()).hexdigest()[:4], 16) / 1e7
+        vector = [noise, noise, 0.1]
+        for word, place in words.items():
+            vector[place] += text.lower().count(word)
+        vectors.append(vector)
+    return vectors
+
+
+@pytest.mark.parametrize("plug", ["memory", "sqlite"])
+async def test_with_an_embedding_model_meaning_finds_what_words_do_not(plug: str, tmp_path: Path) -> None:
+    both = open_both(plug, tmp_path)
+    await both.store.open()
+    house = House(both, meaning)
+    await house.bases.create("w", "kb", AUDIT, model="embedder")
+    await house.add("a.txt", "The hound sleeps.")
+    await house.add("b.txt", "A storm is coming.")
+    best = await house.ask("puppy", top_k=1)
+    assert [passage.text for passage in best] == ["The hound sleeps."]
+    both_ways = await house.ask("storm hound")
+    assert {passage.text for passage in both_ways} == {"The hound sleeps.", "A storm is coming."}
+    assert [p.text for p in await house.ask("puppy", documents=["b.txt"])] == ["A storm is coming."]
+    await house.add("a.txt", "Nothing of the kind any more.")
+    assert "The hound sleeps." not in {passage.text for passage in await house.ask("puppy")}
+    await both.store.close()
+
+
+async def test_a_base_that_wants_vectors_says_so_when_there_is_no_model(house: House) -> None:
+    await house.bases.create("w", "vectors", AUDIT, model="embedder")
+    job = await house.bases.add("w", "vectors", "a.txt", b"needle", AUDIT, {})
+    assert "embedder" in (await house.ingest.do(job)).message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "metadata", "code"),
+    [
+        ("", b"x", {}, ErrorCode.INVALID_ARGUMENT),
+        ("a\n", b"x", {}, ErrorCode.INVALID_ARGUMENT),
+        ("a", b"", {}, ErrorCode.INVALID_ARGUMENT),
+        ("a", b"x" * (32 * 1024 * 1024 + 1), {}, ErrorCode.PAYLOAD_TOO_LARGE),
+        ("a", b"x", {"k": "v" * 20_000}, ErrorCode.PAYLOAD_TOO_LARGE),
+    ],
+)
+async def test_a_document_has_a_name_some_content_and_a_size(
+    house: House, name: str, content: bytes, metadata: dict[str, str], code: ErrorCode
+) -> None:
+    with pytest.raises(HostError) as refused:
+        await house.bases.add("w", "kb", name, content, AUDIT, metadata)
+    assert refused.value.code is code
+
+
+@pytest.mark.parametrize(
+    ("query", "top_k", "filters"),
+    [
+        (" ", 5, {}),
+        ("x", 0, {}),
+        ("x", 101, {}),
+        ("x", 5, {"author": "me"}),
+        ("x", 5, {"documents": "a.txt"}),
+        ("x", 5, {"metadata": []}),
+    ],
+)
+async def test_a_question_that_cannot_be_meant_is_refused(
+    house: House, query: str, top_k: int, filters: dict[str, Any]
+) -> None:
+    with pytest.raises(HostError) as refused:
+        await house.ask(query, top_k, **filters)
+    assert refused.value.code is ErrorCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("kb_id", ["", "Big", "a b", "-a", "x" * 65, "../x"])
+async def test_an_id_is_short_and_plain(house: House, kb_id: str) -> None:
+    with pytest.raises(HostError) as refused:
+        await house.bases.create("w", kb_id, AUDIT)
+    assert refused.value.code is ErrorCode.INVALID_ARGUMENT

@@ -1,0 +1,218 @@
+"""A provider that is down, slow, angry or mad: each is one clear sentence, nothing hangs, and no key gets out."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic  # noqa: F401 - slow to import, and each test here has its time
+import openai  # noqa: F401 - as above
+import pytest
+
+from model_server import ModelServer, Says, model_server
+from models.test_providers import APIS, KEY, asking, spec_for
+from paddock.models.catalog import ModelCatalog
+from paddock.models.loading import load_models
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.retries import pause_before
+from paddock.rules.values import replace
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ModelServer]:
+    with model_server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: ModelServer) -> ModelServer:
+    return running.afresh()
+
+
+def catalog_of(server: ModelServer, api: str = "openai", **more: Any) -> ModelCatalog:
+    return load_models({"m": spec_for(api, server, **more)}, clock=time.time, environ={"TEST_KEY": KEY})
+
+
+async def failure_of(models: ModelCatalog, *, stream: bool, **more: Any) -> tuple[HostError, str]:
+    """How asking fails, and what was said before it did."""
+    said: list[str] = []
+
+    async def ask() -> None:
+        if stream:
+            async for piece in models.stream(asking(**more)):
+                said.append(piece.content)  # noqa: PERF401 - what came before a failure counts
+        else:
+            await models.invoke(asking(**more))
+
+    with pytest.raises(HostError) as failed:
+        await ask()
+    await models.close()
+    assert KEY not in failed.value.message
+    assert KEY not in repr(failed.value.details)
+    return failed.value, "".join(said)
+
+
+BAD = [
+    (Says(status=401, error=f"Incorrect API key: {KEY}"), ErrorCode.RUNTIME_ERROR, False, "refused its key"),
+    (Says(status=404, error="no such model"), ErrorCode.RUNTIME_ERROR, False, "does not know it"),
+    (Says(status=400, error="temperature too hot"), ErrorCode.INVALID_ARGUMENT, False, "temperature too hot"),
+    (Says(status=413, error="long"), ErrorCode.PAYLOAD_TOO_LARGE, False, "too large"),
+    (Says(status=429, error="slow down"), ErrorCode.RATE_LIMITED, True, "slow down"),
+    (Says(status=500, error="oops"), ErrorCode.RUNTIME_ERROR, True, "status 500: oops"),
+    (Says(status=529, error="busy"), ErrorCode.RUNTIME_ERROR, True, "status 529"),
+    (Says(rubbish=b"<html>hello</html>"), ErrorCode.RUNTIME_ERROR, True, "provider of the model 'm'"),
+    (Says(rubbish=b"data: {]}\n\n"), ErrorCode.RUNTIME_ERROR, True, "not its API"),
+    (Says(rubbish=b""), ErrorCode.RUNTIME_ERROR, True, "provider of the model 'm'"),
+]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(("says", "code", "retryable", "words"), BAD, ids=[f"{n}" for n in range(len(BAD))])
+async def test_what_a_provider_refuses_is_one_clear_sentence(
+    server: ModelServer, api: str, stream: bool, says: Says, code: ErrorCode, retryable: bool, words: str
+) -> None:
+    error, said = await failure_of(catalog_of(server.says(says), api), stream=stream)
+    assert (error.code, error.retryable, said) == (code, retryable, "")
+    assert words in error.message
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_half_a_stream_is_said_to_be_broken_off_and_never_asked_again(server: ModelServer, api: str) -> None:
+    server.says(Says("one two three four five six", cut_after=6))
+    error, said = await failure_of(catalog_of(server, api, retries=2), stream=True)
+    assert "broke off" in error.message
+    assert "one two" in said
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_stream_that_ends_without_its_end_is_broken_off_too(server: ModelServer, api: str) -> None:
+    frames = {
+        "openai": b'data: {"choices":[{"delta":{"content":"one "}}]}\n\n',
+        "openai_responses": b'data: {"type":"response.output_text.delta","delta":"one "}\n\n',
+        "anthropic": b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"one "}}\n\n',
+    }
+    error, said = await failure_of(catalog_of(server.says(Says(rubbish=frames[api])), api), stream=True)
+    assert ("broke off" in error.message, said) == (True, "one ")
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_an_error_in_the_middle_of_a_stream_is_told(server: ModelServer, api: str) -> None:
+    server.says(Says("one two three four five", fail_after=6, error=f"overloaded {KEY}"))
+    error, said = await failure_of(catalog_of(server, api), stream=True)
+    assert "overloaded ***" in error.message
+    assert said.startswith("one")
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+async def test_a_silent_provider_is_given_up_after_its_time(server: ModelServer, stream: bool) -> None:
+    models = catalog_of(server.says(Says(silent=True)), timeout_seconds=0.2)
+    error, _ = await failure_of(models, stream=stream)
+    assert "said nothing for 0.2 seconds" in error.message
+
+
+async def test_no_wait_is_longer_than_the_run(server: ModelServer) -> None:
+    call = replace(asking(), deadline_at=time.time() + 0.3)
+    models = catalog_of(server.says(Says(silent=True)), retries=3)
+    began = time.monotonic()
+    with pytest.raises(HostError):
+        await models.invoke(call)
+    assert time.monotonic() - began < 3
+    await models.close()
+
+
+async def test_a_provider_that_is_not_there_is_named_with_its_address(server: ModelServer) -> None:
+    models = load_models(
+        {"m": spec_for("openai", server, base_url="http://127.0.0.1:9/v1")}, clock=time.time, environ={"TEST_KEY": KEY}
+    )
+    error, _ = await failure_of(models, stream=True)
+    assert "cannot be reached at http://127.0.0.1:9/v1" in error.message
+
+
+async def test_a_missing_key_names_the_variable_to_set_and_nothing_is_sent(server: ModelServer) -> None:
+    models = load_models({"m": spec_for("openai", server)}, clock=time.time, environ={})
+    error, _ = await failure_of(models, stream=False)
+    assert "the environment variable TEST_KEY is not set" in error.message
+    assert server.asked == []
+
+
+async def test_a_failure_before_the_first_piece_is_tried_again(server: ModelServer) -> None:
+    server.says(Says(status=500), Says(status=429, headers={"retry-after-ms": "10"}), Says("third time lucky"))
+    models = catalog_of(server, retries=2)
+    assert "".join([piece.content async for piece in models.stream(asking())]) == "third time lucky"
+    assert len(server.asked) == 3
+    await models.close()
+
+
+async def test_a_wrong_question_is_not_asked_twice(server: ModelServer) -> None:
+    server.says(Says(status=400))
+    error, _ = await failure_of(catalog_of(server, retries=3), stream=False)
+    assert error.code is ErrorCode.INVALID_ARGUMENT
+    assert len(server.asked) == 1
+
+
+async def test_another_model_steps_in_and_is_named_as_the_one_who_answered(server: ModelServer) -> None:
+    specs = {
+        "m": spec_for("openai", server, fallbacks=["second", "demo"]),
+        "second": spec_for("anthropic", server),
+    }
+    models = load_models(specs, clock=time.time, environ={"TEST_KEY": KEY})
+    server.says(Says(status=500), Says("from the second"))
+    pieces = [piece async for piece in models.stream(asking())]
+    assert "".join(piece.content for piece in pieces) == "from the second"
+    assert pieces[-1].answered_by == "second"
+    server.says(Says(status=401), Says(status=500))
+    answer = await models.invoke(asking({"role": "user", "content": "hello"}))
+    assert (answer.answered_by, answer.content[:5]) == ("demo", "Hello")
+    await models.close()
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_leaving_a_stream_closes_the_connection_to_the_provider(server: ModelServer, api: str) -> None:
+    server.says(Says("word " * 1000, pause=0.01))
+    models = catalog_of(server, api)
+    stream: Any = models.stream(asking())
+    assert (await anext(stream)).content
+    await stream.aclose()
+    assert await asyncio.to_thread(server.left.wait, 5)
+    await models.close()
+
+
+async def test_cancelling_a_question_closes_the_connection_too(server: ModelServer) -> None:
+    models = catalog_of(server.says(Says(silent=True)))
+    asked = asyncio.create_task(models.invoke(asking()))
+    while not server.asked:
+        await asyncio.sleep(0.01)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    assert await asyncio.to_thread(server.left.wait, 5)
+    await models.close()
+
+
+async def test_at_most_so_many_questions_are_asked_at_once(server: ModelServer) -> None:
+    server.otherwise = Says("done", pause=0.02)
+    models = catalog_of(server, max_concurrency=2)
+    most = 0
+
+    async def ask() -> None:
+        nonlocal most
+        async for _ in models.stream(asking()):
+            most = max(most, len(server.asked) - done.count(1))
+        done.append(1)
+
+    done: list[int] = []
+    await asyncio.gather(*(ask() for _ in range(6)))
+    assert len(done) == 6
+    assert most <= 2
+    await models.close()
+
+
+def test_waits_double_obey_the_provider_and_end_with_the_run() -> None:
+    assert [pause_before(n, retries=3, asked_for=None, seconds_left=60) for n in range(4)] == [0.5, 1.0, 2.0, None]
+    assert pause_before(0, retries=3, asked_for=7.0, seconds_left=60) == 7.0
+    assert pause_before(0, retries=3, asked_for=70.0, seconds_left=600) is None
+    assert pause_before(0, retries=3, asked_for=None, seconds_left=0.4) is None

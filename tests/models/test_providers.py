@@ -1,0 +1,149 @@
+"""Real providers' APIs, spoken to a scripted server: whole and streamed, tools, pictures, thoughts, usage."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import anthropic  # noqa: F401 - slow to import, and each test here has its time
+import openai  # noqa: F401 - as above
+import pytest
+
+from model_server import ModelServer, Says, model_server
+from paddock.models.catalog import ModelCatalog
+from paddock.models.loading import load_models
+from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
+from paddock.rules.model_specs import ModelSpec
+from paddock_sdk.protocol.messages import LLMTool, Message
+
+pytestmark = pytest.mark.anyio
+
+EXPECTED = Path(__file__).parent / "expected"
+KEY = "sk-very-secret-0123456789"
+APIS = ("openai", "openai_responses", "anthropic")
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+ADD = LLMTool(name="add", description="Add.", parameters={"type": "object", "properties": {"a": {"type": "number"}}})
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ModelServer]:
+    with model_server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: ModelServer) -> ModelServer:
+    return running.afresh()
+
+
+def spec_for(api: str, server: ModelServer, **more: Any) -> ModelSpec:
+    url = server.url.removesuffix("/v1") if api == "anthropic" else server.url
+    about = {"provider": api, "model": "scripted", "base_url": url, "key": "env:TEST_KEY", "retries": 0}
+    return ModelSpec.model_validate(about | more)
+
+
+@pytest.fixture(params=APIS)
+async def models(request: pytest.FixtureRequest, server: ModelServer) -> AsyncIterator[ModelCatalog]:
+    catalog = load_models({"m": spec_for(request.param, server)}, clock=time.time, environ={"TEST_KEY": KEY})
+    yield catalog
+    await catalog.close()
+
+
+def asking(*messages: dict[str, Any], model: str = "m", **more: Any) -> ModelCall:
+    said = [Message.from_wire(message) for message in messages or ({"role": "user", "content": "hi"},)]
+    about: dict[str, Any] = {"tools": (), "extra_args": {}, "workspace_id": "w", "user_id": "u", "run_id": "r"}
+    return ModelCall(model, said, deadline_at=time.time() + 20, **{**about, **more})
+
+
+async def streamed(models: ModelCatalog, call: ModelCall) -> tuple[ModelAnswer, list[ModelPiece]]:
+    """The answer a stream adds up to, and its pieces."""
+    pieces = [piece async for piece in models.stream(call)]
+    last = pieces[-1]
+    assert last.final
+    assert not any(piece.final for piece in pieces[:-1])
+    text = "".join(piece.content for piece in pieces)
+    return ModelAnswer(text, tuple(last.tool_calls), last.finish_reason, last.extras, last.usage), pieces
+
+
+@pytest.mark.parametrize(
+    ("says", "finish"),
+    [
+        (Says("Good day to you, 世界。"), "stop"),
+        (Says("Cut off", finish="length"), "length"),
+        (Says("Let me see. ", calls=(("add", '{"a": 2, "b": 3}'), ("now", "{}"))), "tool_calls"),
+        (Says(calls=(("add", '{"a": 1}'),)), "tool_calls"),
+    ],
+)
+async def test_an_answer_is_the_same_whole_and_streamed(
+    models: ModelCatalog, server: ModelServer, says: Says, finish: str
+) -> None:
+    server.says(says, says)
+    whole = await models.invoke(asking(tools=[ADD]))
+    told, pieces = await streamed(models, asking(tools=[ADD]))
+    for answer in (whole, told):
+        assert answer.content == says.text
+        assert [(call.name, json.loads(call.arguments)) for call in answer.tool_calls] == [
+            (name, json.loads(arguments)) for name, arguments in says.calls
+        ]
+        assert [call.call_id for call in answer.tool_calls] == [f"call_{at}" for at in range(len(says.calls))]
+        assert answer.finish_reason == finish
+        assert answer.usage == Usage(11, 7, 18)
+    assert len(pieces) == len(says.words) + 1
+
+
+async def test_a_tool_call_with_broken_arguments_comes_through_as_it_is(
+    models: ModelCatalog, server: ModelServer
+) -> None:
+    server.says(Says(calls=(("add", '{"a": 1, "b'),)))
+    told, _ = await streamed(models, asking(tools=[ADD]))
+    assert told.tool_calls == (CalledTool("call_0", "add", '{"a": 1, "b'),)
+
+
+async def test_thoughts_are_streamed_apart_and_go_back_with_the_message(
+    models: ModelCatalog, server: ModelServer
+) -> None:
+    server.says(Says("Yes.", thinks="Hm, let me think."))
+    told, pieces = await streamed(models, asking())
+    assert "".join(piece.reasoning for piece in pieces) == "Hm, let me think."
+    assert told.content == "Yes."
+    again = {"role": "assistant", "content": "Yes.", "provider_specific_fields": dict(told.extras)}
+    await models.invoke(asking({"role": "user", "content": "hi"}, again, {"role": "user", "content": "why?"}))
+    sent = json.dumps(server.last)
+    assert ("sealed" in sent or "signed" in sent) == bool(told.extras)
+
+
+async def test_a_whole_conversation_is_sent_in_the_words_of_the_api(
+    models: ModelCatalog, server: ModelServer, request: pytest.FixtureRequest
+) -> None:
+    api = request.node.callspec.params["models"]
+    call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "user", "content": [{"type": "text", "text": "Look:"}, {"type": "image_base64", "image_base64": PNG}]},
+        {"role": "assistant", "content": "I see.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "2"},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}]},
+    ]
+    await models.invoke(asking(*messages, tools=[ADD], extra_args={"temperature": 0.5}))
+    expected = json.loads((EXPECTED / f"{api}.json").read_text().replace("PNG", PNG))
+    assert server.last == expected
+
+
+async def test_the_key_is_sent_where_the_provider_looks_for_it(models: ModelCatalog, server: ModelServer) -> None:
+    await models.invoke(asking())
+    headers = server.asked[-1][1]
+    assert KEY in (headers.get("authorization", "") + headers.get("x-api-key", ""))
+
+
+async def test_vectors_and_ranks_come_from_models_that_have_them(server: ModelServer) -> None:
+    specs = {
+        "e": spec_for("openai", server, type="embedding"),
+        "r": spec_for("openai", server, type="rerank"),
+    }
+    models = load_models(specs, clock=time.time, environ={"TEST_KEY": KEY})
+    assert await models.embed("e", ["one", "three"], deadline_at=time.time() + 10) == [[3.0, 1.0], [5.0, 1.0]]
+    server.says(Says(ranking=((0, 0.1), (2, 0.9), (1, 0.5))))
+    ranked = await models.rerank(asking(model="r"), "q", ["a", "b", "c"], 2)
+    assert [(entry.index, entry.relevance_score) for entry in ranked] == [(2, 0.9), (1, 0.5)]
+    await models.close()
