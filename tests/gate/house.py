@@ -287,12 +287,12 @@ def _tables(directory: Path) -> dict[str, list[Any]]:
         return {name: connection.execute(f"select * from {name}").fetchall() for name in names if name != "audit"}
 
 
-async def _database(store: PostgresStore) -> list[Any]:
+async def _database(store: PostgresStore) -> dict[str, Any]:
     names = await store.reader.all(
         "select tablename from pg_tables where schemaname = 'public' and tablename <> 'audit'"
     )
     each = "select '{0}', md5(string_agg(t::text, chr(10) order by t::text)) from {0} t"
-    return await store.reader.all(" union all ".join(each.format(name) for (name,) in sorted(names)))
+    return dict(await store.reader.all(" union all ".join(each.format(name) for (name,) in names)))
 
 
 @asynccontextmanager
