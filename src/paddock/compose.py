@@ -23,6 +23,7 @@ from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.controls import Controls
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
 from paddock.host.history import History
@@ -35,7 +36,9 @@ from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
+from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
+from paddock.host.steering import Steering
 from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
@@ -45,6 +48,7 @@ from paddock.http_api.app import create_app
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
+from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
@@ -62,6 +66,7 @@ from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
 from paddock.tools.loading import load_tools, tools_in
+from paddock.tools.mcp import McpTools
 
 log = structlog.get_logger("paddock.house")
 
@@ -114,6 +119,7 @@ class House:
     models: ModelCatalog
     tools: ToolCatalog
     tool_calls: ToolCalls
+    mcp: McpTools
     stored_agents: StoredAgents
     health: AgentHealth
     watch: AgentsWatch | None = None
@@ -157,6 +163,7 @@ class House:
             await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.models.warm_up())
+            self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
@@ -219,13 +226,15 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
     models = _models(settings, clock)
-    tools = _tools(settings, clock)
+    mcp = McpTools(settings.mcp_servers, reveal=_revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
+    tools = _tools(settings, mcp, clock)
     kept = knowledge_in(store)
     ingest = Ingest(kept, embed=models.embed, clock=clock)
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    steering = Steering(store)
     work = {
         **History(store).work,
         **RunnerState(store).work,
@@ -236,6 +245,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         **events.work,
         **artifacts.work,
         **areas.work,
+        **steering.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
@@ -264,8 +274,17 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         artifacts=artifacts,
     )
     calls.serve(runs)
+    steering.serve(runs)
+    manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=clock, spawn=tasks.spawn)
     sessions = Sessions(
-        store, tails, performer=runs, audit=audit, agents=lambda: agents, clock=clock, spawn=tasks.spawn
+        store,
+        tails,
+        performer=runs,
+        manager=manager,
+        audit=audit,
+        agents=lambda: agents,
+        clock=clock,
+        spawn=tasks.spawn,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock)
     house = House(
@@ -287,9 +306,11 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         models=models,
         tools=tools,
         tool_calls=tool_calls,
+        mcp=mcp,
     )
     house.app = create_app(
         inbox=inbox,
+        controls=Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock),
         runs=RunsView(store),
         tails=tails,
         agents=agents,
@@ -337,11 +358,16 @@ def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Bu
     return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
-def _tools(settings: Settings, clock: Callable[[], float]) -> ToolCatalog:
-    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+def _tools(settings: Settings, servers: McpTools, clock: Callable[[], float]) -> ToolCatalog:
+    """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins."""
     own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
-    return ToolCatalog([own, given])
+    return ToolCatalog([own, servers, given])
+
+
+def _revealed(text: str) -> str:
+    """What a reference leads to; any other text is itself."""
+    return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
 
 
 async def _nothing_yet(*_: object) -> None:

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails
 
 from paddock.rules.addresses import is_postgres, without_secrets
+from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 
 PREFIX = "PADDOCK_"
@@ -193,6 +194,9 @@ class Settings(BaseModel):
     workspace_model_calls: Int | None = setting(
         None, "model calls one workspace may have under way at once", "a whole number, at least 1", ge=1
     )
+    mcp_servers: dict[str, McpServerSpec] = setting(
+        {}, "MCP servers whose tools agents may use, by name", "a table of servers, each with a command or a url"
+    )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
@@ -344,19 +348,21 @@ def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     where = origins[name].where if name in origins else "the default"
-    if len(first["loc"]) > 1 and name == "models":
-        return _about_a_model(first, where)
+    if len(first["loc"]) > 1 and name in {"models", "mcp_servers"}:
+        return _about_a_table(first, where, ModelSpec if name == "models" else McpServerSpec)
     allowed = allowed_values(name)
     return f"{name} = {_shown(first['input'])} (from {where}) is not allowed: it must be {allowed}."
 
 
-def _about_a_model(first: ErrorDetails, where: str) -> str:
-    """A mistake inside a table of a model. What is written as its key is not repeated: it may be one."""
+def _about_a_table(first: ErrorDetails, where: str, shape: type[BaseModel]) -> str:
+    """A mistake inside the table of a model or server. What may be a secret is not repeated."""
     place = ".".join(str(part) for part in first["loc"])
-    shown = "***" if first["loc"][-1] in {"key", "headers"} else _shown(first["input"])
+    written: object = first["input"]
+    hidden = {"key", "headers", "env"} & {*map(str, first["loc"])} or not isinstance(written, str | int | float)
+    shown = "***" if hidden else _shown(written)
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        return f"{place} (from {where}) is no key of a model{_meant(str(first['loc'][-1]), ModelSpec.model_fields)}."
+        return f"{place} (from {where}) is no key here{_meant(str(first['loc'][-1]), shape.model_fields)}."
     if first["type"] == "missing":
         return f"{place} (from {where}) is missing."
     return f"{place} = {shown} (from {where}) is not allowed: {problem[:1].lower()}{problem[1:]}."

@@ -1,6 +1,5 @@
 """What every store promises about knowledge: found when finished, gone when dropped, nothing twice, jobs go on."""
 
-
 import pytest
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, JobRow, KnowledgeStore, StoredChunk

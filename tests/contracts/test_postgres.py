@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import asyncpg
@@ -18,9 +19,10 @@ from paddock.ports import ApiKeyRow
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.migrations import Migration
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, StateRow, TranscriptRow
+from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, StateRow, TranscriptRow
 from paddock.storage.postgres import PostgresStore, connection
-from paddock.storage.postgres.group import TABLES
+from paddock.storage.postgres.group import PLAIN, TABLES
+from paddock.storage.postgres.guarded import WRITES
 from paddock.storage.postgres.log import FACTS
 from paddock.storage.postgres.migrate import bring_up_to_date
 from postgres_server import Server, a_database, database_of, new_server
@@ -464,3 +466,8 @@ async def test_a_store_that_is_not_open_says_so(address: str) -> None:
     assert not store.healthy()
     with pytest.raises(StorageUnavailableError, match="closed"):
         await store.claim(SESSION)
+
+
+def test_every_row_has_a_way_to_be_written() -> None:
+    assert PLAIN | set(WRITES) == {*get_args(Row), ApiKeyRow}
+    assert PLAIN & set(WRITES) == {StateRow}, "with and without an expected version"

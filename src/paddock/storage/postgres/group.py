@@ -35,7 +35,6 @@ from paddock.storage.postgres.audit import DECISIONS
 from paddock.storage.postgres.calls import TOOL_CALLS, USAGE, called_again
 from paddock.storage.postgres.conversation import ITEMS, ORDERS
 from paddock.storage.postgres.fences import NO_BATCH, Chain, fence_arrays, fence_sql
-from paddock.storage.postgres.kept import is_guarded
 from paddock.storage.postgres.keys import KEYS
 from paddock.storage.postgres.log import COMPACTED, FACTS
 from paddock.storage.postgres.runs import RUNS, written_again
@@ -59,6 +58,8 @@ TABLES: Mapping[type, Table] = {
     ApprovalStepRow: STEPS,
     AgentRow: AGENTS,
 }
+PLAIN = frozenset({*TABLES, SessionRow})
+"""Rows that need nothing but their place in the statement."""
 Again = Callable[[Any, Any], Any]
 MERGED: Mapping[type, tuple[Callable[[Any], str], Again]] = {
     RunRow: (attrgetter("run_id"), written_again),
@@ -85,6 +86,11 @@ class Work(Piece):
     """Something to write, and who waits for it."""
 
     done: asyncio.Future[None]
+
+
+def is_guarded(row: object) -> bool:
+    """Whether a row's order or condition matters, so that it has no place in a group's one statement."""
+    return type(row) not in PLAIN or (type(row) is StateRow and row.expected is not None)
 
 
 def take_group(queue: deque[Work]) -> list[Work]:

@@ -3,16 +3,24 @@
 Each has a savepoint, so one whose condition does not hold fails alone. Everything else is written by `group.py`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import cast
+from typing import Any
 
 from paddock.rules.errors import HostError
+from paddock.rules.rows import StateRow
 from paddock.storage.postgres.connection import GUILTY, Connection
-from paddock.storage.postgres.group import Group, Piece, Work
-from paddock.storage.postgres.kept import Guarded, is_guarded, write_guarded
+from paddock.storage.postgres.group import Group, Piece, Work, is_guarded
+from paddock.storage.postgres.kept import KEPT_WRITES, set_if_expected
+from paddock.storage.postgres.sessions import SESSION_WRITES
 
 FAILS_ALONE = (HostError, *GUILTY)
+WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
+    **KEPT_WRITES,
+    **SESSION_WRITES,
+    StateRow: set_if_expected,
+}
+"""How each row is written whose order or condition matters. A condition that does not hold raises HostError."""
 
 
 def in_order(works: Iterable[Work]) -> Iterator[tuple[bool, Sequence[Work]]]:
@@ -21,7 +29,7 @@ def in_order(works: Iterable[Work]) -> Iterator[tuple[bool, Sequence[Work]]]:
 
 
 def needs_guard(work: Work) -> bool:
-    return any(is_guarded(row) for row in work.rows)
+    return any(map(is_guarded, work.rows))
 
 
 async def write_works(connection: Connection, works: Sequence[Work]) -> Sequence[Exception | None]:
@@ -48,4 +56,4 @@ async def write_rows(connection: Connection, piece: Piece) -> None:
     if piece.error is None:
         for row in piece.rows:
             if is_guarded(row):
-                await write_guarded(connection, cast("Guarded", row))
+                await WRITES[type(row)](connection, row)

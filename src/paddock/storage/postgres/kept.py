@@ -4,7 +4,7 @@ Their order counts, and so do conditions on what is there: such rows are written
 their own (`guarded.py`), and not with the group's one statement.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
@@ -48,36 +48,31 @@ _SET_STATE = "update state set value = $3, updated_at = $4 where scope_key = $1 
 _DROP_STATE = "delete from state where scope_key = $1 and key = $2"
 _LOCK = "select pg_advisory_xact_lock($1)"
 
-Guarded = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap | StateRow
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-_ALWAYS = frozenset({ArtifactRow, ArtifactGone, StorageRow, ArtifactsCap, StorageCap})
+async def _write_artifact(connection: Connection, row: ArtifactRow) -> None:
+    await connection.fetch(_SET_ARTIFACT, *_artifact_values(row))
 
 
-def is_guarded(row: object) -> bool:
-    """Whether a row's order or condition matters."""
-    return type(row) in _ALWAYS or (isinstance(row, StateRow) and row.expected is not None)
+async def _drop_artifact(connection: Connection, row: ArtifactGone) -> None:
+    await connection.fetch(_DROP_ARTIFACT, row.artifact_id)
 
 
-async def write_guarded(connection: Connection, row: Guarded) -> None:
-    """Write one row, after all that came before it. Raises HostError when its condition does not hold."""
-    match row:
-        case ArtifactRow():
-            await connection.fetch(_SET_ARTIFACT, *_artifact_values(row))
-        case ArtifactGone():
-            await connection.fetch(_DROP_ARTIFACT, row.artifact_id)
-        case StorageRow(sha256=None):
-            await connection.fetch(_DROP_STORED, row.area_key, row.key)
-        case StorageRow():
-            await connection.fetch(_SET_STORED, *_stored_values(row))
-        case ArtifactsCap():
-            await _check(connection, _ARTIFACT_BYTES, row.workspace_id, row)
-        case StorageCap():
-            await _check(connection, _STORED_BYTES, row.area_key, row)
-        case StateRow():
-            await _set_if_expected(connection, row)
+async def _write_stored(connection: Connection, row: StorageRow) -> None:
+    if row.sha256 is None:
+        await connection.fetch(_DROP_STORED, row.area_key, row.key)
+    else:
+        await connection.fetch(_SET_STORED, *_stored_values(row))
+
+
+async def _check_artifacts(connection: Connection, cap: ArtifactsCap) -> None:
+    await _check(connection, _ARTIFACT_BYTES, cap.workspace_id, cap)
+
+
+async def _check_stored(connection: Connection, cap: StorageCap) -> None:
+    await _check(connection, _STORED_BYTES, cap.area_key, cap)
 
 
 async def _check(connection: Connection, sql: str, about: str, cap: ArtifactsCap | StorageCap) -> None:
@@ -86,7 +81,7 @@ async def _check(connection: Connection, sql: str, about: str, cap: ArtifactsCap
     check_cap(await connection.fetchval(sql, about), cap)
 
 
-async def _set_if_expected(connection: Connection, row: StateRow) -> None:
+async def set_if_expected(connection: Connection, row: StateRow) -> None:
     """Compare and set one value of state; what was written before in this transaction counts."""
     found = await connection.fetchrow(_STATE, row.scope_key, row.key)
     check_version(row.expected, found[0] if found else None, row.key)
@@ -101,6 +96,15 @@ async def _set_if_expected(connection: Connection, row: StateRow) -> None:
 
 def _number_of(name: str) -> int:
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+
+
+KEPT_WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
+    ArtifactRow: _write_artifact,
+    ArtifactGone: _drop_artifact,
+    StorageRow: _write_stored,
+    ArtifactsCap: _check_artifacts,
+    StorageCap: _check_stored,
+}
 
 
 # --- looking up ------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.ownership import own_database
 from paddock.storage.postgres.reader import Answer, Ask, Reader
 from paddock.storage.postgres.runs import RunReads
+from paddock.storage.postgres.sessions import SessionReads
 from paddock.storage.postgres.state import StateReads
 from paddock.storage.postgres.writer import Writer
 
@@ -47,6 +48,7 @@ class PostgresStore(
     CallReads,
     ApprovalReads,
     AgentReads,
+    SessionReads,
     AuditReads,
     KeyReads,
 ):

@@ -17,13 +17,13 @@ create table search_progress (
 );
 
 -- Whoever deletes, erases or changes an item need not know of the index.
-create function search_forgets_item() returns trigger language plpgsql as $$
+create function search_forgets_items() returns trigger language plpgsql as $$
 begin
-    delete from search where session_no = old.session_no and seq = old.seq;
+    delete from search using gone where search.session_no = gone.session_no and search.seq = gone.seq;
     return null;
 end $$;
-create trigger search_forgets_items after delete on transcript
-    for each row execute function search_forgets_item();
+create trigger search_forgets_items after delete on transcript referencing old table as gone
+    for each statement execute function search_forgets_items();
 
 create function search_forgets_text() returns trigger language plpgsql as $$
 begin
