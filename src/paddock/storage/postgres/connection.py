@@ -62,11 +62,12 @@ GUILTY = (
 """Errors that one work brings on itself; anything else is the database's and fails the whole group."""
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """Errors of two hosts in each other's way: the same statement may well succeed a moment later."""
-AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 """Everything that a statement can fail with."""
 LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # asked just when the server's last words came in
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
@@ -172,7 +173,10 @@ _SAYS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], 
         (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError),
         "is stopping or starting",
     ),
-    ((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError), "cannot be reached"),
+    (
+        (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError),
+        "cannot be reached",
+    ),
     (ValueError, "has an address that cannot be read"),
 )
 

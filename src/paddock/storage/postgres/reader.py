@@ -81,7 +81,7 @@ class Reader:
         async with self._pool.acquire(timeout=ANSWER_SECONDS) as connection:
             try:
                 return await ask(connection)
-            except TimeoutError:
+            except LOST:
                 connection.terminate()  # it may never answer again
                 raise
 
@@ -100,7 +100,7 @@ async def _within(begin: str, connection: Connection, work: Ask[Answer]) -> Answ
 
 
 async def _give_up(connection: Connection, error: BaseException) -> None:
-    if isinstance(error, TimeoutError) or connection.is_closed():
+    if isinstance(error, LOST) or connection.is_closed():
         connection.terminate()  # it may never answer again
         return
     try:
