@@ -160,11 +160,11 @@ class Draft:
     def _ask(self, ask: Ask) -> None:
         refusal = self._unasked(ask)
         if refusal is not None:
-            self.done.append(lambda: reject(ask.recorded, refusal))
+            self.done.append(partial(reject, ask.recorded, refusal))
             return
         self.rows += ask.rows
         decision = self._consider(ask.message)
-        self.done.append(lambda: resolve(ask.recorded, decision))
+        self.done.append(partial(resolve, ask.recorded, decision))
 
     def _unasked(self, ask: Ask) -> HostError | None:
         """Why this person may not ask that of this session; an opening makes a new one theirs."""
