@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contracts.conftest import open_plug
 from host.calling import a_gateway, a_run, ask, created, ended
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
@@ -22,8 +23,8 @@ from paddock.rules.rows import ApprovalRow, AuditRow, ModelUsageRow, SessionGone
 from paddock.rules.tokens import phrases_of
 from paddock.rules.values import replace
 from paddock.storage.files import FileBlobs
-from paddock.storage.memory import open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
+from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.rebuilding import compare
 from paddock.storage.verifying import look
@@ -54,18 +55,20 @@ def days() -> Days:
 Houses = Callable[[], Any]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def a_house(request: pytest.FixtureRequest, tmp_path: Path, days: Days) -> Houses:
     @asynccontextmanager
     async def open_house() -> AsyncIterator[SmallHouse]:
-        memory = request.param == "memory"
-        store = open_memory_store() if memory else SqliteStore(tmp_path / "data")
-        blobs = MemoryBlobs() if memory else FileBlobs(tmp_path / "data" / "blobs")
-        async with small_house(store, gateway=a_gateway(), clock=days, blobs=blobs) as house:
-            await blobs.open()
-            yield house
-            await store.close()
-        if not memory:
+        embedded = request.param == "sqlite"
+        blobs = FileBlobs(tmp_path / "data" / "blobs") if embedded else MemoryBlobs()
+        with open_plug(request.param, tmp_path) as store:
+            async with small_house(store, gateway=a_gateway(), clock=days, blobs=blobs) as house:
+                await blobs.open()
+                yield house
+                if isinstance(store, PostgresStore):
+                    assert await store.check(THREAD) is None
+                await store.close()
+        if embedded:
             assert [looked.sentence for looked in look(tmp_path / "data") if looked.problem] == []
             assert [one.sentence for one in compare(tmp_path / "data")] == []
 

@@ -5,11 +5,11 @@ each conversation in one state of the database, so a host may go on writing mean
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-from paddock.rules.chain import ANCHOR, Damage, Head, StoredFact, verify
+from paddock.rules.chain import Damage, verify
 from paddock.storage.sqlite.connection import Connection, open_reader
 from paddock.storage.sqlite.reader import Reader
+from paddock.storage.walk import Walk
 
 PAGE = 500
 _SESSIONS = "select session_no, session_id from sessions where session_no > ? order by session_no limit ?"
@@ -35,38 +35,5 @@ def _check(connection: Connection, session_id: str) -> Damage | None:
     reader = Reader(connection)
     with connection:  # one state of the database: the head belongs to these facts
         trimmed = reader.trimmed(session_id)
-        walk = _Walk(reader.facts_in_order(session_id), reader.head(session_id), trimmed)
+        walk = Walk(reader.facts_in_order(session_id), reader.head(session_id), trimmed)
         return verify(walk, start=trimmed.digest) or walk.damage()
-
-
-class _Walk:
-    """Passes facts on and remembers what the chain alone cannot see: both ends of the log, and where facts stand."""
-
-    def __init__(self, facts: Iterator[StoredFact], head: Head, trimmed: Head) -> None:
-        self._facts = facts
-        self._head = head
-        self._trimmed = trimmed
-        self._last = trimmed.digest
-        self._anchored = not trimmed.seq
-        self._misplaced: Damage | None = None
-
-    def __iter__(self) -> Iterator[StoredFact]:
-        for fact in self._facts:
-            if fact.position != (fact.read_metadata().get("first_seq") or fact.seq):
-                self._misplaced = self._misplaced or Damage(fact.seq, "stands in the wrong place")
-            if fact.kind == ANCHOR:
-                self._anchored = self._anchored or _is_of(fact, self._trimmed)
-            self._last = self._last if fact.is_delta else fact.digest
-            yield fact
-
-    def damage(self) -> Damage | None:
-        if self._last != self._head.digest:
-            return Damage(self._head.seq, "the log ends before its head")
-        if not self._anchored:
-            return Damage(self._trimmed.seq, "the beginning is missing and no fact says that it was trimmed")
-        return self._misplaced
-
-
-def _is_of(anchor: StoredFact, trimmed: Head) -> bool:
-    told: dict[str, Any] = anchor.read_payload() or {}
-    return (told.get("through"), told.get("digest")) == (trimmed.seq, trimmed.digest.hex())
