@@ -131,7 +131,8 @@ class LogReads(HasReader):
         """The first place where this session's log is not what was written, or None."""
 
         async def look(connection: Connection) -> tuple[Head, Head, Sequence[Any]]:
-            found = await connection.fetchrow(_ENDS, session_id) or (0, b"", 0, b"")
+            found: Any = await connection.fetchrow(_ENDS, session_id)
+            found = found or (0, b"", 0, b"")
             return Head(*found[:2]), Head(*found[2:]), await connection.fetch(_IN_ORDER, session_id)
 
         head, trimmed, facts = await self.reader.ask(look)  # one state: a session that is being written has no end
