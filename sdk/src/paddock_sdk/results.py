@@ -113,9 +113,18 @@ def request_action(
     return Result("action.requested", {"action": action, "target": target or {}, "payload": payload or {}})
 
 
-def completed(*, usage: Mapping[str, Any] | None = None, pending_tool_call_ids: Sequence[str] | None = None) -> Result:
-    """The run is over and went well. Said for you when `run()` just returns."""
-    return Result("run.completed", _said(usage=usage, pending_tool_call_ids=pending_tool_call_ids))
+def completed(
+    *,
+    usage: Mapping[str, Any] | None = None,
+    pending_tool_call_ids: Sequence[str] | None = None,
+    interrupts: Sequence[Mapping[str, Any]] | None = None,
+) -> Result:
+    """The run is over and went well. Said for you when `run()` just returns.
+
+    `interrupts` are questions that a person has to answer before it can go on; the answer comes with the next input.
+    """
+    said = _said(usage=usage, pending_tool_call_ids=pending_tool_call_ids, interrupts=interrupts)
+    return Result("run.completed", said)
 
 
 def failed(code: str, message: str, retryable: bool = False) -> Result:

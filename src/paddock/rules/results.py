@@ -152,6 +152,6 @@ SHAPES: Mapping[str, Shape] = {
     "artifact.created": _artifact_created,
     "state.updated": _state_updated,
     "action.requested": _action_requested,
-    "run.completed": _may_have(message=OBJECT, usage=OBJECT, pending_tool_call_ids=LIST),
+    "run.completed": _may_have(message=OBJECT, usage=OBJECT, pending_tool_call_ids=LIST, interrupts=LIST),
     "run.failed": _may_have(code=STRING, message=STRING, error=STRING),
 }

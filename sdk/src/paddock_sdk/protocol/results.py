@@ -57,6 +57,8 @@ class RunCompletedData(WireModel):
     message: Message | None = None
     usage: LLMTokenUsage | None = None
     pending_tool_call_ids: list[str] | None = None
+    interrupts: list[dict[str, Any]] | None = None
+    """Paddock's own, optional: questions for a person, each with id, reason, message, tool_call_id, response_schema."""
 
 
 class RunFailedData(WireModel):
