@@ -77,6 +77,16 @@ def tool_completed(
     )
 
 
+def step_started(step_name: str) -> Result:
+    """A stage of the run begins; shown to people. Paddock's own, optional: a host that does not know it ignores it."""
+    return Result("step.started", {"step_name": step_name})
+
+
+def step_finished(step_name: str) -> Result:
+    """That stage is over. One still open at the run's end is closed by the host."""
+    return Result("step.finished", {"step_name": step_name})
+
+
 def artifact_created(
     artifact_type: str,
     *,
