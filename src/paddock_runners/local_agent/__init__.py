@@ -54,8 +54,8 @@ class LocalAgent(AgentRunner):
         try:
             config = Config.read(ctx.config)
             model = chosen(config, ctx.resources.models)
-            desk, waited = await _prepared(ctx, api, config, model)
-            async for result in _decided(desk, waited):
+            desk, waited = await prepared(ctx, api, config, model)
+            async for result in decided(desk, waited):
                 yield result
             async for result in answer(desk):
                 yield result
@@ -67,7 +67,7 @@ class LocalAgent(AgentRunner):
             yield failed(error.code, error.error.message, error.retryable)
 
 
-async def _prepared(
+async def prepared(
     ctx: RunContext, api: HostApi, config: Config, model: ModelResource
 ) -> tuple[Desk, list[tuple[Called, bool]]]:
     """Everything the loop needs, and the calls that waited for this input."""
@@ -95,7 +95,7 @@ def _messages(ctx: RunContext, config: Config, memory: Memory, passages: str, cu
     return whole_prompt(system, memory.turns, note(preferences_of(ctx), passages), current)
 
 
-async def _decided(desk: Desk, waited: list[tuple[Called, bool]]) -> Results:
+async def decided(desk: Desk, waited: list[tuple[Called, bool]]) -> Results:
     """Calls that waited for a person: made, or not, before the model goes on."""
     if not waited:
         return
