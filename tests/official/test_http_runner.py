@@ -34,7 +34,12 @@ def an_agent(answer: str, kind: str = "application/json", status: int = 200) -> 
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked.append((dict(self.headers), from_json(self.rfile.read(int(self.headers["content-length"])))))
+            asked.append(
+                (
+                    {name.lower(): value for name, value in self.headers.items()},
+                    from_json(self.rfile.read(int(self.headers["content-length"]))),
+                )
+            )
             self.send_response(status)
             self.send_header("content-type", kind)
             self.end_headers()
