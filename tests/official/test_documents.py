@@ -11,7 +11,7 @@ from paddock.rules.permissions import FILLS, OPENS
 from walk.hosts import PADDOCK
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
-PIECE = re.compile(r"```(python|text)\n(.*?)```|^    (paddock .*)$", re.DOTALL | re.MULTILINE)
+PIECE = re.compile(r"```(python|text)\n(.*?)```|^    (paddock [^\n]*)$", re.DOTALL | re.MULTILINE)
 
 
 def test_the_tutorial_works_as_it_is_written(tmp_path: Path, clean_env: dict[str, str]) -> None:  # noqa: F811
