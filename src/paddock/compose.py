@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp
 
+from paddock.agent_program import is_program, load_program
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
@@ -59,6 +60,7 @@ from paddock.ports.platform import NoPlatform
 from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
+from paddock.rules.model_specs import ModelSpec
 from paddock.rules.retention import Periods
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
@@ -68,7 +70,7 @@ from paddock.storage.chosen import knowledge_in, store_at
 from paddock.storage.files import FileBlobs
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
-from paddock.tools.functions import FunctionTools
+from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.loading import load_tools, tools_in
 from paddock.tools.mcp import McpTools
 
@@ -222,7 +224,11 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     tasks = Tasks()
     seen = state_of(settings.agents) if settings.agents is not None else None
     files = AgentFiles()
-    agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
+    program = load_program(settings.agents) if settings.agents and is_program(settings.agents) else None
+    if program is not None:
+        agents = program.agents(max_queue=settings.max_queue)
+    else:
+        agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
     store = store_at(settings.store, settings.data, serving=True)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
@@ -232,9 +238,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         store, blobs, clock=clock, limits=_artifact_limits(settings), raw=first_of(events.raw, files.raw)
     )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
-    models = _models(settings, clock)
+    models = _models(settings, clock, program.models if program else {})
     mcp = McpTools(settings.mcp_servers, reveal=_revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
-    tools = _tools(settings, mcp, clock)
+    tools = _tools(settings, mcp, clock, program.tools if program else ())
     kept = knowledge_in(store)
     ingest = Ingest(kept, embed=models.embed, clock=clock)
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
@@ -311,7 +317,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
-        watch=_watch(settings.agents, agents, seen, files, audit, clock),
+        watch=_watch(None if program else settings.agents, agents, seen, files, audit, clock),
         ingest=ingest,
         models=models,
         tools=tools,
@@ -359,10 +365,10 @@ def _watch(
     return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
 
 
-def _models(settings: Settings, clock: Callable[[], float]) -> ModelCatalog:
-    """The demo model, those of the settings, and those that are there anyway."""
+def _models(settings: Settings, clock: Callable[[], float], named: Mapping[str, ModelSpec]) -> ModelCatalog:
+    """The demo model, those an agent's program names, those that are there anyway, and those of the settings."""
     found = found_models(os.environ) if settings.discover_models else {}
-    return load_models(found | settings.models, clock=clock, environ=os.environ)
+    return load_models({**named, **found, **settings.models}, clock=clock, environ=os.environ)
 
 
 def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:
@@ -373,9 +379,12 @@ def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Bu
     return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
-def _tools(settings: Settings, servers: McpTools, clock: Callable[[], float]) -> ToolCatalog:
+def _tools(
+    settings: Settings, servers: McpTools, clock: Callable[[], float], named: Sequence[FunctionTool]
+) -> ToolCatalog:
     """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins."""
-    own = FunctionTools(load_tools(settings.tools), clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    functions = [*load_tools(settings.tools), *named]
+    own = FunctionTools(functions, clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
     return ToolCatalog([own, servers, given])
 

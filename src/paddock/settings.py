@@ -118,7 +118,7 @@ class Settings(BaseModel):
     port: Int = setting(
         8484, "the port to listen on", "a whole number from 0 to 65535 (0 takes any free port)", ge=0, le=65535
     )
-    agents: File | None = setting(None, "the file that names the agents", "the path of an existing YAML file")
+    agents: File | None = setting(None, "the file that names the agents", "the path of an existing YAML or Python file")
     plugins: Annotated[tuple[Directory, ...], _split(os.pathsep)] = setting(
         (),
         "further directories that hold plugin directories",

@@ -87,7 +87,7 @@ def test_the_shipped_schema_of_the_agents_file_is_the_one_the_host_checks_with(p
 
 
 def test_the_runner_in_the_readme_answers(tmp_path: Path) -> None:
-    [shown] = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
+    [_, shown] = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
     (tmp_path / "runner.py").write_text(shown)
 
     async def answer() -> str:

@@ -105,7 +105,7 @@ def test_other_machines_are_let_in_only_once_a_key_exists(
     said = json.loads((data / "serve.json").read_text())
     assert said["url"] == host.url.replace("0.0.0.0", "127.0.0.1")
     assert httpx.get(f"{said['url']}/api/v1/agents").status_code == 401
-    assert paddock("chat", "--data", data, "hello").stdout == "hello\n"
+    assert paddock("chat", "--agent", "echo", "--data", data, "hello").stdout == "hello\n"
 
 
 @pytest.mark.parametrize(

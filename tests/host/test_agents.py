@@ -15,9 +15,9 @@ from paddock.host.artifacts import Artifacts
 from paddock_sdk.protocol.host_calls import ArtifactsReadRangeParams
 
 
-def test_without_a_file_the_echo_agent_answers() -> None:
+def test_without_a_file_the_assistant_answers() -> None:
     agents = load_agents(None)
-    assert agents.default_agent_id == "echo"
+    assert agents.default_agent_id == "assistant"
     assert agents.known("echo", "w")
 
 

@@ -28,7 +28,7 @@ def nasty(new_host: Callable[..., HostProcess], store: str) -> HostProcess:
 
 
 def test_a_message_is_answered_by_a_runner_and_streamed_out(host: HostProcess) -> None:
-    accepted = host.post("hello big world")
+    accepted = host.post("hello big world", agent="echo")
     assert accepted.status_code == 202
     body = accepted.json()
     assert body.keys() == {"taskId", "threadId", "runId", "created"}

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         message,
         request_action,
         state_updated,
+        step_finished,
+        step_started,
         tool_completed,
         tool_started,
     )
@@ -50,6 +52,8 @@ _HOMES = {
     "request_action": "results",
     "serve": "serve",
     "state_updated": "results",
+    "step_finished": "results",
+    "step_started": "results",
     "tool_completed": "results",
     "tool_started": "results",
 }
@@ -74,6 +78,8 @@ __all__ = [
     "request_action",
     "serve",
     "state_updated",
+    "step_finished",
+    "step_started",
     "tool_completed",
     "tool_started",
 ]

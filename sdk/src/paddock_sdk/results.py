@@ -77,6 +77,16 @@ def tool_completed(
     )
 
 
+def step_started(step_name: str) -> Result:
+    """A stage of the run begins; shown to people. Paddock's own, optional: a host that does not know it ignores it."""
+    return Result("step.started", {"step_name": step_name})
+
+
+def step_finished(step_name: str) -> Result:
+    """That stage is over. One still open at the run's end is closed by the host."""
+    return Result("step.finished", {"step_name": step_name})
+
+
 def artifact_created(
     artifact_type: str,
     *,
@@ -120,9 +130,18 @@ def handover(agent_id: str, *, reason: str = "", summary: str = "") -> Result:
     return request_action("session.handover", payload=payload)
 
 
-def completed(*, usage: Mapping[str, Any] | None = None, pending_tool_call_ids: Sequence[str] | None = None) -> Result:
-    """The run is over and went well. Said for you when `run()` just returns."""
-    return Result("run.completed", _said(usage=usage, pending_tool_call_ids=pending_tool_call_ids))
+def completed(
+    *,
+    usage: Mapping[str, Any] | None = None,
+    pending_tool_call_ids: Sequence[str] | None = None,
+    interrupts: Sequence[Mapping[str, Any]] | None = None,
+) -> Result:
+    """The run is over and went well. Said for you when `run()` just returns.
+
+    `interrupts` are questions that a person has to answer before it can go on; the answer comes with the next input.
+    """
+    said = _said(usage=usage, pending_tool_call_ids=pending_tool_call_ids, interrupts=interrupts)
+    return Result("run.completed", said)
 
 
 def failed(code: str, message: str, retryable: bool = False) -> Result:

@@ -54,10 +54,15 @@ def chat(
     )
     if message is None and sys.stdin.isatty():
         return converse(talk)
-    code = _report(talk, say(talk, _from_pipe() if message is None else message))
+    code = one_message(talk, _from_pipe() if message is None else message)
     if sys.stderr.isatty():
         _say_how_to_go_on(talk)
     return code
+
+
+def one_message(talk: Chat, text: str) -> int:
+    """Say it, show the answer; returns the exit code."""
+    return _report(talk, say(talk, text))
 
 
 def _from_pipe() -> str:

@@ -203,7 +203,7 @@ def _agents(settings: Settings) -> Finding:
     from paddock.host.agents_file import AgentsFileError
 
     if settings.agents is None:
-        return Finding("agents", "ok", "no agents file: echo and every installed plugin answer under their names")
+        return Finding("agents", "ok", "no agents file: assistant answers, and every installed plugin under its name")
     try:
         missing = without_runner(settings, settings.agents)
     except AgentsFileError as error:

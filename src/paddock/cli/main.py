@@ -188,6 +188,29 @@ def serve(  # noqa: PLR0917 - one parameter for each option is how typer is told
 
 
 @app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="A Python file with an Agent in it.")],
+    message: Annotated[str | None, typer.Argument(help="What to say; without it, a conversation.")] = None,
+    data: Data = None,
+    port: Annotated[
+        str | None,
+        option("--port", says="Port to listen on; 8484 or any free one unless set.", env="PADDOCK_PORT", metavar="N"),
+    ] = None,
+    config: Config = None,
+    new: Annotated[bool, option("--new", says="Start another conversation.")] = False,
+) -> None:
+    """Start a host for the agent in a Python file and talk to it. Everything said is kept.
+
+    The conversation goes on where it was left. Without a terminal and without a message it only serves.
+    """
+    from paddock import settings
+    from paddock.cli.run import run as run_file
+
+    loaded = settings.load({"data": data, "agents": file, "port": port}, config=config)
+    sys.exit(run_file(file, loaded, message, new=new))
+
+
+@app.command()
 def chat(
     message: Annotated[str | None, typer.Argument(help="What to say; without it, a conversation.")] = None,
     agent: Annotated[str | None, option("--agent", says="Which agent to talk to.", metavar="A")] = None,

@@ -14,8 +14,13 @@ from paddock.host.agents import AgentBinding, Agents, Origin, takes_messages
 from paddock.rules.resources import OfferedFile
 
 BUILT_IN = """\
-default_agent: echo
+default_agent: assistant
 agents:
+  assistant:
+    runner: plugin:paddock/local-agent/default
+    label: Assistant
+    description: Talks, calls tools and remembers, on the built-in demo model until it is given another.
+    config: {model: demo}
   echo:
     runner: plugin:paddock/echo/default
     description: Says back what you say, word by word.
@@ -57,7 +62,7 @@ class Defined:
 
 
 def load_agents(path: Path | None, *, max_queue: int = 100, files: AgentFiles | None = None) -> Agents:
-    """Read `agents.yaml`; without one, the built-in echo agent answers."""
+    """Read `agents.yaml`; without one, the built-in agents answer."""
     if path is None:
         return _in_force(read_agents(BUILT_IN, "built-in agents", origin="built-in"), max_queue)
     return _in_force(read_file(path, files), max_queue)

@@ -179,7 +179,6 @@ class Follower:
             self._tail.followers -= 1
 
     async def _read(self) -> list[Entry]:
-        await asyncio.sleep(0)  # a store may answer without waiting: whoever reads page after page lets others in
         limit = PAGE
         while True:
             facts = await self._log.read(self._session_id, after=self._after, turn_id=self._turn_id, limit=limit)
@@ -189,6 +188,7 @@ class Follower:
             if known or whole:
                 break
             limit *= 2
+        await asyncio.sleep(0)  # a store may answer without waiting: whoever reads page after page lets others in
         if known:
             self._after = known[-1].fact.seq
         return known

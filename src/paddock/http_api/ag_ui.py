@@ -146,10 +146,26 @@ def _run_finished(fact: StoredFact, peer: Peer) -> list[Event]:
     if peer.is_new and isinstance(pending, list) and pending:
         ids = [str(call_id) for call_id in cast("list[object]", pending)]
         event["outcome"] = {"type": "success", "pendingToolCallIds": ids}
+    if peer.is_new and (interrupts := _interrupts(data.get("interrupts"))):
+        event["outcome"] = {"type": "interrupt", "interrupts": interrupts}
     usage = _usage(data.get("usage"))
     if usage:
         event["usage"] = usage
     return [event]
+
+
+_INTERRUPT = {"message": "message", "tool_call_id": "toolCallId", "response_schema": "responseSchema"}
+
+
+def _interrupts(given: object) -> list[Json]:
+    """Questions for a person; one without a name cannot be answered and is left out."""
+    entries = cast("list[object]", given) if isinstance(given, list) else []
+    return [_interrupt(raw) for raw in map(mapping, entries) if isinstance(raw.get("id"), str)]
+
+
+def _interrupt(raw: Json) -> Json:
+    told = {name: raw[key] for key, name in _INTERRUPT.items() if raw.get(key) is not None}
+    return {"id": raw["id"], "reason": str(raw.get("reason") or "input"), **told}
 
 
 _COUNTS = {

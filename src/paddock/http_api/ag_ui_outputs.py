@@ -13,6 +13,7 @@ from paddock.rules.outputs import text_of
 _encode = msgspec.json.Encoder().encode
 Json = dict[str, Any]
 Event = Json
+STEPS = {"step.started": "STEP_STARTED", "step.finished": "STEP_FINISHED"}
 
 
 def output(fact: StoredFact) -> list[Event]:
@@ -27,10 +28,16 @@ def output(fact: StoredFact) -> list[Event]:
             return _tool_called(fact, data)
         case "tool.call.completed":
             return [_tool_answered(fact, data)]
-        case "state.updated":
-            return [custom("paddock.state.updated", {key: data.get(key) for key in ("scope", "key")})]
         case _:
-            return [custom(f"paddock.{kind}", data)]
+            return [_said_otherwise(str(kind), data)]
+
+
+def _said_otherwise(kind: str, data: Json) -> Event:
+    if kind in STEPS:
+        return {"type": STEPS[kind], "stepName": str(data.get("step_name"))}
+    if kind == "state.updated":  # the value is nobody's business but the runner's
+        return custom("paddock.state.updated", {key: data.get(key) for key in ("scope", "key")})
+    return custom(f"paddock.{kind}", data)
 
 
 def _text_message(fact: StoredFact, data: Json) -> list[Event]:

@@ -18,7 +18,10 @@ from paddock.rules.session.messages import OutputReceived, RunFailed
 PASSED_ON = frozenset(
     {"tool.call.started", "tool.call.completed", "artifact.created", "state.updated", "action.requested"}
 )
-KNOWN_TYPES = PASSED_ON | {"message.delta", "message.completed", "run.completed", "run.failed"}
+STEPS = frozenset({"step.started", "step.finished"})
+MAX_STEPS = 32
+"""Stages open at once; the host keeps no more in mind."""
+KNOWN_TYPES = PASSED_ON | STEPS | {"message.delta", "message.completed", "run.completed", "run.failed"}
 
 
 def text_of(content: object) -> str:
@@ -59,6 +62,8 @@ class Collected:
     pieces: list[str] = field(default_factory=list[str])
     marks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     """(number in the log, characters) of each piece of the open message."""
+    steps: list[str] = field(default_factory=list[str])
+    """Stages that have begun and not ended."""
 
     def read(self, result: Result, at: float) -> Iterator[OutputReceived | RunFailed]:
         """Say one result in the session's words. Unknown types say nothing."""
@@ -72,6 +77,8 @@ class Collected:
             case "run.failed":
                 yield from self.close(at)
                 yield self._failed(result.data, at)
+            case "step.started" | "step.finished":
+                yield from self._step(result.type, str(result.data["step_name"]), at)
             case known if known in PASSED_ON:
                 yield self._output("MESSAGE", {"type": known, "data": result.data}, {}, at)
             case _:
@@ -123,12 +130,33 @@ class Collected:
             self.message_id = metadata["message_id"]
         elif "message_id" in metadata:
             self._forget()
+        elif stored.kind == "AGENT_OUTPUT:MESSAGE":
+            said = as_object(stored.read_payload())
+            self._note_step(str(said.get("type")), str(as_object(said.get("data")).get("step_name")))
 
     def close(self, at: float) -> Iterator[OutputReceived]:
-        """Finish a message that the turn left open; its words so far are kept and marked as partial."""
+        """Finish what the turn left open: a message, its words so far kept and marked as partial, and its stages."""
         if self.message_id is not None:
             content = {"role": "assistant", "content": "".join(self.pieces)}
             yield self._whole({"message": content}, at, partial=True)
+        yield from self._close_steps(at)
+
+    def _step(self, kind: str, name: str, at: float) -> Iterator[OutputReceived]:
+        """A stage begins or ends. One that begins twice, or ends without having begun, says nothing."""
+        if (kind == "step.started") != (name in self.steps) and len(self.steps) < MAX_STEPS:
+            self._note_step(kind, name)
+            yield self._output("MESSAGE", {"type": kind, "data": {"step_name": name}}, {}, at)
+
+    def _note_step(self, kind: str, name: str) -> None:
+        if kind == "step.started":
+            self.steps.append(name)
+        elif kind == "step.finished" and name in self.steps:
+            self.steps.remove(name)
+
+    def _close_steps(self, at: float) -> Iterator[OutputReceived]:
+        for name in reversed(self.steps):
+            yield self._output("MESSAGE", {"type": "step.finished", "data": {"step_name": name}}, {}, at)
+        self.steps.clear()
 
     def _piece(self, text: str, at: float) -> Iterator[OutputReceived]:
         if not text:
@@ -155,6 +183,7 @@ class Collected:
             # A runner that streams and then says it is done has finished its message; nothing is partial about it.
             for closing in self.close(at):
                 yield self._output("MESSAGE", closing.payload, _without_partial(closing.metadata), at)
+        yield from self._close_steps(at)
         rest = {key: value for key, value in data.items() if key != "message"}
         yield self._output("FINAL", {"type": "run.completed", "data": rest}, {}, at)
 

@@ -25,6 +25,7 @@ class OfferedModel(Value, frozen=True):
     model_type: str = "llm"
     provider: str = ""
     operations: frozenset[str] = frozenset({"invoke", "stream"})
+    context_window: int | None = None
 
 
 class OfferedTool(Value, frozen=True):
@@ -101,6 +102,7 @@ def model_resources(offered: Offered, granted: Operations) -> list[dict[str, Any
             "model_type": model.model_type,
             "provider": model.provider,
             "operations": sorted(granted[model.model_id]),
+            **({"context_window": model.context_window} if model.context_window else {}),
         }
         for model in offered.models
         if model.model_id in granted

@@ -14,6 +14,7 @@ from paddock.rules.limits import MAX_ACTION_BYTES, MAX_ARTIFACT_INLINE_BYTES, MA
 
 MAX_RESULT_BYTES = 1_048_576
 MAX_ACTION_CHARS = 128
+MAX_STEP_CHARS = 128
 TERMINAL_TYPES = frozenset({"run.completed", "run.failed"})
 
 
@@ -105,6 +106,13 @@ def _action_requested(data: dict[str, Any]) -> str | None:
     return wrong
 
 
+def _step(data: dict[str, Any]) -> str | None:
+    wrong = _needs_strings("step_name")(data)
+    if wrong is None and not 0 < len(data["step_name"]) <= MAX_STEP_CHARS:
+        return f"data.step_name must have 1 to {MAX_STEP_CHARS} characters"
+    return wrong
+
+
 def _state_updated(data: dict[str, Any]) -> str | None:
     wrong = _needs_strings("scope", "key")(data)
     if wrong is None and len(data["key"]) > MAX_STATE_KEY_CHARS:
@@ -149,9 +157,11 @@ SHAPES: Mapping[str, Shape] = {
     "tool.call.completed": _both(
         _needs_strings("tool_call_id", "tool_name"), _may_have(artifact=OBJECT, error=STRING_OR_OBJECT)
     ),
+    "step.started": _step,
+    "step.finished": _step,
     "artifact.created": _artifact_created,
     "state.updated": _state_updated,
     "action.requested": _action_requested,
-    "run.completed": _may_have(message=OBJECT, usage=OBJECT, pending_tool_call_ids=LIST),
+    "run.completed": _may_have(message=OBJECT, usage=OBJECT, pending_tool_call_ids=LIST, interrupts=LIST),
     "run.failed": _may_have(code=STRING, message=STRING, error=STRING),
 }

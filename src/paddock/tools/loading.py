@@ -58,14 +58,14 @@ def _functions(module: ModuleType, source: str) -> Sequence[Callable[..., Any]]:
 
 def _module(place: str) -> ModuleType:
     try:
-        return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        return module_from(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except ToolDefinitionError:
         raise
     except (Exception, SystemExit) as error:  # the operator's code may do anything while it is imported
         raise ToolDefinitionError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def _from_file(path: Path) -> ModuleType:
+def module_from(path: Path) -> ModuleType:
     if not path.is_file():
         raise ToolDefinitionError(f"{path}: there is no such file")
     name = f"paddock_tools_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"

@@ -11,6 +11,8 @@ class ModelResource(WireModel):
     model_type: str | None = None
     provider: str | None = None
     operations: list[str] = []
+    context_window: int | None = None
+    """Paddock's own, optional: tokens that fit into one question, where the host knows."""
 
 
 class ToolResource(WireModel):

@@ -41,6 +41,12 @@ class ToolCallCompletedData(WireModel):
     error: str | dict[str, Any] | None = None
 
 
+class StepData(WireModel):
+    """A stage of the run, for people who watch. Paddock's own, optional."""
+
+    step_name: str
+
+
 class StateUpdatedData(WireModel):
     scope: str
     key: str
@@ -57,6 +63,8 @@ class RunCompletedData(WireModel):
     message: Message | None = None
     usage: LLMTokenUsage | None = None
     pending_tool_call_ids: list[str] | None = None
+    interrupts: list[dict[str, Any]] | None = None
+    """Paddock's own, optional: questions for a person, each with id, reason, message, tool_call_id, response_schema."""
 
 
 class RunFailedData(WireModel):
@@ -110,6 +118,20 @@ class ToolCallCompleted(_Envelope):
     data: ToolCallCompletedData
 
 
+class StepStarted(_Envelope):
+    """Paddock's own, optional."""
+
+    type: Literal["step.started"] = "step.started"
+    data: StepData
+
+
+class StepFinished(_Envelope):
+    """Paddock's own, optional."""
+
+    type: Literal["step.finished"] = "step.finished"
+    data: StepData
+
+
 class ArtifactCreated(_Envelope):
     type: Literal["artifact.created"] = "artifact.created"
     data: ArtifactCreatedData
@@ -147,6 +169,8 @@ KnownResult = (
     | MessageCompleted
     | ToolCallStarted
     | ToolCallCompleted
+    | StepStarted
+    | StepFinished
     | ArtifactCreated
     | StateUpdated
     | ActionRequested
@@ -160,6 +184,8 @@ KNOWN_RESULTS: Final[Mapping[str, type[KnownResult]]] = MappingProxyType(
         "message.completed": MessageCompleted,
         "tool.call.started": ToolCallStarted,
         "tool.call.completed": ToolCallCompleted,
+        "step.started": StepStarted,
+        "step.finished": StepFinished,
         "artifact.created": ArtifactCreated,
         "state.updated": StateUpdated,
         "action.requested": ActionRequested,

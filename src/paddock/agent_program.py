@@ -1,0 +1,136 @@
+"""Agents written as a Python file: its `Agent` objects are the agents, its functions their tools.
+
+The file is imported once, when the host starts. What is wrong with it is one sentence that names the place.
+"""
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+
+from paddock.agent import Agent
+from paddock.host.agent_shapes import AgentShape, in_words, name_problem
+from paddock.host.agents import AgentBinding, Agents
+from paddock.host.agents_file import AgentsFileError
+from paddock.models.demo import NAME as DEMO
+from paddock.rules.model_specs import ModelSpec
+from paddock.tools.functions import FunctionTool
+from paddock.tools.loading import module_from
+from paddock.tools.signatures import ToolDefinitionError, signature_of
+
+RUNNER = "plugin:paddock/local-agent/default"
+BUILT_IN_TOOLS = ("calculate", "current_time")
+PROVIDERS: Mapping[str, str] = {
+    "gpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude-": "anthropic",
+}
+"""Models that can be named without being set up: by how their names begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a file defines."""
+
+    bindings: Sequence[AgentBinding]
+    tools: Sequence[FunctionTool]
+    models: Mapping[str, ModelSpec]
+
+    def agents(self, *, max_queue: int) -> Agents:
+        return Agents(self.bindings, self.bindings[0].agent_id, max_queue=max_queue)
+
+
+def is_program(path: Path | None) -> bool:
+    return path is not None and path.suffix == ".py"
+
+
+def load_program(path: Path) -> Program:
+    """Raises AgentsFileError."""
+    module = _imported(path)
+    found = _agents(module, path)
+    tools = _tools(module, found.values(), path)
+    bindings = [_binding(name, agent, _names(agent, tools), path) for name, agent in found.items()]
+    models = {agent.model: spec for agent in found.values() if (spec := _spec(agent.model)) is not None}
+    return Program(bindings, list(tools.values()), models)
+
+
+def _imported(path: Path) -> ModuleType:
+    try:
+        return module_from(path)
+    except ToolDefinitionError as error:
+        raise AgentsFileError(str(error)) from error
+    except Exception as error:
+        line = next(
+            (at.lineno for at in reversed(traceback.extract_tb(error.__traceback__)) if at.filename == str(path)), 0
+        )
+        line = error.lineno or line if isinstance(error, SyntaxError) else line
+        raise AgentsFileError(f"{path}, line {line}: {type(error).__name__}: {error}") from error
+
+
+def _agents(module: ModuleType, path: Path) -> dict[str, Agent]:
+    """By name; the first is the default."""
+    found: dict[str, Agent] = {}
+    for agent in vars(module).values():
+        if not isinstance(agent, Agent) or agent in found.values():
+            continue
+        name = agent.name or path.stem.replace(" ", "_")
+        if problem := name_problem(name) or (f"two agents are called {name!r}; give one a name" * (name in found)):
+            raise AgentsFileError(f"{path}: {problem}")
+        found[name] = agent
+    if not found:
+        raise AgentsFileError(f'{path} defines no agent; write for example: agent = Agent("You are kind.")')
+    return found
+
+
+def _tools(module: ModuleType, agents: Any, path: Path) -> dict[str, FunctionTool]:
+    """The functions of all agents, each once."""
+    given = [function for agent in agents for function in agent.tools or ()]
+    own = [
+        one
+        for name, one in vars(module).items()
+        if inspect.isfunction(one) and one.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    every = [*given, *own] if any(agent.tools is None for agent in agents) else given
+    return {function.__name__: _tool(function, path) for function in every}
+
+
+def _tool(function: Callable[..., Any], path: Path) -> FunctionTool:
+    try:
+        return FunctionTool(function, signature_of(function, source=str(path)))
+    except ToolDefinitionError as error:
+        raise AgentsFileError(f"{path}: {error}") from error
+
+
+def _names(agent: Agent, tools: Mapping[str, FunctionTool]) -> list[str]:
+    return list(tools) if agent.tools is None else [function.__name__ for function in agent.tools]
+
+
+def _binding(name: str, agent: Agent, tools: Sequence[str], path: Path) -> AgentBinding:
+    config = {"model": agent.model, "approve": list(agent.approve), **agent.config}
+    written = {
+        "runner": RUNNER,
+        "instructions": agent.instructions or None,
+        "config": config,
+        "tools": [*tools, *(one for one in BUILT_IN_TOOLS if one not in tools)],
+    }
+    try:
+        return AgentShape.model_validate(written).bound_as(name, base=path.absolute().parent)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise AgentsFileError(f"{path}: agent {name!r}: {place} {in_words(first)}") from error
+
+
+def _spec(model: str) -> ModelSpec | None:
+    """A provider's model that can be asked for by its name; its key is looked up when it is used."""
+    provider = next((provider for start, provider in PROVIDERS.items() if model.startswith(start)), None)
+    if provider is None or model == DEMO:
+        return None
+    return ModelSpec.model_validate({"provider": provider, "model": model})

@@ -1,0 +1,172 @@
+"""`paddock run my_agent.py`: a host for one file and a conversation with its agent, in one command.
+
+The host is a process of its own that ends with this one, however this one ends. The conversation goes on where it
+was left, as everything is kept in the data directory.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from paddock.agent_program import load_program
+from paddock.cli import presence
+from paddock.cli.answers import colours_wanted
+from paddock.cli.chat import Chat, converse, one_message
+from paddock.cli.client import connect
+from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.program import command
+from paddock.host.agents_file import AgentsFileError
+from paddock.settings import Settings
+
+LOG = "host.log"
+CONVERSATIONS = "conversations"
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+CHILD = "import sys; from paddock.cli.run import serve_while_watched; serve_while_watched(sys.argv[1:])"
+
+
+def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> int:
+    """Returns the exit code."""
+    agent = _agent_of(file)
+    if message is None and not sys.stdin.isatty():
+        from paddock.cli.serve import serve
+
+        serve(settings)
+        return 0
+    with _host(settings):
+        talk = Chat(
+            connect=lambda: connect(None, settings.data),
+            thread_id=_conversation(settings.data, agent, new=new),
+            agent=agent,
+            as_json=False,
+            colours=colours_wanted(sys.stdout, os.environ),
+            again=command("chat", data=settings.data),
+        )
+        return converse(talk) if message is None else one_message(talk, message)
+
+
+def _agent_of(file: Path) -> str:
+    """What the file's first agent is called; a mistake in the file is said before anything starts."""
+    if file.suffix != ".py" or not file.is_file():
+        raise CommandError(f"{file} is no Python file; write the agent into one, such as my_agent.py.", exit_code=USAGE)
+    try:
+        return load_program(file.absolute()).bindings[0].agent_id
+    except AgentsFileError as error:
+        raise CommandError(f"{error}.", exit_code=USAGE) from error
+
+
+def _conversation(data: Path, agent: str, *, new: bool) -> str:
+    """The conversation that goes on, one for each agent."""
+    place = data / CONVERSATIONS / agent
+    with suppress(OSError, ValueError):
+        if not new:
+            return str(uuid.UUID(place.read_text(encoding="ascii").strip()))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    thread = str(uuid.uuid4())
+    place.write_text(thread + "\n", encoding="ascii")
+    return thread
+
+
+@contextmanager
+def _host(settings: Settings) -> Generator[None]:
+    """A host for as long as the block runs."""
+    _refuse_another(settings.data)
+    settings.data.mkdir(parents=True, exist_ok=True)
+    with (settings.data / LOG).open("ab") as log:
+        flags = ["--data", str(settings.data), "--agents", str(settings.agents), "--port", str(_port(settings))]
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,  # Ctrl-C is for the conversation; the host is stopped when that is over
+        )
+    try:
+        _until_ready(child, settings.data / LOG)
+        yield
+    finally:
+        _stop(child)
+
+
+def _port(settings: Settings) -> int:
+    """The usual one, or any other when that is taken; one that was asked for is not exchanged."""
+    if settings.port != Settings.model_fields["port"].default:
+        return settings.port
+    with socket.socket() as trying:
+        trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trying.bind((settings.host, settings.port))
+        except OSError:
+            return 0
+    return settings.port
+
+
+def _refuse_another(data: Path) -> None:
+    there = presence.find(data)
+    if there is not None and _alive(there.pid):
+        talk = command("chat", data=data)
+        raise CommandError(f"A host serves {data} already ({there.url}). Talk to it: {talk}", exit_code=USAGE)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _until_ready(child: "subprocess.Popen[bytes]", log: Path) -> None:
+    """Read what the host says until it is ready; what it says later is thrown away, so that it never waits for us."""
+    assert child.stdout is not None
+    ready = threading.Event()
+
+    def read() -> None:
+        for line in child.stdout or ():
+            if b"ready at" in line:
+                sys.stderr.write(f"{line.decode(errors='replace').strip()} (log: {log})\n")
+                ready.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    waited = 0.0
+    while not ready.wait(0.05):
+        waited += 0.05
+        if child.poll() is not None or waited > START_SECONDS:
+            raise CommandError(f"The host did not start: {_last_words(log)}")
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("paddock: ") if lines else f"see {log}"
+
+
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    if child.poll() is None:
+        child.send_signal(signal.SIGTERM)
+    try:
+        child.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait(STOP_SECONDS)
+
+
+def serve_while_watched(flags: list[str]) -> None:
+    """The host's own process: it ends when whoever started it is gone."""
+
+    def watch() -> None:
+        while os.read(0, 4096):  # not through sys.stdin: its lock must be free when Python leaves
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+    from paddock.cli.main import main
+
+    sys.argv = ["paddock", "serve", *flags]
+    main()

@@ -1,0 +1,144 @@
+"""For agents people already run: posts the event to a URL and streams back what it answers."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from paddock_runners.http.answers import EventReader, text_in
+from paddock_runners.toolkit.values import listing, mapping
+from paddock_sdk import AgentRunner, AgentRunnerCapabilities, HostApi, Results, RunContext, failed, message
+
+if TYPE_CHECKING:
+    import httpx2
+
+MAX_ANSWER_BYTES = 1024 * 1024
+SILENCE_SECONDS = 60.0
+SAYS = "application/json, text/event-stream"
+
+
+class HttpRunner(AgentRunner):
+    label = "HTTP"
+    description = "Posts the event to a URL and streams back what it answers."
+    capabilities = AgentRunnerCapabilities(streaming=True, interrupt=True)
+    bootstrap = "recent_tail"
+    config_schema = (
+        {"name": "url", "type": "string", "label": "URL", "description": "Where the agent is."},
+        {"name": "authorization", "type": "password", "label": "Authorization", "description": "The header's value."},
+        {"name": "headers", "type": "json", "label": "Further headers", "default": {}},
+        {
+            "name": "body",
+            "type": "select",
+            "label": "What is posted",
+            "default": "event",
+            "options": [{"name": "event"}, {"name": "ag-ui"}],
+        },
+    )
+
+    async def run(self, ctx: RunContext, api: HostApi) -> Results:
+        import httpx2
+
+        url = str(ctx.config.get("url") or "")
+        if not url.startswith(("http://", "https://")):
+            yield failed("agent.config_invalid", "config.url must be the http or https address of the agent to ask")
+            return
+        timeout = httpx2.Timeout(min(SILENCE_SECONDS, api.seconds_left()))
+        try:
+            async with (
+                httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as client,
+                client.stream("POST", url, json=body_of(ctx), headers=_headers(ctx.config)) as answer,
+            ):
+                async for result in _read(answer):
+                    yield result
+        except httpx2.HTTPError as error:
+            why = str(error) or type(error).__name__
+            yield failed("http.unreachable", f"the agent at {url} did not answer: {why}", retryable=True)
+
+
+def body_of(ctx: RunContext) -> dict[str, Any]:
+    """The event with the last items of the conversation, or a run input for an agent that speaks AG-UI."""
+    tail = [
+        {"role": item.role, "content": item.content or ""} for item in ctx.recent_tail if item.item_type == "message"
+    ]
+    if ctx.config.get("body") == "ag-ui":
+        return _run_input(ctx, tail)
+    told = ctx.model_dump(mode="json", exclude_none=True)
+    kept = {key: told[key] for key in ("run_id", "event", "conversation", "actor", "subject", "input") if key in told}
+    return {**kept, "history": tail}
+
+
+def _run_input(ctx: RunContext, tail: list[dict[str, str]]) -> dict[str, Any]:
+    said = [*tail, {"role": "user", "content": ctx.text}]
+    thread = ctx.conversation.conversation_id if ctx.conversation else None
+    return {
+        "threadId": thread or ctx.run_id,
+        "runId": ctx.run_id,
+        "state": {},
+        "messages": [{"id": f"{ctx.run_id}.{number}", **one} for number, one in enumerate(said)],
+        "tools": [],
+        "context": [mapping(one) for one in listing(ctx.config.get("context"))],
+        "forwardedProps": {},
+    }
+
+
+def _headers(config: Mapping[str, Any]) -> dict[str, str]:
+    given = {str(name): str(value) for name, value in mapping(config.get("headers")).items()}
+    key = config.get("authorization")
+    return {"Accept": SAYS, **given, **({"Authorization": str(key)} if key else {})}
+
+
+async def _read(answer: "httpx2.Response") -> Results:
+    kind = answer.headers.get("content-type", "")
+    if answer.status_code >= 300:
+        said = (await _whole(answer))[:500]
+        yield failed("http.refused", f"the agent answered {answer.status_code}: {said}", answer.status_code >= 500)
+    elif kind.startswith("text/event-stream"):
+        async for result in _streamed(answer):
+            yield result
+    else:
+        yield _one_answer(await _whole(answer), kind)
+
+
+def _one_answer(body: str, kind: str) -> Any:
+    if not kind.startswith("application/json"):
+        return message(body)
+    try:
+        text = text_in(json.loads(body))
+    except ValueError:
+        return failed("http.bad_answer", f"the agent's answer is no JSON: {body[:200]}")
+    if text is None:
+        return failed("http.bad_answer", f"the agent's answer has no text in it: {body[:200]}")
+    return message(text)
+
+
+async def _whole(answer: "httpx2.Response") -> str:
+    content = bytearray()
+    async for piece in answer.aiter_bytes():
+        content += piece
+        if len(content) > MAX_ANSWER_BYTES:
+            break
+    return content[:MAX_ANSWER_BYTES].decode(errors="replace")
+
+
+async def _streamed(answer: "httpx2.Response") -> Results:
+    reader = EventReader()
+    async for data in _events(answer.aiter_lines()):
+        for result in reader.read(data):
+            yield result
+        if reader.ended is not None:
+            yield reader.ended
+            return
+    if reader.text:
+        yield message(reader.text)
+
+
+async def _events(lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    """The data of each server-sent event; one may have several lines of it."""
+    data: list[str] = []
+    async for line in lines:
+        if line.startswith("data:"):
+            data.append(line[5:].removeprefix(" "))
+        elif not line.strip() and data:
+            yield "\n".join(data)
+            data = []
+    if data:
+        yield "\n".join(data)

@@ -1,0 +1,80 @@
+"""What an agent behind a URL answers, in our words: a JSON object, server-sent events, AG-UI, or plain text. Pure."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from paddock_runners.toolkit.values import listing, mapping
+from paddock_sdk import Result, delta, failed, message, tool_completed, tool_started
+
+TEXT_KEYS = ("delta", "text", "content", "answer", "output", "response", "reply")
+
+
+def text_in(said: object) -> str | None:
+    """The words of a JSON answer, wherever agents usually put them."""
+    if isinstance(said, str):
+        return said
+    known = mapping(said)
+    for key in TEXT_KEYS:
+        if isinstance(text := known.get(key), str):
+            return text
+    if "message" in known:
+        return text_in(known["message"])
+    messages = listing(known.get("messages"))
+    return text_in(messages[-1]) if messages else None
+
+
+class EventReader:
+    """Turns server-sent data, one after the other, into results. The whole text is in `text`."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.ended: Result | None = None
+        self._arguments: dict[str, tuple[str, str]] = {}
+
+    def read(self, data: str) -> Iterator[Result]:
+        if data.strip() in {"", "[DONE]"}:
+            return
+        try:
+            said: Any = json.loads(data)
+        except ValueError:
+            said = data
+        kind = mapping(said).get("type")
+        if isinstance(kind, str) and kind.isupper():
+            yield from self._ag_ui(kind, mapping(said))
+        elif text := text_in(said):
+            yield self._more(text)
+
+    def _more(self, text: str) -> Result:
+        self.text += text
+        return delta(text)
+
+    def _ag_ui(self, kind: str, said: dict[str, Any]) -> Iterator[Result]:
+        call_id = str(said.get("toolCallId") or "")
+        match kind:
+            case "TEXT_MESSAGE_CONTENT" | "TEXT_MESSAGE_CHUNK" if said.get("delta"):
+                yield self._more(str(said["delta"]))
+            case "TEXT_MESSAGE_END" if self.text:
+                yield message(self.text)
+                self.text = ""
+            case "TOOL_CALL_START":
+                self._arguments[call_id] = (str(said.get("toolCallName")), "")
+            case "TOOL_CALL_ARGS" if call_id in self._arguments:
+                name, arguments = self._arguments[call_id]
+                self._arguments[call_id] = (name, arguments + str(said.get("delta") or ""))
+            case "TOOL_CALL_END" if call_id in self._arguments:
+                name, arguments = self._arguments[call_id]
+                yield tool_started(call_id, name, _parameters(arguments))
+            case "TOOL_CALL_RESULT" if call_id in self._arguments:
+                yield tool_completed(call_id, self._arguments.pop(call_id)[0], result=said.get("content"))
+            case "RUN_ERROR":
+                self.ended = failed(str(said.get("code") or "http.agent_failed"), str(said.get("message")))
+            case _:
+                return
+
+
+def _parameters(arguments: str) -> dict[str, Any] | None:
+    try:
+        return mapping(json.loads(arguments)) if arguments else None
+    except ValueError:
+        return {"arguments": arguments}

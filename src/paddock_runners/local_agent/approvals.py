@@ -1,0 +1,98 @@
+"""Calls that a person must agree to: the run ends with the question, the next one brings the answer.
+
+The question is an interrupt for clients that know them and a sentence for everybody else. What waits is kept in
+conversation state and taken out before anything is called, so an approval counts once.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from paddock_runners.toolkit.replies import Called
+from paddock_runners.toolkit.transcript import Said, call_message, shortened
+from paddock_runners.toolkit.values import listing, mapping
+from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, message
+
+KEY = "local_agent.waiting_for_approval"
+NOT_APPROVED = "the user did not approve this call; do not repeat it unless they ask for it"
+NO_PLACE = "this call needs the user's approval, and this agent may keep no state in which to wait for it"
+SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
+_YES = re.compile(
+    r"\s*(?:yes|y|ok|okay|approve|approved|go ahead|do it|sure|是|好|好的|可以|同意|批准)[\s.!。！]*", re.IGNORECASE
+)
+
+
+async def ask(api: HostApi, calls: Sequence[Called], usage: Mapping[str, int]) -> list[Result]:
+    """Keep the calls and end the run with the question. Raises HostCallError when they cannot be kept."""
+    waiting = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in calls]
+    await api.state.set("conversation", KEY, waiting)
+    listed = "\n".join(f"- {call.name} {shortened(call.arguments, 500)}" for call in calls)
+    text = f"I need your approval for:\n{listed}\nAnswer yes or no."
+    hints = {"kind": "choices", "title": "Do you approve?", "items": [{"label": "Yes", "text": "yes"}, "No"]}
+    ids = [call.call_id for call in calls]
+    interrupts = [_interrupt(call) for call in calls]
+    return [message(text, ui_hints=hints), completed(usage=usage, pending_tool_call_ids=ids, interrupts=interrupts)]
+
+
+def _interrupt(call: Called) -> dict[str, Any]:
+    return {
+        "id": call.call_id,
+        "reason": "tool_call",
+        "tool_call_id": call.call_id,
+        "message": f"{call.name} {shortened(call.arguments, 500)}",
+        "response_schema": SCHEMA,
+    }
+
+
+async def answered(ctx: RunContext, api: HostApi) -> list[tuple[Called, bool]]:
+    """The calls that waited, each with the person's word. They wait no longer, whatever it was."""
+    if KEY not in ctx.state.conversation:
+        return []
+    kept, version = await api.state.get_with_version("conversation", KEY)
+    calls = [call for one in listing(kept) if (call := _read(one)) is not None]
+    try:
+        await api.state.set("conversation", KEY, [], expected_version=version)
+    except HostCallError as error:
+        if not error.retryable:
+            raise
+        return []  # another run took them
+    return [(call, _approved(ctx, call)) for call in calls]
+
+
+def _read(one: object) -> Called | None:
+    said = mapping(one)
+    parts = [said.get(name) for name in ("id", "name", "arguments")]
+    return Called(*cast("list[str]", parts)) if all(isinstance(part, str) for part in parts) else None
+
+
+def _approved(ctx: RunContext, call: Called) -> bool:
+    """The interrupt's own answer if there is one, else what the person said. Anything but a yes is a no."""
+    for entry in _resumes(ctx):
+        if (entry.get("interruptId") or entry.get("interrupt_id")) == call.call_id:
+            return entry.get("status") == "resolved" and mapping(entry.get("payload")).get("approved") is True
+    return not _resumes(ctx) and _YES.fullmatch(ctx.text) is not None
+
+
+def _resumes(ctx: RunContext) -> list[Mapping[str, Any]]:
+    params = mapping(ctx.adapter.extra.get("params")) if ctx.adapter else {}
+    return [mapping(entry) for entry in listing(params.get("resume"))]
+
+
+def without_calls(messages: Sequence[Said], ids: set[str]) -> list[Said]:
+    """The conversation without calls that are only made now: they are told where they are made."""
+    kept: list[Said] = []
+    for said in messages:
+        if said["role"] == "tool" and said.get("tool_call_id") in ids:
+            continue
+        calls = [call for call in said.get("tool_calls") or () if call["id"] not in ids]
+        whole = {key: value for key, value in said.items() if key != "tool_calls"} | (
+            {"tool_calls": calls} if calls else {}
+        )
+        if calls or whole.get("content"):
+            kept.append(whole)
+    return kept
+
+
+def as_said(calls: Sequence[Called]) -> Said:
+    made = [call_message(one.call_id, one.name, one.arguments) for one in calls]
+    return {"role": "assistant", "content": "", "tool_calls": made}

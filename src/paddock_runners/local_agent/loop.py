@@ -1,0 +1,104 @@
+"""The tool loop: the model answers or wants tools, the tools are called, until it answers or has had enough rounds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from paddock_runners.local_agent import approvals
+from paddock_runners.local_agent.config import Config
+from paddock_runners.local_agent.knowledge import Knowledge
+from paddock_runners.local_agent.own_tools import OwnTools
+from paddock_runners.local_agent.steering import Steering
+from paddock_runners.toolkit.calls import Toolbox, started
+from paddock_runners.toolkit.replies import CUT, Asked, Called, Reply, added, speak, unique
+from paddock_runners.toolkit.transcript import Said, result_message, result_text
+from paddock_sdk import HostApi, Results, RunContext, completed, message, tool_completed
+
+
+@dataclass(slots=True)
+class Desk:
+    """What one run works with."""
+
+    ctx: RunContext
+    api: HostApi
+    config: Config
+    asked: Asked
+    toolbox: Toolbox
+    own: OwnTools
+    knowledge: Knowledge
+    steering: Steering
+    messages: list[Said]
+    usage: dict[str, int] = field(default_factory=dict[str, int])
+    seen: set[str] = field(default_factory=set[str])
+    """Names of calls in this run."""
+
+    @property
+    def ui_hints(self) -> Any:
+        return self.own.ui_hints or self.knowledge.ui_hints()
+
+
+async def answer(desk: Desk) -> Results:
+    """Everything from the first question to the run's end."""
+    for _ in range(desk.config.max_iterations):
+        reply = Reply()
+        async for piece in speak(desk.api, desk.asked, desk.messages, reply):
+            yield piece
+        added(desk.usage, reply.usage)
+        unique(reply.calls, desk.seen)
+        desk.messages.append(reply.as_message())
+        if not reply.calls:
+            later = await desk.steering.taken()
+            yield message(reply.text + (CUT if reply.was_cut else ""), ui_hints=None if later else desk.ui_hints)
+            if not later:
+                yield completed(usage=desk.usage or None)
+                return
+            desk.messages += later
+            continue
+        async for result in _use_tools(desk, reply):
+            yield result
+            if result.type == "run.completed":
+                return
+        desk.messages += await desk.steering.taken()
+    yield message(_enough(desk.config.max_iterations))
+    yield completed(usage=desk.usage or None)
+
+
+async def _use_tools(desk: Desk, reply: Reply) -> Results:
+    """Call what can be called now; what the client or a person has to answer first ends the run."""
+    if reply.text:
+        yield message(reply.text)
+    now, asking, pending = _sorted(desk, reply.calls)
+    async for result in desk.toolbox.perform(now, desk.messages):
+        yield result
+    for call in [*asking, *pending]:
+        yield started(call)
+    if asking and not desk.ctx.context.available_apis.state:
+        for call in asking:
+            yield refused(desk.messages, call, approvals.NO_PLACE)
+        asking = []
+    if asking:
+        for result in await approvals.ask(desk.api, [*asking], desk.usage):
+            yield result
+    elif pending:
+        yield completed(usage=desk.usage or None, pending_tool_call_ids=[call.call_id for call in pending])
+
+
+def _sorted(desk: Desk, calls: Sequence[Called]) -> tuple[list[Called], list[Called], list[Called]]:
+    """Calls to make now, calls a person must agree to, calls the client answers."""
+    pending = [call for call in calls if desk.toolbox.by_client(call)]
+    rest = [call for call in calls if not desk.toolbox.by_client(call)]
+    asking = [call for call in rest if desk.config.needs_approval(call.name)]
+    return [call for call in rest if call not in asking], asking, pending
+
+
+def refused(messages: list[Said], call: Called, why: str) -> Any:
+    """Tell the model and everybody else that a call was not made."""
+    messages.append(result_message(call.call_id, result_text({"error": why})))
+    return tool_completed(call.call_id, call.name, error=why)
+
+
+def _enough(rounds: int) -> str:
+    return (
+        f"I stopped here: {rounds} rounds of tool calls were not enough to finish, and that is the limit "
+        f"(max_iterations). Say “go on” and I will continue from here."
+    )

@@ -1,0 +1,46 @@
+"""What the model is shown, in an order that keeps its beginning the same from turn to turn.
+
+First what never changes while the agent's settings do not (instructions, facts), then the summary of the last
+checkpoint, then the turns since then, and only at the end what belongs to this turn alone. A provider that caches what
+it read before can use all but the end. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paddock_runners.toolkit.transcript import Said, Turn, compact
+
+SUMMARY = "Summary of the conversation before this point:\n"
+SUMMARIZE = (
+    "Summarize our conversation so far, for yourself: you will read it instead of the messages above. Keep names, "
+    "numbers, decisions, open questions and what the user told you about themselves. Do not answer anything."
+)
+
+
+def system_message(instructions: str, context: Sequence[Mapping[str, Any]], summary: str) -> Said:
+    facts = "\n".join(f"- {one.get('description')}: {one.get('value')}" for one in context)
+    parts = [instructions, f"What you should know:\n{facts}" if facts else "", f"{SUMMARY}{summary}" if summary else ""]
+    return {"role": "system", "content": "\n\n".join(part for part in parts if part)}
+
+
+def note(preferences: Mapping[str, Any], passages: str) -> list[Said]:
+    """What this turn should know and no other. It stands right before the input."""
+    told = " ".join(f"my {about} is {value}." for about, value in preferences.items())
+    parts = [f"(The user said in earlier conversations: {told})" if told else "", passages]
+    text = "\n\n".join(part for part in parts if part)
+    return [{"role": "user", "content": text}] if text else []
+
+
+def whole_prompt(system: Said, turns: Sequence[Turn], extra: Sequence[Said], current: Sequence[Said]) -> list[Said]:
+    return [system, *(said for turn in turns for said in turn.messages), *extra, *current]
+
+
+def current_input(text: str, pictures: Sequence[Said], event_type: str, data: Mapping[str, Any]) -> list[Said]:
+    """The input of this run; an event that is no message is told in words."""
+    if not text and not pictures:
+        told = f"(event: {event_type} {compact(dict(data))})" if event_type != "message.received" else ""
+        return [{"role": "user", "content": told}] if told else []
+    if not pictures:
+        return [{"role": "user", "content": text}]
+    words = [{"type": "text", "text": text}] if text else []
+    return [{"role": "user", "content": [*words, *pictures]}]

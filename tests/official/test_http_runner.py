@@ -1,0 +1,118 @@
+"""The HTTP runner against real agents on loopback: JSON, server-sent events, AG-UI, and what goes wrong."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from pydantic_core import from_json
+
+from paddock_runners.http import HttpRunner
+from paddock_sdk.protocol.results import RunFailed
+from paddock_sdk.testing import RunResults, pretend_host
+
+pytestmark = pytest.mark.anyio
+AG_UI = (
+    'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\n'
+    'data: {"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"look"}\n\n'
+    'data: {"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{\\"a\\":1}"}\n\n'
+    'data: {"type":"TOOL_CALL_END","toolCallId":"c"}\n\n'
+    'data: {"type":"TOOL_CALL_RESULT","toolCallId":"c","messageId":"x","content":"seen"}\n\n'
+    'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hel"}\n\n'
+    'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"lo"}\n\n'
+    'data: {"type":"TEXT_MESSAGE_END","messageId":"m"}\n\n'
+    'data: {"type":"RUN_FINISHED","threadId":"t","runId":"r"}\n\n'
+)
+
+
+@contextmanager
+def an_agent(answer: str, kind: str = "application/json", status: int = 200) -> Iterator[tuple[str, list[Any]]]:
+    """Its URL, and what it was asked."""
+    asked: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(
+                (
+                    {name.lower(): value for name, value in self.headers.items()},
+                    from_json(self.rfile.read(int(self.headers["content-length"]))),
+                )
+            )
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+        def log_message(self, *_: Any) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/agent", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def asked_at(url: str, **config: Any) -> RunResults:
+    history = [("user", "earlier"), ("assistant", "indeed")]
+    async with pretend_host(HttpRunner(), history=history) as host:
+        return await host.run("hello", config={"url": url, **config})
+
+
+async def test_it_posts_the_event_with_the_tail_and_reads_json() -> None:
+    with an_agent('{"answer": "hi"}') as (url, asked):
+        results = await asked_at(url, authorization="Bearer abc", headers={"X-Team": "blue"})
+    assert results.text == "hi"
+    headers, body = asked[0]
+    assert (headers["authorization"], headers["x-team"]) == ("Bearer abc", "blue")
+    assert body["input"]["text"] == "hello"
+    assert body["event"]["event_type"] == "message.received"
+    assert [one["content"] for one in body["history"]] == ["earlier", "indeed"]
+    assert "config" not in body
+
+
+async def test_it_streams_server_sent_events() -> None:
+    with an_agent('data: {"delta": "He"}\n\ndata: llo\n\ndata: [DONE]\n\n', "text/event-stream") as (url, _):
+        results = await asked_at(url)
+    assert results.deltas == ["He", "llo"]
+    assert results.text == "Hello"
+
+
+async def test_it_speaks_ag_ui() -> None:
+    with an_agent(AG_UI, "text/event-stream; charset=utf-8") as (url, asked):
+        results = await asked_at(url, body="ag-ui")
+    assert [one["content"] for one in asked[0][1]["messages"]] == ["earlier", "indeed", "hello"]
+    assert results.deltas == ["Hel", "lo"]
+    expected = ["tool.call.started", "tool.call.completed", "message.delta", "message.delta", "message.completed"]
+    assert results.types == [*expected, "run.completed"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "status", "code"),
+    [
+        ("broken", "application/json", 200, "http.bad_answer"),
+        ('{"n": 1}', "application/json", 200, "http.bad_answer"),
+        ("overloaded", "text/plain", 503, "http.refused"),
+        ('data: {"type":"RUN_ERROR","message":"no"}\n\n', "text/event-stream", 200, "http.agent_failed"),
+    ],
+)
+async def test_what_goes_wrong_is_said(answer: str, kind: str, status: int, code: str) -> None:
+    with an_agent(answer, kind, status) as (url, _):
+        results = await asked_at(url)
+    assert isinstance(results.terminal, RunFailed)
+    assert results.terminal.data.code == code
+
+
+async def test_an_agent_that_is_not_there_and_a_missing_address_are_named() -> None:
+    with an_agent("") as (url, _):
+        pass
+    gone = await asked_at(url)
+    assert isinstance(gone.terminal, RunFailed)
+    assert (gone.terminal.data.code, gone.terminal.data.retryable) == ("http.unreachable", True)
+    missing = await asked_at("")
+    assert isinstance(missing.terminal, RunFailed)
+    assert "config.url must be" in missing.terminal.data.message
