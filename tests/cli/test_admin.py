@@ -10,6 +10,7 @@ from cli.conftest import Command
 from walk.hosts import HostProcess, text_of
 
 SECRET = "zanzibarquux"
+ECHO = 'default_agent: echo\nagents:\n  echo: {runner: "plugin:paddock/echo/default"}\n'
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def hosts(tmp_path: Path) -> Iterator[Callable[[str], HostProcess]]:
     made: list[HostProcess] = []
 
     def start(name: str) -> HostProcess:
-        made.append(HostProcess(tmp_path / name))
+        made.append(HostProcess(tmp_path / name, agents=ECHO))
         return made[-1].start()
 
     yield start
