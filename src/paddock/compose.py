@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from secrets import SystemRandom
 from typing import Any
 
 import structlog
@@ -30,10 +31,12 @@ from paddock.host.explanations import Explanations
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
+from paddock.host.retention import Retention
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
@@ -58,6 +61,7 @@ from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.limits import Rates
 from paddock.rules.model_specs import ModelSpec
+from paddock.rules.retention import Periods
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -110,6 +114,8 @@ class House:
     store: Store
     blobs: Blobs
     sweeper: Sweeper
+    keeping: Keeping
+    retention: Retention
     gateway: Gateway
     sessions: Sessions
     runs: Runs
@@ -169,6 +175,7 @@ class House:
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
+            self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
                 self.tasks.spawn(self.watch.run(self._warm_up))
             self._open = True
@@ -292,12 +299,15 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
     )
+    keeping = Keeping(store, blobs, sessions, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock)
     house = House(
         app=_nothing_yet,
         store=store,
         blobs=blobs,
         sweeper=Sweeper(store, blobs, clock=clock),
+        keeping=keeping,
+        retention=Retention(store, sessions, keeping, clock=clock, periods=_periods(settings)),
         gateway=gateway,
         sessions=sessions,
         runs=runs,
@@ -316,6 +326,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     )
     house.app = create_app(
         inbox=inbox,
+        keeping=house.keeping,
         controls=Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock),
         runs=RunsView(store),
         tails=tails,
@@ -334,6 +345,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         explanations=Explanations(store, clock),
     )
     return house
+
+
+def _periods(settings: Settings) -> Periods:
+    return Periods(settings.conversation_days, settings.call_days, settings.audit_days)
 
 
 def _artifact_limits(settings: Settings) -> ArtifactLimits:

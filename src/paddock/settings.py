@@ -208,6 +208,27 @@ class Settings(BaseModel):
         ge=0,
         le=3650,
     )
+    conversation_days: Int = setting(
+        365,
+        "how many days what was said is kept; a conversation silent for so long is forgotten as a whole",
+        "a whole number of days from 0 to 36500 (0 keeps it for ever)",
+        ge=0,
+        le=36500,
+    )
+    call_days: Int = setting(
+        90,
+        "how many days calls of tools, use of models and approvals are kept",
+        "a whole number of days from 0 to 36500 (0 keeps them for ever)",
+        ge=0,
+        le=36500,
+    )
+    audit_days: Int = setting(
+        400,
+        "how many days audit rows, runs of forgotten conversations and ids of deleted ones are kept",
+        "a whole number of days from 0 to 36500 (0 keeps them for ever)",
+        ge=0,
+        le=36500,
+    )
     artifacts_mib: Int = setting(
         10240, "how many MiB of files a workspace may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
     )

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from paddock.host.agents import Agents
@@ -18,6 +19,7 @@ from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.keeping import Keeping
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import Principal
@@ -170,6 +172,7 @@ class SmallHouse:
     blobs: Blobs
     agents: Agents
     controls: Controls
+    keeping: Keeping
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -180,7 +183,7 @@ class SmallHouse:
                 principal=who,
                 thread_id=thread,
                 client_run_id=label,
-                body_hash=f"{text}{more}".encode(),
+                body_hash=sha256(f"{text}{more}".encode()).digest(),
                 message={"id": "m", "content": text},
                 text=text,
                 **more,
@@ -314,6 +317,7 @@ async def small_house(
             blobs,
             known,
             Controls(sessions=sessions, agents=lambda: known, readiness=runs, records=store, clock=now),
+            Keeping(store, blobs, sessions, clock=now),
         )
     finally:
         for task in tasks:

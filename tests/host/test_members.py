@@ -211,15 +211,16 @@ async def test_a_request_to_the_manager_that_was_not_answered_is_made_again_afte
         assert (await state_of(house, thread)).members == ("one", "two")
 
 
-async def test_a_deleted_conversation_is_gone_and_can_begin_anew() -> None:
+async def test_a_deleted_conversation_is_gone_and_its_id_is_not_used_again() -> None:
     thread = a_thread()
     async with small_house() as house:
         await a_turn(house, thread)
-        await house.controls.delete(ANN, thread)
+        await house.keeping.delete_thread(ANN, thread)
         with pytest.raises(HostError):
             await house.controls.find(ANN, thread)
         assert await house.store.read(thread) == []
-        assert await a_turn(house, thread) == "one"
+        with pytest.raises(HostError, match="this conversation was deleted"):
+            await a_turn(house, thread)
 
 
 async def test_a_conversation_in_which_something_goes_on_is_not_deleted() -> None:
@@ -228,7 +229,7 @@ async def test_a_conversation_in_which_something_goes_on_is_not_deleted() -> Non
         await house.say("hi", thread=thread)
         await house.gateway.next()
         with pytest.raises(HostError, match="close it first"):
-            await house.controls.delete(ANN, thread)
+            await house.keeping.delete_thread(ANN, thread)
 
 
 async def test_folding_the_log_gives_the_stored_snapshot() -> None:

@@ -132,6 +132,7 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **
         app = create_app(
             inbox=house.inbox,
             controls=house.controls,
+            keeping=house.keeping,
             runs=house.view,
             tails=house.tails,
             agents=house.agents,

@@ -41,6 +41,7 @@ async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, 
         app = create_app(
             inbox=house.inbox,
             controls=house.controls,
+            keeping=house.keeping,
             runs=house.view,
             tails=house.tails,
             agents=house.agents,

@@ -4,8 +4,18 @@ from typing import Any
 
 import pytest
 
+from paddock.storage.sqlite.copying import has_database
+from paddock.storage.sqlite.rebuilding import compare
+from paddock.storage.verifying import look
 from postgres_server import a_database
 from walk.hosts import HostProcess
+
+
+def assert_as_written(data: Path) -> None:
+    """Whatever a test did to its host: the logs verify, and the tables beside them are what they say."""
+    if has_database(data):
+        assert [looked.sentence for looked in look(data) if looked.problem] == []
+        assert [difference.sentence for difference in compare(data)] == []
 
 
 @pytest.fixture(params=["embedded", "postgres"])
@@ -34,6 +44,7 @@ def new_host(tmp_path: Path) -> Iterator[Callable[..., HostProcess]]:
         if host.process is not None and host.process.poll() is None:
             host.process.kill()
             host.process.wait(10)
+        assert_as_written(host.data)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What people ask of a conversation as a whole: every CONTROL of a front end, on record when it is answered.
 
-Also its name, its place among the archived ones, and its deletion. Only whoever it belongs to may.
+Also its name and its place among the archived ones. Only whoever it belongs to may. Its deletion is in `keeping.py`.
 """
 
 import asyncio
@@ -16,8 +16,7 @@ from paddock.host.session_manager import Readiness
 from paddock.host.sessions import Sessions
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.permissions import Grant, RunScope, state_key
-from paddock.rules.rows import AuditRow, SessionDetailsRow, SessionGone, SessionSummary
+from paddock.rules.rows import AuditRow, SessionDetailsRow, SessionSummary
 from paddock.rules.session.bus import FROM_PEOPLE, MessageItem, read
 from paddock.rules.session.commands import MANAGER_SECONDS
 from paddock.rules.session.context import SessionContext, session_context
@@ -169,25 +168,6 @@ class Controls:
         await self._records.write([row, self._audit(principal, "session.change", thread_id)])
         return await self.find(principal, thread_id)
 
-    async def delete(self, principal: Principal, thread_id: str) -> None:
-        """End what is live, then forget everything but the audit trail."""
-        await self.find(principal, thread_id)
-        session = await self._sessions.open(thread_id)
-        if session.state.turn is not None or session.state.queue or session.state.transactions:
-            text = "something is still going on in this conversation; close it first, then delete it"
-            raise HostError(ErrorCode.CONFLICT, text, retryable=True)
-        keys = await self._state_keys(principal, thread_id)
-        await self._sessions.forget(thread_id)
-        await self._records.write([SessionGone(thread_id, keys), self._audit(principal, "session.delete", thread_id)])
-
-    async def _state_keys(self, principal: Principal, thread_id: str) -> tuple[str, ...]:
-        """Where the runners of this conversation kept what they know of it."""
-        keys = [
-            state_key("conversation", _grant(principal, thread_id, agent_id, runner_id))
-            for agent_id, runner_id in await self._records.agents_of_session(thread_id)
-        ]
-        return tuple(key for key in keys if key is not None)
-
     def _audit(self, principal: Principal, action: str, thread_id: str) -> AuditRow:
         return AuditRow(
             time=self._clock(),
@@ -200,11 +180,6 @@ class Controls:
             reason="its owner",
             session_id=thread_id,
         )
-
-
-def _grant(principal: Principal, thread_id: str, agent_id: str, runner_id: str) -> Grant:
-    scope = RunScope("", principal.workspace_id, principal.user_id, agent_id, thread_id)
-    return Grant(scope, runner_id, frozenset(), frozenset(), frozenset(), 0.0)
 
 
 def _is_of(session: SessionLoop, principal: Principal) -> bool:

@@ -17,17 +17,19 @@ from paddock.host.inputs import handover_input
 from paddock.host.session_loop import Manager, Performer, SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
-from paddock.ports import EventLog, Store
-from paddock.rules.chain import StoredFact
-from paddock.rules.errors import StorageUnavailableError
+from paddock.ports import Batch, Claim, EventLog, Store
+from paddock.rules.chain import Head, StoredFact, seal
+from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.outputs import Collected
+from paddock.rules.retention import anchor
+from paddock.rules.rows import LogTrimmed
 from paddock.rules.run_context import RunInput
 from paddock.rules.run_events import from_payload
 from paddock.rules.session import messages
 from paddock.rules.session.facts import Target
 from paddock.rules.session.messages import RunFailed
 from paddock.rules.session.recovery import recalled, restore, transaction_timers
-from paddock.rules.session.state import SessionState, from_bytes
+from paddock.rules.session.state import SessionState, from_bytes, to_bytes
 
 log = structlog.get_logger("paddock.sessions")
 
@@ -117,6 +119,30 @@ class Sessions:
             loop.failed = True
         await self._store.claim(session_id)
 
+    async def trim(self, session_id: str, through: Head, at: float, now: float) -> bool:
+        """Drop the beginning of a session that rests, and record from where its chain goes on; False when it is in use.
+
+        Whoever opens it meanwhile has a newer claim, and then nothing is trimmed.
+        """
+        loop = self._loops.get(session_id)
+        if session_id in self._opening or (loop is not None and not loop.idle):
+            return False
+        self._loops.pop(session_id, None)
+        self._idle.pop(session_id, None)
+        claim = await self._store.claim(session_id)
+        state = _state(claim)
+        if claim.session is None or state.turn is not None or state.queue or state.transactions:
+            return False
+        sealed, after = seal(claim.head, [anchor(through, state, at, now)])
+        row = LogTrimmed(session_id, through.seq, through.digest)
+        batch = Batch(session_id, claim.epoch, claim.head, after, sealed, [row], to_bytes(state))
+        try:
+            await self._store.append(batch)
+        except StaleOwnerError:
+            return False
+        self.tails.publish(session_id, sealed)
+        return True
+
     def expire_queued(self) -> None:
         """End what has waited too long for its turn: an accepted run does not stay in line for ever."""
         now = self.clock()
@@ -179,7 +205,11 @@ class Sessions:
 
     async def _build(self, session_id: str) -> SessionLoop:
         claim = await self._store.claim(session_id)
-        state = restore(from_bytes(claim.snapshot) if claim.snapshot else SessionState(), claim.facts)
+        if claim.deleted:
+            raise HostError(
+                ErrorCode.NOT_FOUND, "this conversation was deleted; begin another one, with a new threadId"
+            )
+        state = _state(claim)
         memory = Memory(claim, state)
         if state.turn is not None or state.queue:
             await self._recall(memory)
@@ -248,11 +278,19 @@ class Sessions:
                 delay = RETRY_SECONDS
                 try:
                     await self._interrupt(session_id, code, message, turn_id)
+                except HostError as error:
+                    if error.code is ErrorCode.NOT_FOUND:
+                        return  # it was deleted meanwhile: nothing is left to end
+                    continue
                 except Exception:  # noqa: BLE001, S112 - the loop said why; a run must not be left without an end
                     continue
                 return
         finally:
             self._returning.discard((session_id, turn_id))
+
+
+def _state(claim: Claim) -> SessionState:
+    return restore(from_bytes(claim.snapshot) if claim.snapshot else SessionState(), claim.facts)
 
 
 def _input(stored: StoredFact) -> RunInput:

@@ -60,6 +60,11 @@ class Tail:
         if self.waiting:
             self._ring()
 
+    def clear(self) -> None:
+        self._entries.clear()
+        self._bytes = 0
+        self._start = None if not self.end else self.end + 1
+
     def covers(self, after: int) -> bool:
         """Whether everything behind this number is here."""
         return self._start is not None and after >= self._start - 1
@@ -113,6 +118,12 @@ class Tails:
         tail = self._tail(session_id)
         tail.followers += 1
         return Follower(self._log, tail, session_id, turn_id, after)
+
+    def forget(self, session_id: str) -> None:
+        """Keep nothing of what was said in a session; whoever follows it reads the log until something new comes."""
+        tail = self._tails.get(session_id)
+        if tail is not None:
+            tail.clear()
 
     def _tail(self, session_id: str) -> Tail:
         tail = self._tails.get(session_id)

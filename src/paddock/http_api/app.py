@@ -13,6 +13,7 @@ from paddock.host.approvals import Approvals
 from paddock.host.controls import Controls
 from paddock.host.explanations import Explanations
 from paddock.host.inbox import Inbox
+from paddock.host.keeping import Keeping
 from paddock.host.runs_view import RunsView
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
@@ -42,6 +43,7 @@ def create_app(
     *,
     inbox: Inbox,
     controls: Controls,
+    keeping: Keeping,
     runs: RunsView,
     tails: Tails,
     agents: Agents,
@@ -61,11 +63,16 @@ def create_app(
     """The application. `local_token` lets the host's own command line in as administrator; `note` writes
     down what administrators decided."""
     auth = Auth(keys, local_token=local_token)
-    streams = RunStreams(tails=tails, runs=runs, keep_alive_seconds=keep_alive_seconds)
+    streams = RunStreams(tails=tails, runs=runs, keeping=keeping, keep_alive_seconds=keep_alive_seconds)
     ag_ui = AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)
     native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)
     sessions = SessionsDoor(
-        auth=auth, controls=controls, inbox=inbox, tails=tails, keep_alive_seconds=keep_alive_seconds
+        auth=auth,
+        controls=controls,
+        keeping=keeping,
+        inbox=inbox,
+        tails=tails,
+        keep_alive_seconds=keep_alive_seconds,
     )
     routes = [
         *_ag_ui(ag_ui),
@@ -141,6 +148,7 @@ def _sessions(door: SessionsDoor) -> list[BaseRoute]:
         _route("PATCH", one, door.patch),
         _route("DELETE", one, door.delete),
         _route("POST", f"{one}/messages", door.message),
+        _route("POST", f"{one}/items/{{item}}/erase", door.erase),
         _route("POST", f"{one}/control", door.control),
         _route("GET", f"{one}/events", door.events),
     ]

@@ -37,6 +37,11 @@ def _declared(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return next((value for name, value in headers if name == b"content-length"), b"")
 
 
+def has_body(request: Request) -> bool:
+    headers = request.headers
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+
 async def read_object(request: Request, known: Sequence[str]) -> dict[str, Any]:
     """The small JSON object of an administrative call. A field that is not known is a slip, and said."""
     body = await read_body(request, SMALL_BODY, f"the body exceeds {SMALL_BODY} bytes")

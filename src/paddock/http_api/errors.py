@@ -5,6 +5,7 @@ The only place that turns an error code into a status. Internals (tracebacks, pa
 
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 import structlog
@@ -31,26 +32,37 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.UNAVAILABLE: 503,
     ErrorCode.DEADLINE_EXCEEDED: 504,
 }
+TOLD = ("snapshot",)
+"""Details of an error that are for the caller: what to go on from when a cursor has expired."""
 RETRY_SECONDS = 1
 """What Retry-After says when the error itself does not know."""
 
 _encode = msgspec.json.Encoder().encode
 
 
-def problem(status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None) -> Response:
+def problem(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> Response:
     body = {
         "type": f"urn:paddock:problem:{code}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
         "code": code,
+        **(more or {}),
     }
     return Response(_encode(body), status, headers, media_type="application/problem+json")
 
 
 def refusal(error: HostError) -> Response:
     status = STATUS[error.code]
-    return problem(status, error.code, error.message, headers=_headers(status, error))
+    told = {name: error.details[name] for name in TOLD if name in error.details}
+    return problem(status, error.code, error.message, headers=_headers(status, error), more=told)
 
 
 def _headers(status: int, error: HostError) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
+from paddock.host.keeping import Keeping
 from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
 from paddock.host.tails import Tails
@@ -16,7 +17,8 @@ from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 class RunStreams:
     """Makes the answers that stream runs."""
 
-    def __init__(self, *, tails: Tails, runs: RunsView, keep_alive_seconds: float) -> None:
+    def __init__(self, *, tails: Tails, runs: RunsView, keeping: Keeping, keep_alive_seconds: float) -> None:
+        self._keeping = keeping
         self._tails = tails
         self._runs = runs
         self._keep_alive = keep_alive_seconds
@@ -32,6 +34,7 @@ class RunStreams:
         given = request.headers.get("last-event-id") or request.query_params.get("after")
         start = parse_cursor(given) if given else None
         dialect = _dialect(request, start)
+        await self._keeping.check_run(run)
         start = start or Cursor(dialect, run.first_seq, -1)
         if start.seq < run.first_seq:
             start = Cursor(dialect, run.first_seq, -1)

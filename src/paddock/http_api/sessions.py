@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox, NewRun
+from paddock.host.keeping import Keeping
 from paddock.host.principals import Principal
 from paddock.host.tails import Tails
 from paddock.http_api.auth import Auth
-from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.bodies import has_body, json_response, read_object
 from paddock.http_api.cursors import Cursor, parse_cursor
 from paddock.http_api.runs import iso
 from paddock.http_api.session_stream import SessionStream
@@ -32,8 +33,9 @@ _encode = msgspec.json.Encoder().encode
 
 class SessionsDoor:
     def __init__(
-        self, *, auth: Auth, controls: Controls, inbox: Inbox, tails: Tails, keep_alive_seconds: float
+        self, *, auth: Auth, controls: Controls, keeping: Keeping, inbox: Inbox, tails: Tails, keep_alive_seconds: float
     ) -> None:
+        self._keeping = keeping
         self._auth = auth
         self._controls = controls
         self._inbox = inbox
@@ -80,8 +82,18 @@ class SessionsDoor:
 
     async def delete(self, request: Request) -> Response:
         principal, thread_id = await self._thread(request)
-        await self._controls.delete(principal, thread_id)
+        await self._keeping.delete_thread(principal, thread_id)
         return Response(status_code=204)
+
+    async def erase(self, request: Request) -> Response:
+        """The words of one message, wherever they are stored; with `artifacts` also the files it refers to."""
+        principal, thread_id = await self._thread(request)
+        given = await read_object(request, ("artifacts",)) if has_body(request) else {}
+        files = given.get("artifacts", False)
+        if not isinstance(files, bool):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "artifacts must be true or false")
+        erased = await self._keeping.erase(principal, thread_id, request.path_params["item"], artifacts=files)
+        return json_response({"erased": True, "copies": erased.copies, "artifacts": erased.artifacts})
 
     async def message(self, request: Request) -> Response:
         principal, thread_id = await self._thread(request)
@@ -128,9 +140,11 @@ class SessionsDoor:
         given = request.headers.get("last-event-id") or request.query_params.get("after")
         if given is None:
             return Cursor("1", await self._controls.head(thread_id), -1)
-        if given.isdecimal() and len(given) < 19:
-            return Cursor("1", int(given), -1)
-        return parse_cursor(given)
+        plain = given.isdecimal() and len(given) < 19
+        start = Cursor("1", int(given), -1) if plain else parse_cursor(given)
+        if start.seq:
+            await self._keeping.check_cursor(thread_id, start.seq)
+        return start
 
     # --- within ------------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.calls import CallRecords
 from paddock.ports.events import EventRecords
+from paddock.ports.keeping import KeepingRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
@@ -27,6 +28,8 @@ class Claim(Value, frozen=True):
     snapshot_seq: int
     facts: tuple[StoredFact, ...]
     """Facts after the snapshot, deltas included, in order of number."""
+    deleted: bool = False
+    """Somebody deleted the session of this id, so there is none, and it is not opened again."""
 
 
 class Batch(Value, frozen=True):
@@ -69,7 +72,7 @@ class EventLog(Protocol):
         ...
 
 
-class Records(ArtifactRecords, StorageRecords, EventRecords, SessionRecords, Protocol):
+class Records(ArtifactRecords, StorageRecords, EventRecords, SessionRecords, KeepingRecords, Protocol):
     """What can be looked up beside the log. Every read is of committed data."""
 
     async def session(self, session_id: str) -> SessionRow | None: ...

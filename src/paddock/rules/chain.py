@@ -1,8 +1,8 @@
 """Numbers and digests of recorded facts: how a session's log proves that nothing in it changed.
 
-Durable facts form a chain, `digest = H(previous, header, H(payload))`, so a payload can be erased and the chain still
-verifies. Deltas carry a checksum of their own and are no link, so they can be compacted away. The chain finds damage,
-not an attacker. Pure: no clock, no storage.
+Durable facts form a chain, `digest = H(previous, header, H(metadata), H(payload))`, so either can be erased and the
+chain still verifies; a log whose beginning was trimmed verifies from its anchor on. Deltas carry a checksum of their
+own and are no link, so they can be compacted away. The chain finds damage, not an attacker. Pure: no clock, no storage.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,11 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 NO_BYTES = b""
 ERASED = b"\x00erased:"
-"""How an erased payload begins; the digest it had follows, so that the chain still verifies."""
+"""How erased bytes begin. The digest they had follows, so that the chain still verifies, and then what is left of
+them: the shape without the words, so that readers need not know of erasure. What is left is not part of the chain."""
+_LEFT = len(ERASED) + 32
+ANCHOR = "EVENT:LOG_TRIMMED"
+"""The fact that says up to which number a log was trimmed, and the digest of the last fact that went."""
 
 
 class Head(Value, frozen=True):
@@ -54,10 +58,12 @@ class StoredFact(Value, frozen=True):
         return self.kind == "AGENT_OUTPUT:CHUNK"
 
     def read_payload(self) -> Any:
-        return _decode(self.payload) if self.payload and not self.payload.startswith(ERASED) else None
+        payload = _left(self.payload) if self.payload.startswith(ERASED) else self.payload
+        return _decode(payload) if payload else None
 
     def read_metadata(self) -> dict[str, Any]:
-        return _decode(self.metadata) if self.metadata else {}
+        metadata = _left(self.metadata) if self.metadata.startswith(ERASED) else self.metadata
+        return _decode(metadata) if metadata else {}
 
 
 def seal(head: Head, facts: Sequence[Fact]) -> tuple[list[StoredFact], Head]:
@@ -78,10 +84,19 @@ _DIGEST_OF_NOTHING = sha256(NO_BYTES).digest()
 
 
 def digest_of(payload: bytes) -> bytes:
-    """The digest of a payload as stored: computed, or left behind by one that was erased."""
+    """The digest of bytes as stored: computed, or left behind by those that were erased."""
     if not payload:
         return _DIGEST_OF_NOTHING
-    return payload[len(ERASED) :] if payload.startswith(ERASED) else sha256(payload).digest()
+    return payload[len(ERASED) : _LEFT] if payload.startswith(ERASED) else sha256(payload).digest()
+
+
+def _left(erased: bytes) -> bytes:
+    return erased[_LEFT:]
+
+
+def erased(original: bytes, left: Any) -> bytes:
+    """What is stored in the place of erased bytes: the digest they had, and what is left of them."""
+    return ERASED + digest_of(original) + _encode(left)
 
 
 def _store(seq: int, link: bytes, fact: Fact, *, delta: bool) -> StoredFact:
@@ -101,7 +116,8 @@ def _store(seq: int, link: bytes, fact: Fact, *, delta: bool) -> StoredFact:
 
 
 def _link(previous: bytes, header: tuple[object, ...], metadata: bytes, payload_digest: bytes) -> bytes:
-    return sha256(previous + _encode(header) + metadata + payload_digest).digest()
+    about = digest_of(metadata) if metadata else NO_BYTES
+    return sha256(previous + _encode(header) + about + payload_digest).digest()
 
 
 class Damage(Value, frozen=True):

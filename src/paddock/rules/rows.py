@@ -265,6 +265,43 @@ class SessionGone(Value, frozen=True):
 
     session_id: str
     scope_keys: tuple[str, ...] = ()
+    buried_at: float | None = None
+    """When somebody deleted it: its id is not used again. None when its time was over, which nobody asked for."""
+
+
+class LogTrimmed(Value, frozen=True):
+    """Forget the beginning of a conversation: facts and items up to a number, whose digest the chain goes on from."""
+
+    session_id: str
+    through: int
+    digest: bytes
+
+
+class FactErased(Value, frozen=True):
+    """The words of one fact are gone; these bytes take their place (`chain.erased`)."""
+
+    session_id: str
+    seq: int
+    position: int
+    payload: bytes
+    metadata: bytes
+
+
+class ItemErased(Value, frozen=True):
+    """The words of one transcript item are gone."""
+
+    session_id: str
+    seq: int
+    content: str
+    content_json: bytes
+    metadata: bytes
+
+
+class CallsErased(Value, frozen=True):
+    """What a run gave to a tool, and got from it, is gone; that it was called stays."""
+
+    run_id: str
+    tool_name: str
 
 
 class SessionSummary(Value, frozen=True):
@@ -282,7 +319,8 @@ class SessionSummary(Value, frozen=True):
     closed: bool = False
 
 
-AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | SessionGone
+Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased
+AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | Forgetting
 Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap | AboutSessions
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
 Apart = AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | Kept

@@ -4,7 +4,6 @@ Appends are checked whole before anything changes, so all or none holds without 
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -19,9 +18,13 @@ from paddock.rules.rows import (
     ApprovalRow,
     ApprovalStepRow,
     AuditRow,
+    CallsErased,
+    FactErased,
     InboxRow,
+    ItemErased,
     Kept,
     KeptMemberRow,
+    LogTrimmed,
     ModelUsageRow,
     Row,
     RunRow,
@@ -37,8 +40,7 @@ from paddock.rules.rows import (
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
-from paddock.storage.memory_approvals import MemoryApprovals
-from paddock.storage.memory_calls import MemoryCalls
+from paddock.storage.memory_keeping import MemoryKeeping, MemorySession
 from paddock.storage.memory_kept import MemoryKept
 from paddock.storage.memory_sessions import MemorySessions
 
@@ -50,21 +52,7 @@ def open_memory_store() -> Store:
     return MemoryStore()
 
 
-@dataclass(slots=True)
-class _Session:
-    """One session's log and the items read from it."""
-
-    row: SessionRow
-    number: int
-    epoch: int = 0
-    head: Head = field(default_factory=Head)
-    snapshot: bytes = b""
-    snapshot_seq: int = 0
-    facts: dict[int, StoredFact] = field(default_factory=dict[int, StoredFact])
-    items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
-
-
-class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
+class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -73,11 +61,9 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
         self._open = True
         self._opened = 0
         self._owners: dict[str, int] = {}
-        self._sessions: dict[str, _Session] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
         self._labels: dict[tuple[str, str, str, str], str] = {}
         self._state: dict[tuple[str, str], StateRow] = {}
-        self._audit: list[AuditRow] = []
         self._keys: dict[bytes, ApiKeyRow] = {}
         self._agents: dict[tuple[str, str], AgentRow] = {}
         self._writers: dict[type, Callable[[Any], None]] = {
@@ -94,6 +80,10 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
             TransactionRow: self._write_about_session,
             SessionDetailsRow: self._write_about_session,
             SessionGone: self._forget,
+            LogTrimmed: self._trim,
+            FactErased: self._erase_fact,
+            ItemErased: self._erase_item,
+            CallsErased: self._erase_calls,
         }
 
     async def open(self) -> None:
@@ -115,7 +105,7 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
         self._owners[session_id] = self._epoch
         log = self._sessions.get(session_id)
         if log is None:
-            return Claim(session_id, self._epoch, Head(), None, b"", 0, ())
+            return Claim(session_id, self._epoch, Head(), None, b"", 0, (), deleted=session_id in self._tombstones)
         facts = sorted((fact for seq, fact in log.facts.items() if seq > log.snapshot_seq), key=lambda fact: fact.seq)
         return Claim(session_id, self._epoch, log.head, log.row, log.snapshot, log.snapshot_seq, tuple(facts))
 
@@ -163,13 +153,12 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
         if log is None:
             return None
         details = self._details.get(session_id) or SessionDetailsRow(session_id)
-        latest = max((fact.time for fact in log.facts.values()), default=log.row.created_at)
         return SessionSummary(
             session_id=session_id,
             workspace_id=log.row.workspace_id,
             user_id=log.row.user_id,
             created_at=log.row.created_at,
-            updated_at=latest,
+            updated_at=log.updated_at,
             items=len(log.items),
             number=log.number,
             title=details.title,
@@ -310,9 +299,9 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
         log = self._sessions.get(key[0])
         return log is not None and key[1] in log.items
 
-    def _add_session(self, row: SessionRow) -> _Session:
+    def _add_session(self, row: SessionRow) -> MemorySession:
         self._opened += 1
-        log = self._sessions[row.session_id] = _Session(row, self._opened)
+        log = self._sessions[row.session_id] = MemorySession(row, self._opened)
         return log
 
     def _check_state(self, rows: Sequence[Row]) -> None:
@@ -347,10 +336,9 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
         self._inbox[row.session_id, row.key] = row
 
     def _forget(self, gone: SessionGone) -> None:
-        self._sessions.pop(gone.session_id, None)
+        self._forget_session(gone)
         self._forget_details(gone.session_id)
         self._inbox = {key: row for key, row in self._inbox.items() if key[0] != gone.session_id}
-        self._runs = {key: row for key, row in self._runs.items() if row.session_id != gone.session_id}
         self._labels = {key: run_id for key, run_id in self._labels.items() if run_id in self._runs}
         self._state = {key: row for key, row in self._state.items() if key[0] not in gone.scope_keys}
 
@@ -373,7 +361,7 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
         return ((key, row.value or b"") for (scope, key), row in self._state.items() if scope == scope_key)
 
 
-def _advance(log: _Session, batch: Batch) -> None:
+def _advance(log: MemorySession, batch: Batch) -> None:
     for turn_id, first, last in batch.compacted:
         for seq in range(first, last + 1):
             if (fact := log.facts.get(seq)) and fact.is_delta and fact.turn_id == turn_id:

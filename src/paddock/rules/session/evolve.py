@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any
 
+from msgspec import convert
+
 from paddock.rules.session.facts import ENDINGS, Event, Fact, Target
 from paddock.rules.session.state import Chain, Pending, QueuedTurn, SessionState, Transaction, Turn, TurnStatus, Wait
 from paddock.rules.values import replace
@@ -237,7 +239,14 @@ def _ended(state: SessionState, fact: Fact) -> SessionState:
     return replace(state, queue=_without(state, fact.turn_id)) if _find(state, fact.turn_id) else state
 
 
+def _trimmed(state: SessionState, fact: Fact) -> SessionState:
+    """What came before is no longer in the log; the fact that says so has the state it led to."""
+    kept = _payload(fact).get("state")
+    return convert(kept, SessionState) if kept is not None else state
+
+
 _CHANGES: Mapping[tuple[Event, str], Callable[[SessionState, Fact], SessionState]] = {
+    (Event.EVENT, "LOG_TRIMMED"): _trimmed,
     (Event.CONTROL, "SESSION_OPENED"): _session_opened,
     (Event.CONTROL, "SESSION_CLOSED"): _session_closed,
     (Event.CONTROL, "SWITCH_AGENT"): _agent_switched,

@@ -92,7 +92,8 @@ VOCABULARY: Mapping[Event, frozenset[str]] = {
         }
     ),
 }
-"""Every pair the log may hold. TURN_QUEUED, TURN_STEERED, RUN_FAILED and the kinds of output are our own names."""
+"""Every pair a session may put on record. TURN_QUEUED, TURN_STEERED, RUN_FAILED and the kinds of output are our own
+names; the host adds EVENT:LOG_TRIMMED when it forgets the beginning of a log."""
 
 
 ENDINGS: Mapping[tuple[Event, str], str] = {

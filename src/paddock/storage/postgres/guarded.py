@@ -11,6 +11,7 @@ from paddock.rules.errors import HostError
 from paddock.rules.rows import StateRow
 from paddock.storage.postgres.connection import GUILTY, Connection
 from paddock.storage.postgres.group import Group, Piece, Work, is_guarded
+from paddock.storage.postgres.keeping import FORGETTING
 from paddock.storage.postgres.kept import KEPT_WRITES, set_if_expected
 from paddock.storage.postgres.sessions import SESSION_WRITES
 
@@ -18,6 +19,7 @@ FAILS_ALONE = (HostError, *GUILTY)
 WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     **KEPT_WRITES,
     **SESSION_WRITES,
+    **FORGETTING,
     StateRow: set_if_expected,
 }
 """How each row is written whose order or condition matters. A condition that does not hold raises HostError."""

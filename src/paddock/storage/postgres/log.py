@@ -63,6 +63,7 @@ union all
   where seq > place.after and position < seq and position <= place.after and seq <= place.until and turn_id = $4
   order by position, seq limit $3)
  order by position, seq limit $3"""
+_ENDS = "select head_seq, head_digest, trimmed_seq, trimmed_digest from sessions where session_id = $1"
 _IN_ORDER = f"select {FACT} from facts where session_no = {_SESSION_NO} order by seq"
 _PAYLOAD = FACT.split(", ").index("payload")
 
@@ -93,7 +94,8 @@ async def place_of(reader: Reader, session_id: str) -> Sequence[Any] | None:
 async def claim_of(reader: Reader, session_id: str, taken: Taken) -> Claim:
     """All that the owner needs to go on from there."""
     if taken.place is None:
-        return Claim(session_id, taken.epoch, Head(), None, b"", 0, ())
+        buried = await reader.one("select 1 from tombstones where session_id = $1", session_id)
+        return Claim(session_id, taken.epoch, Head(), None, b"", 0, (), deleted=buried is not None)
     head_seq, digest, snapshot, snapshot_seq = taken.place[4:]
     facts = await _after(reader, session_id, snapshot_seq, _NO_END) if head_seq > snapshot_seq else ()
     return Claim(
@@ -128,10 +130,11 @@ class LogReads(HasReader):
     async def check(self, session_id: str) -> Damage | None:
         """The first place where this session's log is not what was written, or None."""
 
-        async def look(connection: Connection) -> tuple[Head, Sequence[Any]]:
-            found = await connection.fetchrow(_SESSION, session_id)
-            return Head(*found[4:6]) if found else Head(), await connection.fetch(_IN_ORDER, session_id)
+        async def look(connection: Connection) -> tuple[Head, Head, Sequence[Any]]:
+            found: Any = await connection.fetchrow(_ENDS, session_id)
+            found = found or (0, b"", 0, b"")
+            return Head(*found[:2]), Head(*found[2:]), await connection.fetch(_IN_ORDER, session_id)
 
-        head, facts = await self.reader.ask(look)  # one state: a session that is being written has no end
-        walk = Walk((fact_of(fact) for fact in facts), head)
-        return verify(walk) or walk.damage()
+        head, trimmed, facts = await self.reader.ask(look)  # one state: a session that is being written has no end
+        walk = Walk((fact_of(fact) for fact in facts), head, trimmed)
+        return verify(walk, start=trimmed.digest) or walk.damage()

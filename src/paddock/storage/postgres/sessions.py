@@ -1,12 +1,11 @@
-"""Conversations beside their logs: names, lists, kept members, open transactions, and their deletion."""
+"""Conversations beside their logs: names, lists, kept members, open transactions."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionGone, SessionSummary, TransactionRow
+from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionSummary, TransactionRow
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
-from paddock.storage.postgres.texts import escaped_column
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _SUMMARY = """
@@ -29,23 +28,13 @@ _BEGIN = """
 insert into transactions (tx_id, session_id, kind, created_at) values ($1, $2, $3, $4)
 on conflict (tx_id) do nothing"""
 _END = "delete from transactions where tx_id = $1"
-# The runs of a session are found by its facts: an index over all runs would cost every run.
-_TURNS = "select distinct turn_id from facts where session_no = $1 and turn_id is not null"
+# The runs of a session are found by its facts and orders: an index over all runs would cost every run.
+TURNS = """
+select turn_id from facts where session_no = $1 and turn_id is not null union
+select run_id from inbox where session_no = $1"""
 _SESSION_NO = "(select session_no from sessions where session_id = $1)"
 _AGENTS = f"""
-select distinct agent_id, runner_id from runs where run_id in ({_TURNS.replace("$1", _SESSION_NO)}) order by 1, 2"""
-_OF_LOG = (
-    f"delete from runs where run_id in ({_TURNS})",
-    *(f"delete from {table} where session_no = $1" for table in ("facts", "search", "transcript", "inbox")),
-)
-_OF_SESSION = (
-    *(
-        f"delete from {table} where session_id = $1"
-        for table in ("session_details", "kept_members", "transactions", "sessions")
-    ),
-    "delete from artifacts where conversation_id = $1",
-)
-_OF_STATE = "delete from state where scope_key = any($1::text[])"
+select distinct agent_id, runner_id from runs where run_id in ({TURNS.replace("$1", _SESSION_NO)}) order by 1, 2"""
 _NO_END = 1 << 62
 
 
@@ -64,20 +53,10 @@ async def _write_transaction(connection: Connection, row: TransactionRow) -> Non
         await connection.fetch(_BEGIN, row.tx_id, row.session_id, row.kind, row.created_at)
 
 
-async def _forget(connection: Connection, row: SessionGone) -> None:
-    session_no = await connection.fetchval(f"select {_SESSION_NO}", row.session_id)
-    for sql in _OF_LOG if session_no is not None else ():
-        await connection.fetch(sql, session_no)
-    for sql in _OF_SESSION:
-        await connection.fetch(sql, row.session_id)
-    await connection.fetch(_OF_STATE, escaped_column(row.scope_keys))
-
-
 SESSION_WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     SessionDetailsRow: _write_details,
     KeptMemberRow: _write_kept,
     TransactionRow: _write_transaction,
-    SessionGone: _forget,
 }
 
 

@@ -26,6 +26,7 @@ from paddock.storage.postgres.events import EventReads
 from paddock.storage.postgres.group import Piece
 from paddock.storage.postgres.guarded import write_rows
 from paddock.storage.postgres.indexing import Indexing
+from paddock.storage.postgres.keeping import KeepingReads
 from paddock.storage.postgres.kept import KeptReads
 from paddock.storage.postgres.keys import KeyReads
 from paddock.storage.postgres.log import LogReads, Taken, claim_of, place_of, take
@@ -49,6 +50,7 @@ class PostgresStore(
     ApprovalReads,
     AgentReads,
     SessionReads,
+    KeepingReads,
     AuditReads,
     KeyReads,
 ):

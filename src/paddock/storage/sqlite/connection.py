@@ -53,6 +53,7 @@ def open_writer(directory: Path) -> Connection:
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", WAL_PAGES)
+    connection.pragma("secure_delete", True)  # what is deleted or replaced is overwritten, not only let go of
     connection.pragma("journal_size_limit", 2 * WAL_PAGES * 4096)
     return connection
 

@@ -87,7 +87,8 @@ class Reader:
     def claim(self, session_id: str, epoch: int) -> Claim:
         found = self._one(_CLAIM, (session_id,))
         if found is None:
-            return Claim(session_id, epoch, Head(), None, b"", 0, ())
+            buried = self._one("select 1 from tombstones where session_id = ?", (session_id,))
+            return Claim(session_id, epoch, Head(), None, b"", 0, (), deleted=buried is not None)
         head_seq, digest, snapshot, snapshot_seq = found[4:]
         facts = self.facts(session_id, snapshot_seq, None, _NO_END) if head_seq > snapshot_seq else ()
         return Claim(
@@ -115,7 +116,9 @@ class Reader:
     # --- what is looked up beside it
 
     def session_ids(self, limit: int) -> list[str]:
-        return [session_id for (session_id,) in self._all("select session_id from sessions limit ?", (limit,))]
+        """Sessions that are there, and those that were deleted: both are known."""
+        sql = "select session_id from sessions union all select session_id from tombstones limit ?"
+        return [session_id for (session_id,) in self._all(sql, (limit,))]
 
     def session(self, session_id: str) -> SessionRow | None:
         found = self._one(_CLAIM, (session_id,))
@@ -123,6 +126,11 @@ class Reader:
 
     def head(self, session_id: str) -> Head:
         found = self._one("select head_seq, head_digest from sessions where session_id = ?", (session_id,))
+        return Head(*found) if found else Head()
+
+    def trimmed(self, session_id: str) -> Head:
+        """The last fact that was trimmed from the beginning of a log; number 0 when none was."""
+        found = self._one("select trimmed_seq, trimmed_digest from sessions where session_id = ?", (session_id,))
         return Head(*found) if found else Head()
 
     def inbox(self, session_id: str, key: str) -> InboxRow | None:

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionGone, SessionSummary, TransactionRow
+from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionSummary, TransactionRow
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.reader import Reader
 
@@ -22,8 +22,10 @@ insert into kept_members (session_id, agent_id, left_at, info) values (?, ?, ?, 
 on conflict (session_id, agent_id) do update set left_at = excluded.left_at, info = excluded.info"""
 _BEGIN = """
 insert into transactions (tx_id, session_id, kind, created_at) values (?, ?, ?, ?) on conflict (tx_id) do nothing"""
-_TURNS = "select distinct turn_id from facts where session_no = ? and turn_id is not null"
-"""The runs of a session, found by its facts: an index over all runs would cost every run a page."""
+TURNS = """
+select turn_id from facts where session_no = ?1 and turn_id is not null union
+select run_id from inbox where session_no = ?1"""
+"""The runs of a session, found by its facts and orders: an index over all runs would cost every run a page."""
 _NO_END = 1 << 62
 
 
@@ -42,24 +44,10 @@ def _write_transaction(cursor: Cursor, row: TransactionRow) -> None:
         cursor.execute(_BEGIN, (row.tx_id, row.session_id, row.kind, row.created_at))
 
 
-def _forget(cursor: Cursor, row: SessionGone) -> None:
-    found = cursor.execute("select session_no from sessions where session_id = ?", (row.session_id,)).fetchone()
-    if found is not None:
-        cursor.execute(f"delete from runs where run_id in ({_TURNS})", (found[0],))
-        for table in ("facts", "transcript", "inbox"):
-            cursor.execute(f"delete from {table} where session_no = ?", (found[0],))
-    for table in ("session_details", "kept_members", "transactions", "sessions"):
-        cursor.execute(f"delete from {table} where session_id = ?", (row.session_id,))
-    cursor.execute("delete from artifacts where conversation_id = ?", (row.session_id,))
-    for scope_key in row.scope_keys:
-        cursor.execute("delete from state where scope_key = ?", (scope_key,))
-
-
 SESSION_WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     SessionDetailsRow: _write_details,
     KeptMemberRow: _write_kept,
     TransactionRow: _write_transaction,
-    SessionGone: _forget,
 }
 
 
@@ -102,7 +90,6 @@ class SessionReads(ABC):
         return [found[0] for found in self._reader.all("select distinct session_id from transactions order by 1")]
 
     async def agents_of_session(self, session_id: str) -> Sequence[tuple[str, str]]:
-        number = "(select session_no from sessions where session_id = ?)"
-        turns = _TURNS.replace("?", number)
+        turns = TURNS.replace("?1", "(select session_no from sessions where session_id = ?1)")
         sql = f"select distinct agent_id, runner_id from runs where run_id in ({turns}) order by 1, 2"
         return [(found[0], found[1]) for found in self._reader.all(sql, (session_id,))]

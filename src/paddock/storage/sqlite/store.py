@@ -34,6 +34,7 @@ from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
+from paddock.storage.sqlite.keeping import KeepingReads
 from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
@@ -47,7 +48,7 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads):
+class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads, KeepingReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:
@@ -203,6 +204,10 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads):
     async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
         """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
         await self._writer.submit(None, rows, deed)
+
+    async def fold(self) -> None:
+        """Move the write-ahead log into the database and empty it, after all that waits was written."""
+        await self._writer.submit(None, (), None, fold=True)
 
     async def ask(self, question: Callable[[Connection], Answer]) -> Answer:
         """The answer to a question that may take a while, asked on a thread."""

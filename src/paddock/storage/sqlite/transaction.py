@@ -51,6 +51,8 @@ class Work:
     error: Exception | None = None
     deed: Callable[[Cursor], None] | None = None
     """What a table of its own needs beyond plain rows: done after them, in the same transaction."""
+    fold: bool = False
+    """Empty the write-ahead log after this commit."""
 
 
 @dataclass(slots=True)

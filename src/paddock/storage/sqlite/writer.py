@@ -9,6 +9,7 @@ and tries once a second whether the disk is back.
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,6 +32,8 @@ its batch. On an idle loop they take microseconds; on a busy one they make a gro
 GATHER_SECONDS = 0.003
 """How long a group may gather at most."""
 PROBE_SECONDS = 1.0
+FOLD_SECONDS = 6.0
+"""Longer than any question may take."""
 _PROBE = "update meta set value = value + 1 where name = 'probes'"
 _log = logging.getLogger(__name__)
 
@@ -62,6 +65,8 @@ class Writer:
         batch: Batch | None,
         rows: Sequence[Row | ApiKeyRow] = (),
         deed: Callable[[Cursor], None] | None = None,
+        *,
+        fold: bool = False,
     ) -> asyncio.Future[None]:
         """Queue a work; the future ends after its commit. Giving up the wait does not take the work back."""
         if self._closed:
@@ -69,7 +74,7 @@ class Writer:
         done: asyncio.Future[None] = self._loop.create_future()
         if batch is not None:
             self._waiting[batch.session_id] = self._waiting.get(batch.session_id, 0) + 1
-        self._queue.append(Work(batch, rows, done, deed=deed))
+        self._queue.append(Work(batch, rows, done, deed=deed, fold=fold))
         if not self._busy:
             self._busy = True
             self._idle.clear()
@@ -182,6 +187,8 @@ class Writer:
             error: Exception | None = None
             try:
                 self._connection.execute("commit")
+                if any(work.fold for work in works):
+                    self._fold()
             except Exception as problem:  # noqa: BLE001 - the same
                 error = problem
                 self._roll_back()
@@ -189,6 +196,14 @@ class Writer:
                 self._loop.call_soon_threadsafe(self._over, works, error)
         with suppress(apsw.Error):  # a broken disk: what was acknowledged is in the write-ahead log
             self._connection.close()
+
+    def _fold(self) -> None:
+        """Here nobody writes. A reader in the middle of a question keeps the log from being emptied: wait for it."""
+        until = time.monotonic() + FOLD_SECONDS
+        while self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()[0]:
+            if time.monotonic() > until:
+                raise StorageUnavailableError("the write-ahead log cannot be emptied while it is being read")
+            time.sleep(0.01)
 
     # --- when the disk refuses ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,236 @@
+"""Forgetting on purpose: a conversation that is deleted, a message that is erased; and readers that come too late.
+
+What was decided stays on the audit trail. What is forgotten by age is in `retention.py`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from paddock.host.draft import no_such_thread
+from paddock.host.principals import Principal
+from paddock.host.sessions import Sessions
+from paddock.host.sweeping import free
+from paddock.ports import Store
+from paddock.ports.artifacts import Blobs
+from paddock.rules.chain import StoredFact
+from paddock.rules.erasing import artifacts_named, rows_of, without_copies
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.outputs import as_object
+from paddock.rules.permissions import Grant, RunScope, state_key
+from paddock.rules.rows import (
+    TERMINAL_STATUSES,
+    Apart,
+    ArtifactGone,
+    ArtifactRow,
+    AuditRow,
+    CallsErased,
+    FactErased,
+    RunRow,
+    SessionGone,
+    SessionRow,
+    TranscriptRow,
+)
+from paddock.rules.values import Value
+
+PART = 500
+ALL = 1_000_000
+SNAPSHOT_ITEMS = 100
+INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
+BUSY = "something is still going on in this conversation; close it first, then delete it"
+
+
+class Erased(Value, frozen=True):
+    """What was erased: the message, copies that clients had sent along later, files."""
+
+    copies: int
+    artifacts: int
+
+
+class Keeping:
+    def __init__(self, store: Store, blobs: Blobs, sessions: Sessions, *, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._blobs = blobs
+        self._sessions = sessions
+        self._clock = clock
+        self.scrub_wanted = False
+        """Something was deleted; the next sweep sees to it that nothing of it stays readable on the disk."""
+
+    # --- a conversation ----------------------------------------------------------------------------------------------
+
+    async def delete_thread(self, principal: Principal, thread_id: str) -> None:
+        """Forget a conversation, all but the audit trail and its id. Raises CONFLICT while something goes on in it."""
+        session = await self._session(principal, thread_id)
+        row = self._audit(principal, "session.delete", thread_id, thread_id)
+        if not await self.forget(session, row, buried_at=self._clock()):
+            raise HostError(ErrorCode.CONFLICT, BUSY, retryable=True)
+
+    async def forget(self, session: SessionRow, audit: AuditRow | None, *, buried_at: float | None) -> bool:
+        """Forget a conversation in which nothing goes on; False when something does."""
+        thread_id = session.session_id
+        keys = await self._state_keys(session)
+        files = await self._store.artifacts_of(thread_id, limit=ALL)
+        if not (await self._sessions.open(thread_id)).idle:
+            return False
+        await self._sessions.forget(thread_id)
+        gone = SessionGone(thread_id, keys, buried_at)
+        await self._store.write([gone, audit] if audit else [gone])
+        self._sessions.tails.forget(thread_id)
+        self.scrub_wanted = True
+        await self.purge()
+        await free(self._store, self._blobs, [row.sha256 for row in files])
+        return True
+
+    async def _state_keys(self, session: SessionRow) -> tuple[str, ...]:
+        """Where the runners of this conversation kept what they know of it."""
+        known = await self._store.agents_of_session(session.session_id)
+        keys = [state_key("conversation", _grant(session, agent_id, runner_id)) for agent_id, runner_id in known]
+        return tuple(key for key in keys if key is not None)
+
+    async def purge(self) -> None:
+        while True:
+            if not await self._store.purge(limit=PART):
+                return
+            await asyncio.sleep(0)  # whoever else waits for a commit comes between
+
+    # --- a message ---------------------------------------------------------------------------------------------------
+
+    async def erase(self, principal: Principal, thread_id: str, item_id: str, *, artifacts: bool = False) -> Erased:
+        """Erase the words of one transcript item wherever they are stored; the chain still verifies."""
+        session = await self._session(principal, thread_id)
+        run = await self._run_of(thread_id, item_id)
+        item = await self._item(run, item_id)
+        stored = await self._store.fact(thread_id, item.seq)
+        if stored is None:
+            raise _no_such_item()
+        copies = [row async for row in self._copies(item)]
+        files = await self._files(thread_id, stored) if artifacts else []
+        rows: list[Apart] = [*rows_of(session, run, stored), *copies, *_calls(item, stored)]
+        rows += [ArtifactGone(row.artifact_id) for row in files]
+        await self._store.write([*rows, self._audit(principal, "message.erase", item_id, thread_id, run)])
+        self._sessions.tails.forget(thread_id)
+        await free(self._store, self._blobs, [row.sha256 for row in files])
+        await self._store.scrub()
+        return Erased(len(copies), len(files))
+
+    async def _run_of(self, thread_id: str, item_id: str) -> RunRow:
+        run = await self._store.run(item_id.rpartition(".")[0])
+        if run is None or run.session_id != thread_id:
+            raise _no_such_item()
+        if run.status not in TERMINAL_STATUSES:
+            text = "the run of this message is still going on; cancel it or wait for its end, then erase"
+            raise HostError(ErrorCode.CONFLICT, text, retryable=True)
+        return run
+
+    async def _item(self, run: RunRow, item_id: str) -> TranscriptRow:
+        after = run.first_seq - 1
+        while True:
+            page = await self._store.transcript(
+                run.session_id, after=after, before=run.last_seq + 1, limit=PART, newest_first=False
+            )
+            if found := next((item for item in page if item.item_id == item_id), None):
+                return found
+            if len(page) < PART:
+                raise _no_such_item()
+            after = page[-1].seq
+
+    async def _copies(self, item: TranscriptRow) -> AsyncIterator[FactErased]:
+        """Later inputs of the conversation with which a client sent these words along."""
+        upto: int | None = None
+        while item.content.strip():
+            page = await self._store.events(item.session_id, kinds=INPUTS, before=upto, limit=PART)
+            for fact in page:
+                if fact.seq > item.seq and (left := without_copies(fact, item.content)) is not None:
+                    yield FactErased(item.session_id, fact.seq, fact.position, left.payload, left.metadata)
+            if len(page) < PART or page[-1].seq <= item.seq:
+                return
+            upto = page[-1].position
+
+    async def _files(self, thread_id: str, stored: StoredFact) -> list[ArtifactRow]:
+        found = [await self._store.artifact(artifact_id) for artifact_id in sorted(artifacts_named(stored))]
+        return [row for row in found if row is not None and row.conversation_id == thread_id]
+
+    # --- readers that come too late ----------------------------------------------------------------------------------
+
+    async def check_cursor(self, thread_id: str, seq: int) -> None:
+        """Raises CURSOR_EXPIRED, with the newest of the conversation, when what follows this place was trimmed."""
+        trimmed = await self._store.trimmed(thread_id)
+        if seq >= trimmed.seq:
+            return
+        head = (await self._sessions.open(thread_id)).head
+        items = await self._store.transcript(thread_id, before=head + 1, limit=SNAPSHOT_ITEMS)
+        snapshot = {"cursor": str(head), "trimmedThrough": trimmed.seq, "items": [_seen(item) for item in items[::-1]]}
+        raise _expired("go on from the snapshot and its cursor", snapshot)
+
+    async def check_run(self, run: RunRow) -> None:
+        """The same for the stream of one run, which is kept or trimmed as a whole."""
+        trimmed = await self._store.trimmed(run.session_id)
+        if run.last_seq > trimmed.seq:
+            return
+        about = {"taskId": run.run_id, "threadId": run.session_id, "runId": run.client_run_id, "status": run.status}
+        raise _expired("what is left of the run is in the snapshot", {"trimmedThrough": trimmed.seq, "run": about})
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    async def _session(self, principal: Principal, thread_id: str) -> SessionRow:
+        """The conversation, if it is the caller's or the caller looks after its workspace."""
+        session = await self._store.session(thread_id)
+        if session is None or not _may(principal, session):
+            raise no_such_thread()
+        return session
+
+    def _audit(
+        self, principal: Principal, action: str, resource: str, thread_id: str, run: RunRow | None = None
+    ) -> AuditRow:
+        return AuditRow(
+            time=self._clock(),
+            workspace_id=principal.workspace_id,
+            actor=f"user:{principal.user_id}",
+            action=action,
+            resource=resource,
+            scope=thread_id,
+            result="allowed",
+            reason=f"role {principal.role}",
+            run_id=run.run_id if run else None,
+            session_id=thread_id,
+        )
+
+
+def _may(principal: Principal, session: SessionRow) -> bool:
+    if principal.operator:
+        return True
+    mine = principal.workspace_id == session.workspace_id
+    return mine and (principal.role == "admin" or principal.user_id == session.user_id)
+
+
+def _grant(session: SessionRow, agent_id: str, runner_id: str) -> Grant:
+    scope = RunScope("", session.workspace_id, session.user_id, agent_id, session.session_id)
+    return Grant(scope, runner_id, frozenset(), frozenset(), frozenset(), 0.0)
+
+
+def _calls(item: TranscriptRow, stored: StoredFact) -> tuple[CallsErased, ...]:
+    """What the host remembers of a tool's calls has the same words as what the runner told of them."""
+    if item.item_type not in ("tool_call", "tool_result") or item.run_id is None:
+        return ()
+    data = as_object(as_object(stored.read_payload()).get("data"))
+    return (CallsErased(item.run_id, str(data.get("tool_name"))),)
+
+
+def _seen(item: TranscriptRow) -> dict[str, Any]:
+    return {
+        "itemId": item.item_id,
+        "role": item.role,
+        "type": item.item_type,
+        "agentId": item.agent_id,
+        "content": item.content,
+        "time": item.created_at,
+    }
+
+
+def _expired(what: str, snapshot: dict[str, Any]) -> HostError:
+    text = f"what follows this cursor is past its time and was forgotten; {what}"
+    return HostError(ErrorCode.CURSOR_EXPIRED, text, details={"snapshot": snapshot})
+
+
+def _no_such_item() -> HostError:
+    return HostError(ErrorCode.NOT_FOUND, "there is no such message in this conversation")

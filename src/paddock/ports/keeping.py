@@ -1,0 +1,36 @@
+"""What the host needs from a store to forget: what is old, in small parts, and what was deleted, for good."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from paddock.rules.chain import Head
+from paddock.rules.retention import OldFact, OldSession
+
+OldRows = Literal["audit", "tool_calls", "model_usage", "approvals", "runs", "tombstones"]
+"""Rows that are forgotten by age. A run is kept for as long as its facts are, and then for its own time."""
+
+
+class KeepingRecords(Protocol):
+    async def trimmed(self, session_id: str) -> Head:
+        """The last fact that was trimmed from the beginning of a log; number 0 when none was."""
+        ...
+
+    async def sessions_opened_before(self, time: float, *, after: int = 0, limit: int = 200) -> Sequence[OldSession]:
+        """Sessions in the order in which they were opened, those behind the one with the number `after`."""
+        ...
+
+    async def oldest_facts(self, session_id: str, *, limit: int = 1000) -> Sequence[OldFact]:
+        """The beginning of a log, in order of position."""
+        ...
+
+    async def forget_old(self, kind: OldRows, before: float, *, limit: int = 500) -> int:
+        """Delete rows of before this time, at most so many, in one commit; how many there were."""
+        ...
+
+    async def purge(self, *, limit: int = 500) -> int:
+        """Remove a part of what deleted sessions leave behind; how many rows. 0 when nothing is left."""
+        ...
+
+    async def scrub(self) -> None:
+        """Leave nothing of what was deleted so far readable on the disk."""
+        ...

@@ -1,0 +1,146 @@
+"""How PostgreSQL forgets: trimmed logs, erased words, deleted conversations, rows past their time.
+
+What is deleted or replaced here is gone from the tables; the server's own files keep it until they are vacuumed and
+written over, which is the business of whoever runs the server.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from paddock.ports.keeping import OldRows
+from paddock.rules.chain import Head
+from paddock.rules.retention import OldFact, OldSession
+from paddock.rules.rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.storage.postgres.connection import Connection
+from paddock.storage.postgres.reader import HasReader
+from paddock.storage.postgres.sessions import TURNS
+from paddock.storage.postgres.texts import escaped_column
+
+# ruff: noqa: S608 - the column lists are our own, values are always bound
+_SESSION_NO = "(select session_no from sessions where session_id = $1)"
+_OF_RUNS = (
+    "delete from approval_steps where approval_id in (select approval_id from approvals where run_id = any($1))",
+    *(f"delete from {table} where run_id = any($1)" for table in ("approvals", "tool_calls", "runs")),
+)
+_OF_LOG = tuple(f"delete from {table} where session_no = $1" for table in ("facts", "transcript", "search", "inbox"))
+_OF_SESSION = (
+    *(
+        f"delete from {table} where session_id = $1"
+        for table in ("session_details", "kept_members", "transactions", "sessions")
+    ),
+    "delete from artifacts where conversation_id = $1",
+)
+_TRIMMED = """
+update sessions set trimmed_seq = $2, trimmed_digest = $3, item_count = item_count - $4 where session_no = $1"""
+_BURY = "insert into tombstones (session_id, deleted_at) values ($1, $2) on conflict (session_id) do nothing"
+_OPENED_BEFORE = """
+select session_no, session_id, workspace_id, user_id, updated_at, trimmed_seq from sessions
+ where session_no > $1 and created_at < $2 order by session_no limit $3"""
+_OLDEST = f"""
+select seq, turn_id, time, kind, digest from facts where session_no = {_SESSION_NO} order by position, seq limit $2"""
+_OLD_RUNS = """
+select run_id from runs r where ended_at < $1 and not exists (
+  select 1 from sessions s where s.session_id = r.session_id and s.trimmed_seq < r.last_seq) order by run_id limit $2"""
+_OLD: Mapping[str, tuple[str, str, str]] = {
+    "audit": ("audit", "audit_no", "select audit_no from audit where time < $1 order by audit_no limit $2"),
+    "tool_calls": (
+        "tool_calls",
+        "call_no",
+        "select call_no from tool_calls where started_at < $1 order by call_no limit $2",
+    ),
+    "model_usage": (
+        "model_usage",
+        "usage_no",
+        "select usage_no from model_usage where started_at < $1 order by usage_no limit $2",
+    ),
+    "approvals": ("approvals", "approval_id", "select approval_id from approvals where created_at < $1 limit $2"),
+    "tombstones": ("tombstones", "session_id", "select session_id from tombstones where deleted_at < $1 limit $2"),
+    "runs": ("runs", "run_id", _OLD_RUNS),
+}
+"""Table, key, and which keys are old."""
+
+
+async def _forget(connection: Connection, row: SessionGone) -> None:
+    session_no = await connection.fetchval(f"select {_SESSION_NO}", row.session_id)
+    if session_no is not None:
+        runs = [found[0] for found in await connection.fetch(TURNS, session_no)]
+        for sql in _OF_RUNS:
+            await connection.fetch(sql, runs)
+        for sql in _OF_LOG:
+            await connection.fetch(sql, session_no)
+    for sql in _OF_SESSION:
+        await connection.fetch(sql, row.session_id)
+    await connection.fetch("delete from state where scope_key = any($1::text[])", escaped_column(row.scope_keys))
+    if row.buried_at is not None:
+        await connection.fetch(_BURY, row.session_id, row.buried_at)
+
+
+async def _trim(connection: Connection, row: LogTrimmed) -> None:
+    number = await connection.fetchval(f"select {_SESSION_NO}", row.session_id)
+    facts = "delete from facts where session_no = $1 and position <= $2 and seq <= $2"
+    await connection.fetch(facts, number, row.through)
+    items = await connection.fetch(
+        "delete from transcript where session_no = $1 and seq <= $2 returning seq", number, row.through
+    )
+    await connection.fetch(_TRIMMED, number, row.through, row.digest, len(items))
+
+
+async def _erase_fact(connection: Connection, row: FactErased) -> None:
+    sql = (
+        f"update facts set payload = $4, metadata = $5 where session_no = {_SESSION_NO} and position = $2 and seq = $3"
+    )
+    await connection.fetch(sql, row.session_id, row.position, row.seq, row.payload, row.metadata)
+
+
+async def _erase_item(connection: Connection, row: ItemErased) -> None:
+    new = "content = $3, content_json = $4, metadata = $5"
+    sql = f"update transcript set {new} where session_no = {_SESSION_NO} and seq = $2"
+    await connection.fetch(sql, row.session_id, row.seq, row.content, row.content_json, row.metadata)
+
+
+async def _erase_calls(connection: Connection, row: CallsErased) -> None:
+    sql = "update tool_calls set parameters = '', result = '' where run_id = $1 and tool_name = $2"
+    await connection.fetch(sql, row.run_id, row.tool_name)
+
+
+FORGETTING: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
+    SessionGone: _forget,
+    LogTrimmed: _trim,
+    FactErased: _erase_fact,
+    ItemErased: _erase_item,
+    CallsErased: _erase_calls,
+}
+
+
+class KeepingReads(HasReader):
+    """The part of the store that forgets."""
+
+    async def trimmed(self, session_id: str) -> Head:
+        sql = "select trimmed_seq, trimmed_digest from sessions where session_id = $1"
+        found = await self.reader.one(sql, session_id)
+        return Head(*found) if found else Head()
+
+    async def sessions_opened_before(self, time: float, *, after: int = 0, limit: int = 200) -> Sequence[OldSession]:
+        return [OldSession(*found) for found in await self.reader.all(_OPENED_BEFORE, after, time, limit)]
+
+    async def oldest_facts(self, session_id: str, *, limit: int = 1000) -> Sequence[OldFact]:
+        return [OldFact(*found) for found in await self.reader.all(_OLDEST, session_id, limit)]
+
+    async def forget_old(self, kind: OldRows, before: float, *, limit: int = 500) -> int:
+        table, key, old = _OLD[kind]
+
+        async def forget(connection: Connection) -> int:
+            keys = [found[0] for found in await connection.fetch(old, before, limit)]
+            if kind == "approvals":
+                await connection.fetch("delete from approval_steps where approval_id = any($1)", keys)
+            await connection.fetch(f"delete from {table} where {key} = any($1)", keys)
+            return len(keys)
+
+        return await self.reader.perform(forget)
+
+    async def purge(self, *, limit: int = 500) -> int:  # noqa: ARG002 - the port's
+        """Nothing is left behind here: what is deleted goes in one commit."""
+        return 0
+
+    async def scrub(self) -> None:
+        """Not ours to do: the server's files are the server's."""

@@ -1,0 +1,12 @@
+-- Up to which number a log was trimmed, and the digest of the last fact that went: the chain verifies from there.
+alter table sessions add column trimmed_seq integer not null default 0;
+alter table sessions add column trimmed_digest blob not null default x'';
+
+-- Conversations that were deleted. Their ids are not given to others.
+create table tombstones (
+    session_id  text not null primary key,
+    deleted_at  real not null
+) without rowid;
+create index tombstones_by_time on tombstones (deleted_at);
+
+create index approvals_by_time on approvals (created_at);
