@@ -24,6 +24,7 @@ from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.controls import Controls
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
 from paddock.host.history import History
@@ -36,7 +37,9 @@ from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
+from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
+from paddock.host.steering import Steering
 from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
@@ -46,6 +49,7 @@ from paddock.http_api.app import create_app
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
+from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
@@ -58,13 +62,13 @@ from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
+from paddock.storage.chosen import knowledge_in, store_at
 from paddock.storage.files import FileBlobs
-from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.knowledge import SqliteKnowledge
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.loading import load_tools, tools_in
+from paddock.tools.mcp import McpTools
 
 log = structlog.get_logger("paddock.house")
 
@@ -117,6 +121,7 @@ class House:
     models: ModelCatalog
     tools: ToolCatalog
     tool_calls: ToolCalls
+    mcp: McpTools
     stored_agents: StoredAgents
     health: AgentHealth
     watch: AgentsWatch | None = None
@@ -160,6 +165,7 @@ class House:
             await self.approvals.recover()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.models.warm_up())
+            self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
@@ -206,7 +212,7 @@ class House:
 
 
 def build(settings: Settings, *, local_token: str | None = None) -> House:
-    """Put the embedded house together: one process, SQLite and files under one data directory."""
+    """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
     seen = state_of(settings.agents) if settings.agents is not None else None
@@ -216,7 +222,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents = program.agents(max_queue=settings.max_queue)
     else:
         agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
-    store = SqliteStore(settings.data)
+    store = store_at(settings.store, settings.data, serving=True)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
     blobs = FileBlobs(settings.data / "blobs")
@@ -226,13 +232,15 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
     models = _models(settings, clock, program.models if program else {})
-    tools = _tools(settings, clock, program.tools if program else ())
-    kept = SqliteKnowledge(store)
+    mcp = McpTools(settings.mcp_servers, reveal=_revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
+    tools = _tools(settings, mcp, clock, program.tools if program else ())
+    kept = knowledge_in(store)
     ingest = Ingest(kept, embed=models.embed, clock=clock)
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    steering = Steering(store)
     work = {
         **History(store).work,
         **RunnerState(store).work,
@@ -243,6 +251,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         **events.work,
         **artifacts.work,
         **areas.work,
+        **steering.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     gateway = Gateway(
@@ -271,8 +280,17 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         artifacts=artifacts,
     )
     calls.serve(runs)
+    steering.serve(runs)
+    manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=clock, spawn=tasks.spawn)
     sessions = Sessions(
-        store, tails, performer=runs, audit=audit, agents=lambda: agents, clock=clock, spawn=tasks.spawn
+        store,
+        tails,
+        performer=runs,
+        manager=manager,
+        audit=audit,
+        agents=lambda: agents,
+        clock=clock,
+        spawn=tasks.spawn,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock)
     house = House(
@@ -294,9 +312,11 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         models=models,
         tools=tools,
         tool_calls=tool_calls,
+        mcp=mcp,
     )
     house.app = create_app(
         inbox=inbox,
+        controls=Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock),
         runs=RunsView(store),
         tails=tails,
         agents=agents,
@@ -344,12 +364,19 @@ def _budgets(settings: Settings, store: Store, clock: Callable[[], float]) -> Bu
     return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
-def _tools(settings: Settings, clock: Callable[[], float], named: Sequence[FunctionTool]) -> ToolCatalog:
-    """Built-in tools and the operator's own; of two with one name the operator's wins."""
+def _tools(
+    settings: Settings, servers: McpTools, clock: Callable[[], float], named: Sequence[FunctionTool]
+) -> ToolCatalog:
+    """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins."""
     functions = [*load_tools(settings.tools), *named]
     own = FunctionTools(functions, clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
-    return ToolCatalog([own, given])
+    return ToolCatalog([own, servers, given])
+
+
+def _revealed(text: str) -> str:
+    """What a reference leads to; any other text is itself."""
+    return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
 
 
 async def _nothing_yet(*_: object) -> None:

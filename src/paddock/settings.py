@@ -18,9 +18,12 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from paddock.rules.addresses import is_postgres, without_secrets
+from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 
 PREFIX = "PADDOCK_"
+EMBEDDED = "embedded"
 CONFIG_NAME = "paddock.toml"
 NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
 """`PADDOCK_*` names that mean something to us and are no settings of the host."""
@@ -55,6 +58,12 @@ def _not_empty(text: str) -> str:
 def _variable_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise ValueError("not a variable name")
+    return text
+
+
+def _store_address(text: str) -> str:
+    if text != EMBEDDED and not (is_postgres(text) and len(text) > len("postgresql://")):
+        raise ValueError("no store")
     return text
 
 
@@ -115,8 +124,11 @@ class Settings(BaseModel):
         "further directories that hold plugin directories",
         f"paths of existing directories (in the environment separated by '{os.pathsep}')",
     )
-    store: Literal["embedded"] = setting(
-        "embedded", "where conversations are stored", "embedded (SQLite in the data directory, the only store so far)"
+    store: Annotated[str, AfterValidator(_store_address)] = setting(
+        EMBEDDED,
+        "where conversations are stored",
+        "embedded (SQLite in the data directory) or postgresql://user:password@host:port/database",
+        repr=False,  # its address may carry a password
     )
     bus: Literal["embedded"] = setting(
         "embedded", "how parts of the host wake each other", "embedded (inside this process, the only bus so far)"
@@ -182,6 +194,9 @@ class Settings(BaseModel):
     workspace_model_calls: Int | None = setting(
         None, "model calls one workspace may have under way at once", "a whole number, at least 1", ge=1
     )
+    mcp_servers: dict[str, McpServerSpec] = setting(
+        {}, "MCP servers whose tools agents may use, by name", "a table of servers, each with a command or a url"
+    )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
@@ -200,6 +215,11 @@ class Settings(BaseModel):
     storage_area_mib: Int = setting(
         256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
     )
+
+    @property
+    def shown_store(self) -> str:
+        """Which store, without the password that its address may carry."""
+        return without_secrets(self.store)
 
     @property
     def on_loopback(self) -> bool:
@@ -328,19 +348,21 @@ def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     where = origins[name].where if name in origins else "the default"
-    if len(first["loc"]) > 1 and name == "models":
-        return _about_a_model(first, where)
+    if len(first["loc"]) > 1 and name in {"models", "mcp_servers"}:
+        return _about_a_table(first, where, ModelSpec if name == "models" else McpServerSpec)
     allowed = allowed_values(name)
     return f"{name} = {_shown(first['input'])} (from {where}) is not allowed: it must be {allowed}."
 
 
-def _about_a_model(first: ErrorDetails, where: str) -> str:
-    """A mistake inside a table of a model. What is written as its key is not repeated: it may be one."""
+def _about_a_table(first: ErrorDetails, where: str, shape: type[BaseModel]) -> str:
+    """A mistake inside the table of a model or server. What may be a secret is not repeated."""
     place = ".".join(str(part) for part in first["loc"])
-    shown = "***" if first["loc"][-1] in {"key", "headers"} else _shown(first["input"])
+    written: object = first["input"]
+    hidden = {"key", "headers", "env"} & {*map(str, first["loc"])} or not isinstance(written, str | int | float)
+    shown = "***" if hidden else _shown(written)
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        return f"{place} (from {where}) is no key of a model{_meant(str(first['loc'][-1]), ModelSpec.model_fields)}."
+        return f"{place} (from {where}) is no key here{_meant(str(first['loc'][-1]), shape.model_fields)}."
     if first["type"] == "missing":
         return f"{place} (from {where}) is missing."
     return f"{place} = {shown} (from {where}) is not allowed: {problem[:1].lower()}{problem[1:]}."
@@ -348,7 +370,7 @@ def _about_a_model(first: ErrorDetails, where: str) -> str:
 
 def _shown(value: object) -> str:
     text = str(value) if isinstance(value, (str, Path, int, float)) else repr(value)
-    text = re.sub(r"//[^/@]*@", "//***@", text)  # an address may carry a password
+    text = without_secrets(text)  # an address may carry a password
     return repr(text) if not text or text != text.strip() else text[:200]
 
 

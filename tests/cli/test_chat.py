@@ -289,3 +289,52 @@ def test_a_single_message_at_a_terminal_says_how_to_go_on(
     assert talking.leaves() == 0
     thread = talking.screen.split("--thread ")[1].strip()
     assert paddock("chat", "--data", served.data, "--thread", thread, "--agent", "slow", "remember").stdout == "2 2\n"
+
+
+# --- several agents ---------------------------------------------------------------------------------------------------
+
+
+def test_agents_are_invited_asked_switched_to_and_removed(served: HostProcess, person: People) -> None:
+    talking = person("chat", "--data", served.data)
+    talking.sees("> ")
+    talking.press("hello\n")
+    talking.sees("hello\r\nhello\r\n")
+    talking.press("/invite slow\n")
+    talking.sees("[here are: echo (active), slow]")
+    talking.press("@slow remember\n")
+    talking.sees("[slow speaks]")
+    talking.press("/who\n")
+    talking.sees("[here are: echo, slow (active)]")
+    talking.press("/switch echo\n")
+    talking.sees("[here are: echo (active), slow]")
+    talking.press("back\n")
+    talking.sees("[echo speaks]")
+    talking.press("/remove slow\n")
+    talking.sees("[here are: echo (active)]")
+    talking.press("/switch slow\n")
+    talking.sees("is not in this session; here are: echo.")
+    talking.press("/invite\n")
+    talking.sees("Who? Try: /invite NAME")
+    talking.press("/handover\n")
+    talking.sees("[no handover waits for an answer]")
+    talking.press("/quit\n")
+    assert talking.leaves() == 0
+
+
+def test_a_person_is_asked_before_another_agent_takes_over(served: HostProcess, person: People) -> None:
+    talking = person("chat", "--data", served.data, "--agent", "slow")
+    talking.sees("> ")
+    talking.press("handover echo\n")
+    talking.sees("That is not for me.")
+    talking.sees("[slow would like echo to go on. not my trade]")
+    talking.sees("Hand over to echo? [y/N] ")
+    talking.press("y\n")
+    talking.sees("[echo takes over]")
+    talking.sees("That is not for me.")  # the echo of what was handed over
+    talking.sees("> ")
+    talking.press("handover echo\n")
+    talking.sees("Hand over to echo? [y/N] ")
+    talking.press("n\n")
+    talking.sees("> ")
+    talking.press("/quit\n")
+    assert talking.leaves() == 0

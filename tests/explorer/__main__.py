@@ -9,6 +9,8 @@ from explorer.search import Report, Step, explore
 from explorer.world import Bounds
 from paddock.rules.session.decide import step
 
+WISHES = ("removes", "handovers", "closes", "invites", "switches", "opens")
+
 
 def main(arguments: Sequence[str] | None = None, step: Step = step) -> int:
     options = _options(arguments)
@@ -22,10 +24,10 @@ def main(arguments: Sequence[str] | None = None, step: Step = step) -> int:
 
 def _options(arguments: Sequence[str] | None) -> dict[str, Any]:
     parser = argparse.ArgumentParser(prog="explorer", description=__doc__)
-    for name in ("agents", "inputs", "cancels", "crashes", "repeats", "lies", "chunks"):
+    for name in ("agents", "inputs", "cancels", "crashes", "repeats", "lies", "lates", "chunks", *WISHES):
         parser.add_argument(f"--{name}", type=int, default=getattr(Bounds(), name))
     parser.add_argument("--while-busy", type=lambda text: tuple(text.split(",")), default=Bounds().while_busy)
-    parser.add_argument("--max-transitions", type=int, default=5_000_000, help="0: no limit")
+    parser.add_argument("--max-transitions", type=int, default=1_000_000, help="0: no limit")
     return vars(parser.parse_args(arguments))
 
 

@@ -13,6 +13,7 @@ from paddock.host.approvals import Approvals
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.controls import Answer, Controls
 from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
@@ -23,7 +24,9 @@ from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
+from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
+from paddock.host.steering import Steering
 from paddock.host.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.tails import Entry, Tails
 from paddock.host.tools import ToolCalls
@@ -34,11 +37,14 @@ from paddock.models.demo import DemoModel
 from paddock.ports import RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform, PlatformActions
+from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import Rates
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
-from paddock.storage.memory import open_memory_store
+from paddock.rules.session.recovery import restore
+from paddock.rules.session.state import SessionState, from_bytes
+from paddock.storage.memory import MemoryStore, open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
@@ -58,10 +64,10 @@ agents:
 TERMINAL = {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "ERROR:ROUTE_TIMEOUT", "EVENT:CANCELED"}
 
 
-def manifest_of(runner_id: str, permissions: Mapping[str, Any]) -> AgentRunnerManifest:
-    return AgentRunnerManifest.model_validate(
-        {"id": runner_id, "name": "default", "label": {}, "capabilities": {}, "permissions": permissions, "context": {}}
-    )
+def manifest_of(runner_id: str, permissions: Mapping[str, Any], *, steering: bool = False) -> AgentRunnerManifest:
+    about = {"id": runner_id, "name": "default", "label": {}, "context": {}}
+    capabilities = {"steering": steering}
+    return AgentRunnerManifest.model_validate({**about, "capabilities": capabilities, "permissions": permissions})
 
 
 @dataclass
@@ -75,6 +81,7 @@ class AtRunner:
     credit: int = 0
     released: bool = False
     forced: bool = False
+    offered: asyncio.Queue[int] = field(default_factory=asyncio.Queue)
     asked_to_stop: asyncio.Event = field(default_factory=asyncio.Event)
     may_stop: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -95,6 +102,9 @@ class AtRunner:
     def give_credit(self, count: int) -> None:
         self.credit += count
 
+    def steering_available(self, waiting: int) -> None:
+        self.offered.put_nowait(waiting)
+
     async def force_stop(self) -> None:
         self.forced = True
 
@@ -105,7 +115,8 @@ class AtRunner:
 class ScriptedGateway:
     """Hands every run to the test."""
 
-    def __init__(self, permissions: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, permissions: Mapping[str, Any] | None = None, *, steering: bool = False) -> None:
+        self.steering = steering
         self.permissions = permissions or {"history": ["page"], "storage": ["plugin"]}
         self.started: asyncio.Queue[AtRunner] = asyncio.Queue()
         self.missing: set[str] = set()
@@ -113,7 +124,7 @@ class ScriptedGateway:
     async def manifest(self, runner_id: str, workspace: str = "") -> AgentRunnerManifest:
         if runner_id in self.missing:
             raise HostError(ErrorCode.NOT_FOUND, f"no runner {runner_id}")
-        return manifest_of(runner_id, self.permissions)
+        return manifest_of(runner_id, self.permissions, steering=self.steering)
 
     async def start_run(
         self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
@@ -158,6 +169,7 @@ class SmallHouse:
     artifacts: Artifacts
     blobs: Blobs
     agents: Agents
+    controls: Controls
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -174,6 +186,22 @@ class SmallHouse:
                 **more,
             )
         )
+
+    async def control(self, subtype: str, *, thread: str, who: Principal = ANN, **more: Any) -> Answer:
+        ids = {name: more.pop(name) for name in ("tx_id", "turn_id") if name in more}
+        return await self.controls.control(who, thread, subtype, more, **ids)
+
+    async def until(self, thread: str, kind: str, after: int = 0) -> StoredFact:
+        """The first fact of this kind in a conversation; waits for it."""
+        follower = self.tails.follow(thread, None, after)
+        try:
+            while news := await follower.next(5):
+                for entry in news:
+                    if entry.fact.kind == kind:
+                        return entry.fact
+            raise AssertionError(f"no {kind} in {[fact.kind for fact in await self.store.read(thread)]}")
+        finally:
+            follower.close()
 
     async def story(self, run: Accepted | RunRow, after: int = 0) -> list[Entry]:
         """Everything of a run up to its end."""
@@ -228,7 +256,9 @@ async def small_house(
     models = ModelCatalog([DemoModel()])
     tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
     approvals = Approvals(store, platform or NoPlatform(), clock=now, spawn=spawn)
+    steering = Steering(store)
     rooms = {
+        **steering.work,
         **History(store).work,
         **RunnerState(store).work,
         **ModelCalls(models, note=audit.soon, clock=now).work,
@@ -253,8 +283,18 @@ async def small_house(
         artifacts=artifacts,
     )
     calls.serve(runs)
+    steering.serve(runs)
+    manager = SessionManager(records=store, agents=lambda: known, readiness=runs, clock=now, spawn=spawn)
     sessions = Sessions(
-        store, tails, performer=runs, audit=audit, agents=lambda: known, clock=now, spawn=spawn, watch=watch
+        store,
+        tails,
+        performer=runs,
+        manager=manager,
+        audit=audit,
+        agents=lambda: known,
+        clock=now,
+        spawn=spawn,
+        watch=watch,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     await store.open()
@@ -273,6 +313,7 @@ async def small_house(
             artifacts,
             blobs,
             known,
+            Controls(sessions=sessions, agents=lambda: known, readiness=runs, records=store, clock=now),
         )
     finally:
         for task in tasks:
@@ -280,3 +321,13 @@ async def small_house(
         failures = [one for one in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(one, Exception)]
         assert not failures, failures
         assert not watch.found, watch.found
+        await assert_facts_fold_to_the_snapshot(store)
+
+
+async def assert_facts_fold_to_the_snapshot(store: Store) -> None:
+    """On the data of every test: what was written down gives the state that was kept, for every conversation."""
+    for session_id in list(store._sessions) if isinstance(store, MemoryStore) else ():
+        log = store._sessions[session_id]
+        facts = sorted(log.facts.values(), key=lambda fact: fact.seq)
+        folded = restore(SessionState(), [fact for fact in facts if fact.seq <= log.snapshot_seq])
+        assert not log.snapshot or folded == from_bytes(log.snapshot), session_id

@@ -131,6 +131,7 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **
         knowledge = Bases(kept, ingest)
         app = create_app(
             inbox=house.inbox,
+            controls=house.controls,
             runs=house.view,
             tails=house.tails,
             agents=house.agents,

@@ -40,6 +40,7 @@ async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, 
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
         app = create_app(
             inbox=house.inbox,
+            controls=house.controls,
             runs=house.view,
             tails=house.tails,
             agents=house.agents,

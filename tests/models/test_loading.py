@@ -40,7 +40,7 @@ def test_every_key_of_a_model_is_in_the_guide() -> None:
     [
         ("[models.a]\nprovider = 'opnai'", "models.a.provider = opnai"),
         ("[models.a]\nmodel = 'x'", "models.a.provider (from"),
-        ("[models.a]\nprovider = 'openai'\nkeyy = 'x'", "is no key of a model (did you mean key?)"),
+        ("[models.a]\nprovider = 'openai'\nkeyy = 'x'", "is no key here (did you mean key?)"),
         ("[models.a]\nprovider = 'openai'\nkey = 'sk-secret'", "must be env:NAME or file:PATH"),
         ("[models.a]\nprovider = 'openai'\nbase_url = 'http://me:secret@x/v1'", "without a user or password"),
         ("[models.a]\nprovider = 'openai'\nretries = 50", "models.a.retries = 50"),

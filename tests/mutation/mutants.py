@@ -76,9 +76,9 @@ def _changes(tree: ast.Module, ordered: str) -> list[tuple[ast.expr | ast.stmt, 
 
 
 def _living(node: ast.AST) -> Iterator[ast.AST]:
-    """All nodes that behave: no annotations, docstrings, type words, log lines."""
+    """All nodes that behave: no annotations, docstrings, type words, log lines, options of a class (`frozen=True`)."""
     for name, value in ast.iter_fields(node):
-        if name in {"annotation", "returns"}:
+        if name in {"annotation", "returns"} or (isinstance(node, ast.ClassDef) and name == "keywords"):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not _still(child) and not _names_a_type(node, child):

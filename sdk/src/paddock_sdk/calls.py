@@ -151,13 +151,25 @@ async def _bounded(waiting: _Waiting, deadline: float) -> Answer:
 class RunCalls:
     """The calls of one run: each names the run and ends by its deadline."""
 
-    __slots__ = ("_calls", "deadline", "run_id")
+    __slots__ = ("_calls", "_steering", "deadline", "run_id")
 
     def __init__(self, calls: Calls, run_id: str, deadline: float) -> None:
         self._calls = calls
         self.run_id = run_id
         self.deadline = deadline
         """On the event loop's clock."""
+        self._steering: asyncio.Event | None = None
+        """Made when the first one speaks of it: most runs never do."""
+
+    @property
+    def steering(self) -> asyncio.Event:
+        """Set when the host says that input waits which this run may take in."""
+        if self._steering is None:
+            self._steering = asyncio.Event()
+        return self._steering
+
+    def steering_waits(self) -> None:
+        self.steering.set()
 
     async def call(self, method: str, params: Mapping[str, Any]) -> Answer:
         """Ask, and wait for the answer. Raises HostCallError."""

@@ -135,6 +135,10 @@ class Connection:
             run, credit = self._runs.get(str(params.get("run_id"))), params.get("credit")
             if run is not None and isinstance(credit, int):
                 run.give_credit(credit)
+        elif method == "steering_available":
+            run = self._runs.get(str(params.get("run_id")))
+            if run is not None:
+                run.steering_waits()
         elif method == "call_chunk":
             self._calls.chunk(params)
 

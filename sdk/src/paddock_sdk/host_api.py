@@ -251,7 +251,18 @@ class StorageApi(_Group):
 class SteeringApi(_Group):
     async def pull(self, limit: int | None = None) -> list[SteeringInputItem]:
         """Input that arrived since this run began; each is handed over once. Paddock's own, optional."""
+        self._calls.steering.clear()
         return (await self._ask("steering.pull", SteeringPullResult, _said(limit=limit))).items
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether the host says, within this time, that input waits; then `pull` it. False when nothing came."""
+        if self._calls.steering.is_set() or seconds <= 0:
+            return self._calls.steering.is_set()
+        try:
+            await asyncio.wait_for(self._calls.steering.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
 
 
 class PlatformApi(_Group):

@@ -123,6 +123,13 @@ def request_action(
     return Result("action.requested", {"action": action, "target": target or {}, "payload": payload or {}})
 
 
+def handover(agent_id: str, *, reason: str = "", summary: str = "") -> Result:
+    """Ask for another agent to go on. Say what is left to say, then end; the user decides, and the other agent gets
+    what you said in this run, with `summary`."""
+    payload = {"target_agent_id": agent_id, "reason": reason, "summary": summary}
+    return request_action("session.handover", payload=payload)
+
+
 def completed(
     *,
     usage: Mapping[str, Any] | None = None,

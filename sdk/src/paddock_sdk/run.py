@@ -49,6 +49,9 @@ class Run:
         if self._task is not None:
             self._task.cancel()
 
+    def steering_waits(self) -> None:
+        self._calls.steering_waits()
+
     def give_credit(self, count: int) -> None:
         self._credit += count
         if self._credit > 0 and self._more_credit is not None and not self._more_credit.done():

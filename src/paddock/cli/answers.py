@@ -30,6 +30,7 @@ class Ending:
 
     cancelled: bool = False
     failure: str = ""
+    asks_to_hand_over: bool = False
 
 
 def ending(event: Mapping[str, Any]) -> Ending | None:
@@ -100,7 +101,9 @@ class AnswerPrinter:
 
     def _custom(self, name: str, value: object) -> None:
         details = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        if name == "paddock.turn.queued":
+        if name == "paddock.turn.steered":
+            self.note("the agent takes this in")
+        elif name == "paddock.turn.queued":
             self.note("waiting for the turn before this one")
         elif name == "paddock.message.revised":
             self._end_line()

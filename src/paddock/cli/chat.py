@@ -11,6 +11,8 @@ from paddock.cli.answers import DIM, RED, AnswerPrinter, Ending, JsonPrinter, co
 from paddock.cli.client import HostClient, connect
 from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.line_input import LineInput
+from paddock.cli.members import HELP as MEMBERS_HELP
+from paddock.cli.members import Members
 from paddock.cli.program import command
 from paddock.cli.turns import Turn
 
@@ -19,6 +21,7 @@ MAX_TEXT = 10_000
 """What a host takes as one message, in characters."""
 NOT_TEXT = "What you say must be text in UTF-8, and this is not."
 HELP = "/new starts another conversation, /quit leaves. Ctrl-C stops an answer, arrow-up brings back what you typed."
+ASKS_TO_HAND_OVER = "paddock.handover.prompt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def _say_how_to_go_on(talk: Chat) -> None:
     _aside(painted(f"To go on later: {talk.again} --thread {talk.thread_id}", DIM, on=talk.colours))
 
 
-def say(talk: Chat, text: str) -> Ending:
+def say(talk: Chat, text: str, speakers: "Speakers | None" = None) -> Ending:
     """One turn. Ctrl-C cancels it and waits for its end; a second Ctrl-C leaves at once."""
     _check(text, talk)
     printer = talk.printer()
@@ -81,6 +84,12 @@ def say(talk: Chat, text: str) -> Ending:
         talk.connect, talk.thread_id, text, talk.agent, on_lost=lambda: printer.note("connection lost, trying again")
     )
     turn.start()
+    if speakers is not None:
+        speakers.announce(turn, printer)
+    return _watch(turn, printer)
+
+
+def _watch(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
     try:
         return _follow(turn, printer)
     except KeyboardInterrupt:
@@ -102,11 +111,12 @@ def _check(text: str, talk: Chat) -> None:
 
 
 def _follow(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
-    end = Ending()
+    end, asked = Ending(), False
     for event in turn.events():
         printer.show(event)
+        asked = asked or event.get("name") == ASKS_TO_HAND_OVER
         end = ending(event) or end
-    return end
+    return replace(end, asks_to_hand_over=asked)
 
 
 def _report(talk: Chat, end: Ending) -> int:
@@ -123,7 +133,7 @@ def converse(talk: Chat) -> int:
     """Turn after turn until /quit, Ctrl-D, or Ctrl-C twice at the prompt."""
     talk.connect().call("GET", "/readyz")
     _aside(painted(HELP, DIM, on=talk.colours))
-    lines = LineInput(colours=talk.colours)
+    lines, speakers = LineInput(colours=talk.colours), Speakers()
     try:
         while (text := lines.next()) is not None:
             match text.strip():
@@ -132,21 +142,63 @@ def converse(talk: Chat) -> int:
                 case "/new":
                     talk = replace(talk, thread_id=str(uuid.uuid4()))
                 case "/help":
-                    _aside(painted(HELP, DIM, on=talk.colours))
+                    _aside(painted(f"{HELP}\n{MEMBERS_HELP}", DIM, on=talk.colours))
                 case "":
                     pass
+                case command if _members(talk).handles(command):
+                    _obey(talk, command, speakers)
                 case _:
-                    _answer(talk, text)
+                    _answer(talk, text, speakers)
     finally:
         lines.save()
     _say_how_to_go_on(talk)
     return 0
 
 
-def _answer(talk: Chat, text: str) -> None:
+class Speakers:
+    """Says who speaks whenever that changes."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def announce(self, turn: Turn, printer: AnswerPrinter | JsonPrinter) -> None:
+        name = turn.agent_name()
+        if name and self._last and name != self._last:
+            printer.note(f"{name} speaks")
+        self._last = name or self._last
+
+
+def _members(talk: Chat) -> Members:
+    return Members(talk.connect, talk.thread_id, talk.colours)
+
+
+def _obey(talk: Chat, command: str, speakers: Speakers) -> None:
+    try:
+        _go_on(talk, _members(talk).obey(command), speakers)
+    except CommandError as error:
+        _aside(painted(str(error), RED, on=talk.colours))
+
+
+def _go_on(talk: Chat, task_id: str | None, speakers: Speakers) -> None:
+    """Follow the turn of whoever took over."""
+    if task_id is None:
+        return
+    printer = talk.printer()
+    turn = Turn(talk.connect, talk.thread_id, "", task_id=task_id)
+    speakers.announce(turn, printer)
+    end = _watch(turn, printer)
+    _report(talk, end)
+    if end.asks_to_hand_over:
+        _go_on(talk, _members(talk).answer_handover(), speakers)
+
+
+def _answer(talk: Chat, text: str, speakers: Speakers) -> None:
     """A refusal or a lost host ends the turn, not the conversation."""
     try:
-        _report(talk, say(talk, text))
+        end = say(talk, text, speakers)
+        _report(talk, end)
+        if end.asks_to_hand_over:
+            _go_on(talk, _members(talk).answer_handover(), speakers)
     except CommandError as error:
         _aside(painted(str(error), RED, on=talk.colours))
 

@@ -55,6 +55,14 @@ class Turn:
             if not self._ended:
                 broken_since = self._pause(broken_since)
 
+    def agent_name(self) -> str:
+        """Who answers, as far as is known; empty while it waits in line."""
+        try:
+            run = self.reconnect().call("GET", f"{RUNS}/{self.task_id}")
+        except (HostGoneError, RefusedError):
+            return ""
+        return str(run.get("agentId") or "")
+
     def cancel(self) -> None:
         self.reconnect().call("POST", f"{RUNS}/{self.task_id}/cancel", {})
 

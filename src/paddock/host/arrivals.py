@@ -10,6 +10,7 @@ from paddock.rules.results import Result
 from paddock.rules.rows import Row
 from paddock.rules.run_context import TriggerSource
 from paddock.rules.run_events import RunEvent
+from paddock.rules.session.decision import Decision
 from paddock.rules.session.messages import Message
 from paddock.rules.values import Value, nothing
 
@@ -59,7 +60,11 @@ class Ask:
     """A message somebody waits for: the future is done when what follows from it is on record."""
 
     message: Message
-    recorded: asyncio.Future[None]
+    recorded: asyncio.Future[Decision]
+    principal: Principal | None = None
+    """Who asks, when it is a person: only whoever a session belongs to may, and an opening makes it theirs."""
+    rows: tuple[Row, ...] = ()
+    """What is written in the same commit."""
 
 
 class Said(Value, frozen=True):

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from paddock.host.announced import REFUSED
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
+from paddock.host.inputs import HANDOVER_ACTION, handover_input, handover_wish, user_input
 from paddock.host.watch import Watch
 from paddock.ports import Claim
 from paddock.rules.chain import Head
@@ -18,11 +19,10 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.outputs import KNOWN_TYPES, Collected
 from paddock.rules.projection import Book
 from paddock.rules.results import Result
-from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow
+from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow, TransactionRow
 from paddock.rules.run_context import RunInput
-from paddock.rules.run_events import to_payload
 from paddock.rules.session.commands import Command
-from paddock.rules.session.decide import decide
+from paddock.rules.session.decide import Decision, decide
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.invariants import violations
@@ -31,18 +31,35 @@ from paddock.rules.session.messages import (
     CancelAcknowledged,
     CancelRequested,
     CancelTimedOut,
+    CloseRequested,
+    HandoverAnswered,
+    InviteRequested,
     Message,
+    OpenRequested,
     OutputReceived,
+    RemoveRequested,
     RunFailed,
-    UserInput,
+    SwitchRequested,
 )
 from paddock.rules.session.state import SessionState
 from paddock.rules.values import replace
 
+STEERING = frozenset({"TURN_QUEUED", "TURN_STEERED"})
 JUDGED = frozenset({"state.updated", "artifact.created"})
 """Results that have an effect: each leaves an audit row."""
 RECENT_ANSWERS = 4096
 """More than can wait at once: a repeated request whose first is not on record yet finds its answer here."""
+
+WISHES: Mapping[type[Any], str] = {
+    CancelRequested: "run.cancel",
+    SwitchRequested: "session.switch_agent",
+    InviteRequested: "session.invite_agent",
+    RemoveRequested: "session.remove_agent",
+    HandoverAnswered: "session.answer_handover",
+    OpenRequested: "session.open",
+    CloseRequested: "session.close",
+}
+"""What people ask of a session, as the audit names it."""
 
 Authorise = Callable[[str, str, float], Mapping[str, Any]]
 """(turn, agent, time) to what the run may do, recorded with its dispatch."""
@@ -75,6 +92,7 @@ class Surroundings(Protocol):
     def agents(self) -> Agents: ...
     def authorise(self, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]: ...
     def consumed(self, turn_id: str, count: int) -> None: ...
+    def steers(self, turn_id: str) -> bool: ...
 
 
 class Draft:
@@ -89,6 +107,7 @@ class Draft:
         "compacted",
         "done",
         "facts",
+        "over",
         "rows",
         "seq",
         "state",
@@ -105,6 +124,8 @@ class Draft:
         self.rows: list[Row] = []
         self.commands: list[Command] = []
         self.compacted: list[tuple[str, int, int]] = []
+        self.over: list[str] = []
+        """Transactions that ended."""
         self.done: list[Callable[[], None]] = []
         """Who is told once it is on record."""
 
@@ -129,13 +150,35 @@ class Draft:
         match arrival:
             case Order():
                 self._order(arrival)
-            case Ask(message=message, recorded=recorded):
-                self._consider(message)
-                self.done.append(lambda: resolve(recorded, None))
+            case Ask():
+                self._ask(arrival)
             case Said():
                 self._hear([arrival])
             case _:
                 self._consider(arrival)
+
+    def _ask(self, ask: Ask) -> None:
+        refusal = self._unasked(ask)
+        if refusal is not None:
+            self.done.append(partial(reject, ask.recorded, refusal))
+            return
+        self.rows += ask.rows
+        decision = self._consider(ask.message)
+        self.done.append(partial(resolve, ask.recorded, decision))
+
+    def _unasked(self, ask: Ask) -> HostError | None:
+        """Why this person may not ask that of this session; an opening makes a new one theirs."""
+        memory, who = self._memory, ask.principal
+        if who is None:
+            return None
+        if memory.exists or memory.answers or self.facts:
+            mine = (memory.book.session.workspace_id, memory.book.session.user_id) == (who.workspace_id, who.user_id)
+            return None if mine else no_such_thread()
+        if not isinstance(ask.message, OpenRequested):
+            return no_such_thread()
+        memory.book.session = SessionRow(memory.session_id, who.workspace_id, who.user_id, self._now)
+        self.rows.append(memory.book.session)
+        return None
 
     # --- results of the live turn ------------------------------------------------------------------------------------
 
@@ -149,6 +192,9 @@ class Draft:
             self.rows += item.rows
         keys = {id(item.result): item.scope_key for item in said if item.scope_key is not None}
         for result in collected.gather([item.result for item in said]):
+            if result.type == "action.requested" and result.data.get("action") == HANDOVER_ACTION:
+                self._decide(handover_wish(result, collected.agent_id, self._around.agents(), self._now))
+                continue
             if result.type not in KNOWN_TYPES or result.type in JUDGED:
                 self.rows.append(self._judged(result))
             for output in collected.read(result, self._now):
@@ -187,13 +233,13 @@ class Draft:
         memory = self._memory
         if (memory.exists or memory.answers) and not owns(memory.book.session, new):
             return no_such_thread()
-        if self.state.closed:
+        if self.state.closed or self.state.closing:
             return HostError(ErrorCode.SESSION_CLOSED, "this conversation is closed; open it again to go on")
         return None
 
     def _admit(self, order: Order) -> Accepted:
         memory, new, now = self._memory, order.new, self._now
-        opens = not memory.exists and not memory.answers
+        opens = not memory.exists and not memory.answers and not self.facts
         if opens:
             memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
             self.rows.append(memory.book.session)
@@ -213,12 +259,19 @@ class Draft:
         )
         memory.inputs[order.task_id] = (given, order.trace_id)
         first = self._first_number()
-        self._decide(_user_input(order, self._around.agents(), now))
+        self._decide(user_input(order, self._agents(), now))
         answer = Accepted(order.task_id, memory.session_id, new.client_run_id, opens, first)
         memory.answers[new.client_run_id] = (new.body_hash, answer)
         if len(memory.answers) > RECENT_ANSWERS:
             memory.answers.popitem(last=False)
         return answer
+
+    def _agents(self) -> Agents:
+        """As configured; a policy of steering counts only where the runner of the live turn takes part in it."""
+        agents, turn = self._around.agents(), self.state.turn
+        if turn is None or agents.while_busy.get(turn.agent_id) != "steer" or self._around.steers(turn.turn_id):
+            return agents
+        return replace(agents, while_busy={**agents.while_busy, turn.agent_id: "queue"})
 
     def _first_number(self) -> int:
         """The number the input will get: only the opening of the session is recorded before it."""
@@ -226,18 +279,20 @@ class Draft:
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 
-    def _consider(self, message: Message) -> None:
+    def _consider(self, message: Message) -> Decision:
         """Decide one message; words the turn left open are kept before it can end."""
-        if type(message) is CancelRequested:
-            self.rows.append(self.audit("run.cancel", message.turn_id, message.reason, result="allowed"))
+        if wish := WISHES.get(type(message)):
+            turn_id = message.turn_id if type(message) is CancelRequested else None
+            about, reason = str(getattr(message, "agent_id", "") or ""), getattr(message, "reason", "user")
+            self.rows.append(self.audit(wish, turn_id, reason, result="allowed", resource=about))
         collected = self._memory.collected
         ends = isinstance(message, CancelAcknowledged | CancelTimedOut | RunFailed)
         if ends and collected is not None and collected.turn_id == message.turn_id:
             for closing in collected.close(message.at):
                 self._decide(closing)
-        self._decide(message)
+        return self._decide(message)
 
-    def _decide(self, message: Message) -> None:
+    def _decide(self, message: Message) -> Decision:
         before = self.state
         decision = decide(before, message)
         for fact in decision.facts:
@@ -247,12 +302,31 @@ class Draft:
         self.commands += decision.commands
         for note in decision.notes:
             self.rows.append(self.audit(note.action, note.turn_id, note.reason))
+        if self.state.transactions is not before.transactions:
+            self._follow_transactions(before)
+        return decision
+
+    def _follow_transactions(self, before: SessionState) -> None:
+        """Which are under way is on record beside the facts, so that a new start finds them."""
+        session_id = self._memory.session_id
+        for found in self.state.transactions:
+            if before.transaction(found.tx_id) is None:
+                self.rows.append(TransactionRow(found.tx_id, session_id, found.kind, self._now))
+        for found in before.transactions:
+            if self.state.transaction(found.tx_id) is None:
+                self.rows.append(TransactionRow(found.tx_id, session_id, found.kind, found.created_at, over=True))
+                self.over.append(found.tx_id)
 
     def _add(self, fact: Fact) -> None:
         self.seq += 1
         memory = self._memory
         if fact.event is Event.USER_INPUT:
             fact = self._input(fact)
+        elif fact.subtype == "HANDOVER_CONTEXT":
+            memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq), str(fact.trace_id))
+            fact = self._input(fact)
+        elif fact.subtype in STEERING:
+            self._steering(fact)
         elif fact.subtype == "CHUNK":
             if memory.collected is not None:
                 memory.collected.note(self.seq, fact)
@@ -263,8 +337,19 @@ class Draft:
         self.rows += memory.book.rows(self.seq, fact)
         self.state = evolve(self.state, fact)
 
+    def _steering(self, fact: Fact) -> None:
+        """What became of input that the running turn might have taken in: on the audit trail, each time."""
+        if fact.subtype == "TURN_STEERED":
+            into = str(fact.payload["steered_into"])
+            self.rows.append(self.audit("steering.injected", fact.turn_id, "taken in", result="allowed", resource=into))
+        elif fact.metadata.get("steers") and self.state.turn is not None:
+            into = self.state.turn.turn_id
+            self.rows.append(self.audit("steering.queued", fact.turn_id, "offered", result="allowed", resource=into))
+
     def _input(self, fact: Fact) -> Fact:
         memory, turn_id = self._memory, str(fact.turn_id)
+        if any(queued.turn_id == turn_id and queued.steers for queued in self.state.queue):
+            self.rows.append(self.audit("steering.dropped", turn_id, "not taken in; it gets a turn of its own"))
         if fact.target is Target.SYSTEM:
             given, trace_id = memory.inputs[turn_id]
             memory.inputs[turn_id] = (replace(given, seq=self.seq), trace_id)
@@ -292,36 +377,6 @@ class Draft:
             run_id=turn_id,
             session_id=session.session_id,
         )
-
-
-def _user_input(order: Order, agents: Agents, now: float) -> UserInput:
-    new = order.new
-    about = {
-        "client_run_id": new.client_run_id,
-        "workspace_id": new.principal.workspace_id,
-        "user_id": new.principal.user_id,
-        "source": new.source,
-        "door": new.door,
-        **_more_about(new),
-    }
-    return UserInput(
-        turn_id=order.task_id,
-        trace_id=order.trace_id,
-        user_id=new.principal.user_id,
-        payload={"message": new.message, "text": new.text, "params": new.params, "run": about},
-        metadata={},
-        agents=agents,
-        agent_id=new.agent_id,
-        at=now,
-    )
-
-
-def _more_about(new: NewRun) -> Mapping[str, Any]:
-    """What only some inputs have."""
-    if new.event is None and not new.attachments and new.locale is None:
-        return {}
-    more = {"attachments": list(new.attachments), "locale": new.locale}
-    return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
 
 
 def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -> OutputReceived | RunFailed:

@@ -1,12 +1,11 @@
 """Where doors hand things in: accepted means on record, and the same request gets the same answer."""
 
-import os
-import time
 from collections.abc import Callable
 
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.draft import no_such_thread, owns, same_answer
+from paddock.host.ids import new_id
 from paddock.host.principals import Principal
 from paddock.host.runs import Runs
 from paddock.host.session_loop import SessionLoop
@@ -15,18 +14,11 @@ from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, RunRow
 from paddock.rules.run_events import MESSAGE, is_message
+from paddock.rules.session.mentions import leading_mention
 from paddock.rules.session.messages import CancelRequested
 from paddock.rules.values import replace
 
 __all__ = ["Accepted", "Inbox", "NewRun"]
-
-
-def new_id() -> str:
-    """A time-ordered UUID (version 7), so that ids sort by when they were made."""
-    stamp = f"{time.time_ns() // 1_000_000:012x}"
-    chance = os.urandom(10).hex()
-    variant = "89ab"[int(chance[3], 16) & 3]
-    return f"{stamp[:8]}-{stamp[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[8:]}"
 
 
 def _addressed(new: NewRun, agents: Agents) -> NewRun:
@@ -58,6 +50,9 @@ class Inbox:
     async def accept(self, new: NewRun) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
         agents, workspace = self._agents(), new.principal.workspace_id
+        if new.agent_id is None and new.text.startswith("@"):
+            named = leading_mention(new.text, agents.for_session(workspace).while_busy)
+            new = replace(new, agent_id=named) if named else new
         if new.agent_id is not None and not agents.known(new.agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")

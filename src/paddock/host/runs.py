@@ -13,6 +13,7 @@ from paddock.host.arrivals import Said
 from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
 from paddock.host.in_order import InOrder, Spawn
+from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
@@ -20,17 +21,18 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.rows import Row
+from paddock.rules.rows import Row, TranscriptRow
 from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools
-from paddock.rules.run_events import actor_of
+from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
     AwaitAck,
     AwaitCancelAck,
     CancelRun,
-    Command,
     EndRun,
     ForceStop,
+    OfferSteering,
+    RunCommand,
     StartRun,
 )
 from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, InputAcknowledged, RunFailed
@@ -44,6 +46,9 @@ MAX_RUN_BYTES = 64 * 1024 * 1024
 SNAPSHOT_SCOPES = frozenset({"conversation", "actor", "subject", "runner"})
 CREDIT_STEP = 64
 """Credit is given back in steps, so that a stream of small results does not cost a frame each."""
+LOOK_BACK = 500
+MAX_HANDOVER_CHARS = 100_000
+"""How much of what one agent said another gets as its input; the rest is in the history."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 _decode = msgspec.json.decode
@@ -183,6 +188,9 @@ class LiveRun:
         return True
 
     def _action_requested(self, result: Result, size: int) -> None:
+        if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
+            self._line.post(Said(self.turn_id, result, size))
+            return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
         self._line.post(Said(self.turn_id, result, size, rows=rows))
@@ -273,7 +281,7 @@ class Runs:
 
     # --- perform -----------------------------------------------------------------------------------------------------
 
-    def perform(self, session: SessionLoop, command: Command) -> None:
+    def perform(self, session: SessionLoop, command: RunCommand) -> None:
         run = self._live.get(command.turn_id)
         match command:
             case StartRun():
@@ -285,6 +293,8 @@ class Runs:
                 self._spawn(self._cancel(run, command.reason))
             case AwaitCancelAck() if run is not None:
                 run.after(command.seconds, lambda: session.post(CancelTimedOut(command.turn_id, self._clock())))
+            case OfferSteering() if run is not None and run.handle is not None:
+                run.handle.steering_available(sum(queued.steers for queued in session.state.queue))
             case ForceStop() if run is not None and run.handle is not None:
                 run.forced = True
                 self._spawn(run.handle.force_stop())
@@ -294,6 +304,11 @@ class Runs:
                 self._let_go(run)
             case _:
                 pass
+
+    def steers(self, turn_id: str) -> bool:
+        """Whether this run was granted to take input in the middle of it."""
+        run = self._live.get(turn_id)
+        return run is not None and "steering.pull" in run.grant.actions
 
     def consumed(self, turn_id: str, count: int) -> None:
         run = self._live.get(turn_id)
@@ -332,7 +347,7 @@ class Runs:
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
-        if "state.get" in run.grant.actions:
+        if "state.get" in run.grant.actions or _takes_over(run):
             return False
         context = self._context(run, {})
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
@@ -347,6 +362,8 @@ class Runs:
     async def _dispatch(self, run: LiveRun) -> None:
         try:
             state = await self._state(run) if "state.get" in run.grant.actions else {}
+            if _takes_over(run):
+                await self._fill_in(run)
             context = self._context(run, state)
             run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
         except HostError as error:
@@ -370,6 +387,15 @@ class Runs:
                 "a client's tool has the name of a host tool", action="run.start", run_id=run.turn_id, tool=name
             )
         return run_context(run.part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
+
+    async def _fill_in(self, run: LiveRun) -> None:
+        """What the agent before said in its turn, as the input of the one that takes over."""
+        given, _ = run.session.input_of(run.turn_id)
+        parent = given.event.data.get("parent_run_id") if given.event else None
+        items = await self._records.transcript(run.session.session_id, limit=LOOK_BACK)
+        said = [item.content for item in reversed(items) if item.run_id == parent and _is_said(item)]
+        text = "\n\n".join(said)[-MAX_HANDOVER_CHARS:]
+        run.session.fill_input(run.turn_id, msgspec.structs.replace(given, text=text))
 
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id
@@ -409,6 +435,15 @@ class Runs:
                 values = await self._records.state_snapshot(key, max_bytes=SNAPSHOT_BYTES)
                 snapshot[scope] = {name: _decode(value) for name, value in values.items()}
         return snapshot
+
+
+def _takes_over(run: LiveRun) -> bool:
+    given, _ = run.session.input_of(run.turn_id)
+    return given.event is not None and given.event.event_type == HANDOVER
+
+
+def _is_said(item: TranscriptRow) -> bool:
+    return item.role == "assistant" and item.item_type == "message"
 
 
 def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput) -> RunScope:

@@ -15,15 +15,24 @@ import structlog
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
 from paddock.host.audit import Audit
 from paddock.host.draft import Draft, Memory, reject
+from paddock.host.principals import Principal
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import Batch, EventLog
 from paddock.rules.chain import Head, StoredFact, seal
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.projection import settled
-from paddock.rules.rows import AuditRow, SessionRow
+from paddock.rules.rows import AuditRow, Row, SessionRow
 from paddock.rules.run_context import RunInput
-from paddock.rules.session.commands import Command, EndRun
+from paddock.rules.session.commands import (
+    AskManager,
+    AwaitConfirm,
+    AwaitManager,
+    ChainCommand,
+    EndRun,
+    RunCommand,
+)
+from paddock.rules.session.decision import Decision
 from paddock.rules.session.messages import Agents, InputAcknowledged, Message
 from paddock.rules.session.state import SessionState, to_bytes
 
@@ -51,10 +60,23 @@ class Performer(Protocol):
         """What the run may do, to be recorded with its dispatch."""
         ...
 
-    def perform(self, session: "SessionLoop", command: Command) -> None: ...
+    def perform(self, session: "SessionLoop", command: RunCommand) -> None: ...
+    def steers(self, turn_id: str) -> bool:
+        """Whether the runner of this live run takes input in the middle of it."""
+        ...
+
     def consumed(self, turn_id: str, count: int) -> None: ...
     def abandon(self, turn_id: str) -> None:
         """Stop a run whose session can no longer record what it says."""
+        ...
+
+
+class Manager(Protocol):
+    """Who does for a session what it must not do itself, and keeps the time of its transactions."""
+
+    def perform(self, session: "SessionLoop", command: ChainCommand) -> None: ...
+    def over(self, tx_id: str) -> None:
+        """The transaction has ended: its timer need not ring."""
         ...
 
 
@@ -64,6 +86,7 @@ class House(Protocol):
     log: EventLog
     tails: Tails
     performer: Performer
+    manager: Manager
     audit: Audit
     clock: Callable[[], float]
     watch: Watch
@@ -99,6 +122,11 @@ class SessionLoop:
         return self._memory.exists
 
     @property
+    def head(self) -> int:
+        """The number of the last fact on record."""
+        return self._memory.head.seq
+
+    @property
     def owner(self) -> SessionRow:
         """To whom it belongs; known from the first input on, also before that is on record."""
         return self._memory.book.session
@@ -106,7 +134,8 @@ class SessionLoop:
     @property
     def idle(self) -> bool:
         state = self._memory.state
-        return not self._working and not self._waiting and state.turn is None and not state.queue
+        quiet = state.turn is None and not state.queue and not state.transactions
+        return quiet and not self._working and not self._waiting
 
     @property
     def known_turn_ids(self) -> tuple[str, ...]:
@@ -116,6 +145,10 @@ class SessionLoop:
     def input_of(self, turn_id: str) -> tuple[RunInput, str]:
         """What a turn that has not ended was asked, and its trace id."""
         return self._memory.inputs[turn_id]
+
+    def find_input(self, turn_id: str) -> RunInput | None:
+        found = self._memory.inputs.get(turn_id)
+        return found[0] if found else None
 
     def post(self, arrival: Arrival) -> None:
         """Hand something to the session. An ack alone waits a moment for company; everything else wakes the loop."""
@@ -151,11 +184,25 @@ class SessionLoop:
         finally:
             self._orders -= 1
 
-    async def record(self, message: Message) -> None:
+    async def record(
+        self, message: Message, *, principal: Principal | None = None, rows: tuple[Row, ...] = ()
+    ) -> Decision:
         """Hand over a message and wait until what follows from it is on record."""
-        recorded: asyncio.Future[None] = self._loop.create_future()
-        self.post(Ask(message, recorded))
-        await recorded
+        if self._orders >= MAX_WAITING_ORDERS:
+            text = "this conversation has too many requests waiting; try again shortly"
+            raise HostError(ErrorCode.RATE_LIMITED, text, retryable=True)
+        recorded: asyncio.Future[Decision] = self._loop.create_future()
+        self._orders += 1
+        try:
+            self.post(Ask(message, recorded, principal, rows))
+            return await recorded
+        finally:
+            self._orders -= 1
+
+    def fill_input(self, turn_id: str, given: RunInput) -> None:
+        """What a turn is asked is known in full only now; it was looked up after its dispatch."""
+        if turn_id in self._memory.inputs:
+            self._memory.inputs[turn_id] = (given, self._memory.inputs[turn_id][1])
 
     # --- what a draft asks -------------------------------------------------------------------------------------------
 
@@ -171,6 +218,9 @@ class SessionLoop:
 
     def consumed(self, turn_id: str, count: int) -> None:
         self._house.performer.consumed(turn_id, count)
+
+    def steers(self, turn_id: str) -> bool:
+        return self._house.performer.steers(turn_id)
 
     # --- one take ----------------------------------------------------------------------------------------------------
 
@@ -255,9 +305,14 @@ class SessionLoop:
         for tell in draft.done:  # first: it is on record, whatever becomes of the rest, and somebody waits
             tell()
         for command in draft.commands:
+            if isinstance(command, AskManager | AwaitManager | AwaitConfirm):
+                self._house.manager.perform(self, command)
+                continue
             self._house.performer.perform(self, command)
             if type(command) is EndRun:
                 self._memory.inputs.pop(command.turn_id, None)
+        for tx_id in draft.over:
+            self._house.manager.over(tx_id)
         if self._waiting:
             self._loop.call_soon(self._take_in)
             return

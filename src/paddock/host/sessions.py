@@ -13,7 +13,8 @@ import structlog
 from paddock.host.agents import Agents
 from paddock.host.audit import Audit
 from paddock.host.draft import Memory, reject, resolve
-from paddock.host.session_loop import Performer, SessionLoop
+from paddock.host.inputs import handover_input
+from paddock.host.session_loop import Manager, Performer, SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import EventLog, Store
@@ -25,7 +26,7 @@ from paddock.rules.run_events import from_payload
 from paddock.rules.session import messages
 from paddock.rules.session.facts import Target
 from paddock.rules.session.messages import RunFailed
-from paddock.rules.session.recovery import restore
+from paddock.rules.session.recovery import recalled, restore, transaction_timers
 from paddock.rules.session.state import SessionState, from_bytes
 
 log = structlog.get_logger("paddock.sessions")
@@ -34,10 +35,13 @@ IDLE_SESSIONS = 64
 """Few on purpose. What is kept for each leaves the processor's cache, and every run pays for that when its memory is
 used again: with 512 a short run cost 7 % more. Loading a session again takes a tenth of a millisecond."""
 RETRY_SECONDS = 1.0
+RECOVER_AT_ONCE = 64
 QUEUE_SECONDS = 600.0
 """How long an input may wait for its turn; the deadline of its run starts when it gets it."""
 QUEUE_LOOK_SECONDS = 5.0
 TOO_LONG_IN_LINE = "the input waited too long for its turn"
+NO_TURN = ""
+"""No turn is meant, only the session: it is brought back for its transactions."""
 _STORE_AWAY = ("storage_unavailable", "the store could not write while this run was in progress")
 
 
@@ -50,6 +54,7 @@ class Sessions:
         tails: Tails,
         *,
         performer: Performer,
+        manager: Manager,
         audit: Audit,
         agents: Callable[[], Agents],
         clock: Callable[[], float],
@@ -60,6 +65,7 @@ class Sessions:
         self.log: EventLog = store
         self.tails = tails
         self.performer = performer
+        self.manager = manager
         self.audit = audit
         self.clock = clock
         self._store = store
@@ -93,11 +99,23 @@ class Sessions:
         return len(self._loops)
 
     async def recover(self, code: str, message: str) -> int:
-        """Bring every unfinished run to its one visible end; queued ones that never started go on."""
+        """Bring every unfinished run to its one visible end; queued ones that never started go on, and so does every
+        transaction: loading its session asks again and arms its timers."""
         seen: dict[str, None] = {run.session_id: None for run in await self._store.unfinished_runs()}
-        for session_id in seen:
-            await self._recover_one(session_id, code, message)
+        seen |= dict.fromkeys(await self._store.sessions_with_transactions())
+        waiting = list(seen)
+        while waiting:  # together, so that their ends share commits; a host that died busy is back soon
+            now, waiting = waiting[:RECOVER_AT_ONCE], waiting[RECOVER_AT_ONCE:]
+            await asyncio.gather(*(self._recover_one(session_id, code, message) for session_id in now))
         return len(seen)
+
+    async def forget(self, session_id: str) -> None:
+        """Let go of a session that is about to be deleted: whoever still holds its loop writes nothing any more."""
+        loop = self._loops.pop(session_id, None)
+        self._idle.pop(session_id, None)
+        if loop is not None:
+            loop.failed = True
+        await self._store.claim(session_id)
 
     def expire_queued(self) -> None:
         """End what has waited too long for its turn: an accepted run does not stay in line for ever."""
@@ -119,7 +137,7 @@ class Sessions:
         try:
             state = (await self.open(session_id)).state
             turn_id = state.turn.turn_id if state.turn else None
-            if not state.queue:
+            if not state.queue and not state.transactions:
                 await self._interrupt(session_id, code, message, turn_id)
                 return
         except Exception:
@@ -130,8 +148,9 @@ class Sessions:
         """End the live turn (only that one, when it is named). The loop is asked for again after every wait."""
         loop = await self.open(session_id)
         state, workspace = loop.state, loop.owner.workspace_id
-        if state.queue:
-            for agent_id in {state.active_agent_id, *(queued.agent_id for queued in state.queue)}:
+        if state.queue or state.transactions:
+            next_ones = {state.active_agent_id, *state.members, *(queued.agent_id for queued in state.queue)}
+            for agent_id in next_ones | {found.agent_id for found in state.transactions}:
                 await self.performer.prepare(agent_id, workspace)
         loop = await self.open(session_id)
         turn = loop.state.turn
@@ -145,6 +164,8 @@ class Sessions:
         waiting = self._opening[session_id] = []
         try:
             loop = self._loops[session_id] = await self._build(session_id)
+            for command in transaction_timers(loop.state):
+                self.manager.perform(loop, command)
             self.retired(loop)  # whoever asked may not use it after all
         except BaseException as error:
             for also in waiting:
@@ -175,6 +196,8 @@ class Sessions:
             for stored in await self._turn(memory.session_id, turn_id):
                 if stored.kind == "USER_INPUT" and stored.target == Target.SYSTEM:
                     memory.inputs[turn_id] = (_input(stored), stored.trace_id or turn_id)
+                elif stored.kind == "CONTROL:HANDOVER_CONTEXT":
+                    memory.inputs[turn_id] = (handover_input(recalled(stored), stored.seq), stored.trace_id or turn_id)
                 elif (
                     memory.collected and turn_id == memory.collected.turn_id and stored.kind.startswith("AGENT_OUTPUT")
                 ):
@@ -207,9 +230,10 @@ class Sessions:
         self._idle.pop(session.session_id, None)
         for turn_id in session.known_turn_ids:
             self.performer.abandon(turn_id)
-        turn = session.state.turn
-        if turn is not None:
-            self._see_to(session.session_id, turn.turn_id, *_STORE_AWAY, delay=RETRY_SECONDS)
+        state = session.state
+        if state.turn is not None or state.transactions:
+            turn_id = state.turn.turn_id if state.turn else NO_TURN
+            self._see_to(session.session_id, turn_id, *_STORE_AWAY, delay=RETRY_SECONDS)
 
     def _see_to(self, session_id: str, turn_id: str | None, code: str, message: str, *, delay: float) -> None:
         """Try until this turn's end is on record; once for each turn, and never another one's."""

@@ -17,7 +17,14 @@ from paddock.rules.chain import StoredFact
 
 PROTOCOL_VERSION = "1.0"
 TERMINAL_KINDS = frozenset(
-    {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "ERROR:ROUTE_TIMEOUT", "ERROR:AGENT_NOT_IN_SESSION", "EVENT:CANCELED"}
+    {
+        "AGENT_OUTPUT:FINAL",
+        "ERROR:RUN_FAILED",
+        "ERROR:ROUTE_TIMEOUT",
+        "ERROR:AGENT_NOT_IN_SESSION",
+        "EVENT:CANCELED",
+        "EVENT:TURN_STEERED",
+    }
 )
 """Facts that end a run: the last word of its stream."""
 
@@ -207,7 +214,33 @@ def _error(fact: StoredFact, code: str, message: str) -> Event:
 
 
 def _queued(fact: StoredFact, _: Peer) -> list[Event]:
-    return [custom("paddock.turn.queued", {"position": mapping(fact.read_payload()).get("position")})]
+    return [custom("paddock.turn.queued", _told(fact, "position", "while_busy"))]
+
+
+def _run_handed_over(fact: StoredFact, peer: Peer) -> list[Event]:
+    """A run that another one handed over to: it has a parent and no input of its own."""
+    event: Event = {"type": "RUN_STARTED", "timestamp": _milliseconds(fact), **_names(peer)}
+    if not peer.is_new:
+        return [event]
+    parent = mapping(fact.read_payload()).get("parent_turn_id")
+    more = {"parentRunId": parent} if isinstance(parent, str) else {}
+    return [{**event, "protocolVersion": PROTOCOL_VERSION, **more}]
+
+
+def _handover_asked(fact: StoredFact, _: Peer) -> list[Event]:
+    return [custom("paddock.handover.prompt", {**mapping(fact.read_payload()), "tx_id": fact.tx_id})]
+
+
+def _steered(fact: StoredFact, peer: Peer) -> list[Event]:
+    """Another run took this one's input in; what comes of it is that run's stream."""
+    into = mapping(fact.read_payload()).get("steered_into")
+    finished: Event = {"type": "RUN_FINISHED", "timestamp": _milliseconds(fact), **_names(peer)}
+    return [custom("paddock.turn.steered", {"steeredInto": into}), finished]
+
+
+def _told(fact: StoredFact, *names: str) -> Json:
+    payload = mapping(fact.read_payload())
+    return {name: payload[name] for name in names if name in payload}
 
 
 def _names(peer: Peer) -> Json:
@@ -225,6 +258,9 @@ def _milliseconds(fact: StoredFact) -> int:
 _WORDS: Mapping[str, Callable[[StoredFact, Peer], list[Event]]] = {
     "USER_INPUT": _run_started,
     "USER_INPUT:MENTION": _run_started,
+    "CONTROL:HANDOVER_CONTEXT": _run_handed_over,
+    "CONTROL:HANDOVER_UI_PROMPT": _handover_asked,
+    "EVENT:TURN_STEERED": _steered,
     "EVENT:TURN_QUEUED": _queued,
     "AGENT_OUTPUT:MESSAGE": _output,
     "AGENT_OUTPUT:FINAL": _run_finished,

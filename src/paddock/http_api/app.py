@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.approvals import Approvals
+from paddock.host.controls import Controls
 from paddock.host.explanations import Explanations
 from paddock.host.inbox import Inbox
 from paddock.host.runs_view import RunsView
@@ -27,6 +28,7 @@ from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
+from paddock.http_api.sessions import SessionsDoor
 from paddock.ports import ApiKeys
 from paddock.ports.knowledge import KnowledgeBases
 from paddock.rules.rows import AuditRow
@@ -39,6 +41,7 @@ RUNS = "/api/v1/agent/runs"
 def create_app(
     *,
     inbox: Inbox,
+    controls: Controls,
     runs: RunsView,
     tails: Tails,
     agents: Agents,
@@ -61,10 +64,14 @@ def create_app(
     streams = RunStreams(tails=tails, runs=runs, keep_alive_seconds=keep_alive_seconds)
     ag_ui = AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)
     native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)
+    sessions = SessionsDoor(
+        auth=auth, controls=controls, inbox=inbox, tails=tails, keep_alive_seconds=keep_alive_seconds
+    )
     routes = [
         *_ag_ui(ag_ui),
         *(_explain(ExplainDoor(auth=auth, runs=runs, explanations=explanations)) if explanations else []),
         *_native(native),
+        *_sessions(sessions),
         *(_approvals(ApprovalsDoor(auth=auth, approvals=approvals)) if approvals else []),
         *_admin(AdminDoor(auth=auth, gateway=gateway, keys=keys, note=note)),
         *_agents(AgentsDoor(auth=auth, agents=agents, health=health, stored=stored_agents)),
@@ -122,6 +129,20 @@ def _native(door: RunsDoor) -> list[BaseRoute]:
         _route("GET", f"{base}/{{run}}/events", door.events),
         _route("POST", f"{base}/{{run}}/cancel", door.cancel),
         _route("GET", f"{base}/{{run}}", door.get),
+    ]
+
+
+def _sessions(door: SessionsDoor) -> list[BaseRoute]:
+    base, one = "/api/v1/agent/sessions", "/api/v1/agent/sessions/{thread}"
+    return [
+        _route("GET", base, door.list),
+        _route("POST", base, door.open),
+        _route("GET", one, door.get),
+        _route("PATCH", one, door.patch),
+        _route("DELETE", one, door.delete),
+        _route("POST", f"{one}/messages", door.message),
+        _route("POST", f"{one}/control", door.control),
+        _route("GET", f"{one}/events", door.events),
     ]
 
 

@@ -17,6 +17,7 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.rules.errors import HostError
+from paddock.rules.projection import STEERED_INTO
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 from paddock.rules.run_input import MAX_BODY_BYTES, TOO_LARGE, Problem, World, body_hash, read_run_input
 
@@ -94,16 +95,17 @@ def as_json(run: RunRow) -> Mapping[str, Any]:
         "agentId": run.agent_id or None,
         "status": run.status,
         "code": run.code,
-        "message": run.message,
-        "createdAt": _iso(run.created_at),
-        "startedAt": _iso(run.started_at),
-        "endedAt": _iso(run.ended_at),
-        "deadlineAt": _iso(run.deadline_at),
+        "message": run.message if run.code != STEERED_INTO else None,
+        "steeredInto": run.message if run.code == STEERED_INTO else None,
+        "createdAt": iso(run.created_at),
+        "startedAt": iso(run.started_at),
+        "endedAt": iso(run.ended_at),
+        "deadlineAt": iso(run.deadline_at),
     }
     return {key: value for key, value in seen.items() if value is not None}
 
 
-def _iso(seconds: float | None) -> str | None:
+def iso(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

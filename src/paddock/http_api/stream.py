@@ -74,7 +74,7 @@ class RunStream:
             await self._send(send, await self._follower.next(UNWATCHED))
         if not self._ended:
             async with anyio.create_task_group() as watched:
-                watched.start_soon(_cancel_when_gone, receive, watched.cancel_scope)
+                watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
                 await self._stream_on(send)
                 watched.cancel_scope.cancel()
 
@@ -120,7 +120,7 @@ async def nothing_more(_: Scope, _receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+async def cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -8,6 +8,7 @@ from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.calls import CallRecords
 from paddock.ports.events import EventRecords
+from paddock.ports.sessions import SessionRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow
@@ -68,7 +69,7 @@ class EventLog(Protocol):
         ...
 
 
-class Records(ArtifactRecords, StorageRecords, EventRecords, Protocol):
+class Records(ArtifactRecords, StorageRecords, EventRecords, SessionRecords, Protocol):
     """What can be looked up beside the log. Every read is of committed data."""
 
     async def session(self, session_id: str) -> SessionRow | None: ...

@@ -30,6 +30,8 @@ STATE_SCOPES: tuple[StateScope, ...] = ("conversation", "actor", "subject", "run
 
 STATE_ACTIONS = frozenset({"state.get", "state.set", "state.delete"})
 STORAGE_ACTIONS = frozenset({"storage.get", "storage.set", "storage.delete", "storage.list"})
+STEERING_ACTIONS = frozenset({"steering.pull"})
+"""Opened by the capability: it is the run's own input, so there is nothing to permit."""
 PLATFORM_ACTIONS = frozenset({"platform.request_action"})
 """Opened by any name in `permissions.platform_api`; which action may be asked for is checked by name."""
 ABOVE_CEILING = "paddock.above_ceiling"
@@ -188,7 +190,7 @@ def allowance(
     areas = frozenset(asked.storage) & policy.storage_areas
     scopes = policy.state_scopes if asked.storage else frozenset[str]()
     platform = frozenset(asked.platform_api) & policy.platform_actions
-    wanted = opened_by(asked)
+    wanted = opened_by(asked) | (STEERING_ACTIONS if manifest.capabilities.steering else frozenset[str]())
     actions = set(wanted - _closed(manifest, policy)) & offered
     if not platform:
         actions -= PLATFORM_ACTIONS

@@ -6,12 +6,13 @@ from typing import Any
 import msgspec
 
 from paddock.rules.outputs import text_of
-from paddock.rules.rows import Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import Row, RunRow, SessionDetailsRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.run_events import MESSAGE, is_message
 from paddock.rules.session.facts import Fact, Target
 from paddock.rules.values import replace
 
 _encode = msgspec.json.Encoder().encode
+STEERED_INTO = "steered_into"
 PARTIAL = b'{"partial":true}'
 
 
@@ -88,6 +89,17 @@ class Book:
         text = str(fact.payload["text"] or event["event_type"])
         return self._item(seq, fact, "system", "system", text, _encode(event), f"{fact.turn_id}.0")
 
+    # --- the session -------------------------------------------------------------------------------------------------
+
+    def opened(self, _seq: int, fact: Fact) -> tuple[Row, ...]:
+        """A first input opens a session without a word about it; only a closed one has to be told apart again."""
+        if fact.payload.get("implicit"):
+            return ()
+        return (SessionDetailsRow(self.session.session_id, closed=False),)
+
+    def closed(self, _seq: int, _fact: Fact) -> tuple[Row, ...]:
+        return (SessionDetailsRow(self.session.session_id, closed=True),)
+
     def queued(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         run = self.runs.get(fact.turn_id or "")
         if run is None:
@@ -110,6 +122,15 @@ class Book:
             last_seq=seq,
         )
         return (self._keep(started),)
+
+    def handed_over(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        """A run nobody typed an input for: it begins and is dispatched at once, for the session's own user."""
+        if fact.target is not Target.AGENT:
+            return ()
+        session = self.session
+        about = {"workspace_id": session.workspace_id, "user_id": session.user_id, "client_run_id": ""}
+        self._keep(self._accepted(seq, replace(fact, payload={"run": about})))
+        return self._dispatched(seq, fact)
 
     # --- what it says ----------------------------------------------------------------------------------------------
 
@@ -168,6 +189,10 @@ class Book:
         usage = fact.payload["data"].get("usage")
         return self._end(seq, fact, "completed", None, None, _encode(usage) if usage else b"")
 
+    def steered(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        """Another run took its input in; the message says which."""
+        return self._end(seq, fact, "completed", STEERED_INTO, str(fact.payload["steered_into"]))
+
     def failed(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         payload: Mapping[str, Any] = fact.payload or {}
         return self._end(seq, fact, "failed", str(payload.get("code")), str(payload.get("message")))
@@ -194,6 +219,10 @@ _FOLLOWS: Mapping[str, Callable[[Book, int, Fact], tuple[Row, ...]]] = {
     "ERROR:ROUTE_TIMEOUT": Book.failed,
     "ERROR:AGENT_NOT_IN_SESSION": Book.failed,
     "EVENT:CANCELED": Book.cancelled,
+    "EVENT:TURN_STEERED": Book.steered,
+    "CONTROL:HANDOVER_CONTEXT": Book.handed_over,
+    "CONTROL:SESSION_OPENED": Book.opened,
+    "CONTROL:SESSION_CLOSED": Book.closed,
 }
 """What each kind of fact leads to; the others lead to nothing."""
 

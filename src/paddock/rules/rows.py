@@ -232,7 +232,58 @@ class ApprovalStepRow(Value, frozen=True):
     detail: str = ""
 
 
-Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap
+class KeptMemberRow(Value, frozen=True):
+    """What is kept of an agent that was removed from a session, for the day it is invited again."""
+
+    session_id: str
+    agent_id: str
+    left_at: float
+    info: bytes
+
+
+class TransactionRow(Value, frozen=True):
+    """A transaction of a session that is under way; written again with `over` when it has ended, which forgets it."""
+
+    tx_id: str
+    session_id: str
+    kind: str
+    created_at: float
+    over: bool = False
+
+
+class SessionDetailsRow(Value, frozen=True):
+    """What people set on a conversation. None leaves a field as it is."""
+
+    session_id: str
+    title: str | None = None
+    archived: bool | None = None
+    closed: bool | None = None
+
+
+class SessionGone(Value, frozen=True):
+    """Forget a conversation: its facts, items, runs, what it kept and was named; and these scopes of state."""
+
+    session_id: str
+    scope_keys: tuple[str, ...] = ()
+
+
+class SessionSummary(Value, frozen=True):
+    """A conversation in a list. `number` is the order in which conversations were opened."""
+
+    session_id: str
+    workspace_id: str
+    user_id: str
+    created_at: float
+    updated_at: float
+    items: int
+    number: int
+    title: str | None = None
+    archived: bool = False
+    closed: bool = False
+
+
+AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | SessionGone
+Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap | AboutSessions
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
 Apart = AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | Kept
 """Rows that may be written without any fact of a session."""

@@ -44,6 +44,9 @@ class NoRun:
     def give_credit(self, count: int) -> None:
         """Nobody to give it to."""
 
+    def steering_available(self, waiting: int) -> None:
+        """Nobody to tell."""
+
     async def force_stop(self) -> None:
         """Nothing to stop."""
 

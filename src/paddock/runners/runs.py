@@ -78,6 +78,10 @@ class Run:
             self._credit += count
             self._connection.notify("run_credit", {"run_id": self.run_id, "credit": count})
 
+    def steering_available(self, waiting: int) -> None:
+        if self.live:
+            self._connection.notify("steering_available", {"run_id": self.run_id, "waiting": waiting})
+
     async def force_stop(self) -> None:
         """Stop listening at once; kill the process if this was its only run or it does not answer a ping."""
         self.release()

@@ -21,12 +21,17 @@ from paddock.rules.rows import (
     AuditRow,
     InboxRow,
     Kept,
+    KeptMemberRow,
     ModelUsageRow,
     Row,
     RunRow,
+    SessionDetailsRow,
+    SessionGone,
     SessionRow,
+    SessionSummary,
     StateRow,
     ToolCallRow,
+    TransactionRow,
     TranscriptRow,
 )
 from paddock.rules.values import replace
@@ -35,6 +40,7 @@ from paddock.storage.compaction import without_replaced
 from paddock.storage.memory_approvals import MemoryApprovals
 from paddock.storage.memory_calls import MemoryCalls
 from paddock.storage.memory_kept import MemoryKept
+from paddock.storage.memory_sessions import MemorySessions
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -49,6 +55,7 @@ class _Session:
     """One session's log and the items read from it."""
 
     row: SessionRow
+    number: int
     epoch: int = 0
     head: Head = field(default_factory=Head)
     snapshot: bytes = b""
@@ -57,13 +64,14 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
+class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
         super().__init__()
         self._epoch = 0
         self._open = True
+        self._opened = 0
         self._owners: dict[str, int] = {}
         self._sessions: dict[str, _Session] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
@@ -82,6 +90,10 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
             InboxRow: self._write_order,
             ApprovalRow: self._write_approval,
             ApprovalStepRow: self._write_approval,
+            KeptMemberRow: self._write_about_session,
+            TransactionRow: self._write_about_session,
+            SessionDetailsRow: self._write_about_session,
+            SessionGone: self._forget,
         }
 
     async def open(self) -> None:
@@ -145,6 +157,44 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
     async def session(self, session_id: str) -> SessionRow | None:
         log = self._sessions.get(session_id)
         return log.row if log else None
+
+    async def session_summary(self, session_id: str) -> SessionSummary | None:
+        log = self._sessions.get(session_id)
+        if log is None:
+            return None
+        details = self._details.get(session_id) or SessionDetailsRow(session_id)
+        latest = max((fact.time for fact in log.facts.values()), default=log.row.created_at)
+        return SessionSummary(
+            session_id=session_id,
+            workspace_id=log.row.workspace_id,
+            user_id=log.row.user_id,
+            created_at=log.row.created_at,
+            updated_at=latest,
+            items=len(log.items),
+            number=log.number,
+            title=details.title,
+            archived=bool(details.archived),
+            closed=bool(details.closed),
+        )
+
+    async def sessions_of(
+        self,
+        workspace_id: str,
+        user_id: str,
+        *,
+        before: int | None = None,
+        archived: bool | None = None,
+        limit: int = 50,
+    ) -> Sequence[SessionSummary]:
+        whose = (workspace_id, user_id)
+        mine = [log for log in self._sessions.values() if (log.row.workspace_id, log.row.user_id) == whose]
+        mine.sort(key=lambda log: -log.number)
+        earlier = [log.row.session_id for log in mine if before is None or log.number < before]
+        found = [await self.session_summary(session_id) for session_id in earlier]
+        return [row for row in found if row is not None and archived in (None, row.archived)][:limit]
+
+    async def agents_of_session(self, session_id: str) -> Sequence[tuple[str, str]]:
+        return sorted({(r.agent_id, r.runner_id) for r in self._runs.values() if r.session_id == session_id})
 
     async def inbox(self, session_id: str, key: str) -> InboxRow | None:
         return self._inbox.get((session_id, key))
@@ -261,7 +311,8 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
         return log is not None and key[1] in log.items
 
     def _add_session(self, row: SessionRow) -> _Session:
-        log = self._sessions[row.session_id] = _Session(row)
+        self._opened += 1
+        log = self._sessions[row.session_id] = _Session(row, self._opened)
         return log
 
     def _check_state(self, rows: Sequence[Row]) -> None:
@@ -294,6 +345,14 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals):
 
     def _write_order(self, row: InboxRow) -> None:
         self._inbox[row.session_id, row.key] = row
+
+    def _forget(self, gone: SessionGone) -> None:
+        self._sessions.pop(gone.session_id, None)
+        self._forget_details(gone.session_id)
+        self._inbox = {key: row for key, row in self._inbox.items() if key[0] != gone.session_id}
+        self._runs = {key: row for key, row in self._runs.items() if row.session_id != gone.session_id}
+        self._labels = {key: run_id for key, run_id in self._labels.items() if run_id in self._runs}
+        self._state = {key: row for key, row in self._state.items() if key[0] not in gone.scope_keys}
 
     def _write_run(self, row: RunRow) -> None:
         known = self._runs.get(row.run_id)

@@ -5,7 +5,7 @@ from itertools import islice
 
 from paddock.rules.caps import check_cap
 from paddock.rules.errors import HostError
-from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, Kept, StorageCap, StorageRow
+from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, Kept, SessionGone, StorageCap, StorageRow
 
 
 class MemoryKept:
@@ -71,3 +71,7 @@ class MemoryKept:
                 check_cap(sum(mine), row)
             case StorageCap():
                 check_cap(sum(r.size for r in self._stored.values() if r.area_key == row.area_key), row)
+            case SessionGone():
+                self._artifacts = {n: r for n, r in self._artifacts.items() if r.conversation_id != row.session_id}
+            case _:
+                pass  # not about bytes: written beside the log

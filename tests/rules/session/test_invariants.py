@@ -11,10 +11,15 @@ from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.invariants import violations
 from paddock.rules.session.messages import (
     AckTimedOut,
+    CancelAcknowledged,
     CancelRequested,
     CancelTimedOut,
+    CloseRequested,
+    ConfirmTimedOut,
+    HandoverRequested,
     InputAcknowledged,
     Message,
+    RemoveRequested,
     RunFailed,
 )
 from paddock.rules.session.state import QueuedTurn, SessionState
@@ -28,6 +33,9 @@ ROUTED = play(says(T1)).state
 RUNNING = play(says(T1), InputAcknowledged(T1)).state
 BUSY = play(says(T1), says(T2), says(T3)).state
 STOPPING = play(says(T1), CancelRequested(T1, "uma")).state
+CLOSING = play(CloseRequested("c1", "uma"), after=RUNNING).state
+LEAVING = play(RemoveRequested("x1", A, "uma"), after=RUNNING).state
+ASKED = play(HandoverRequested("h1", T1, A, B, frozenset({A, B})), after=RUNNING).state
 CLOSED = SessionState(members=(A,), active_agent_id=A, opened=True, closed=True)
 
 
@@ -65,6 +73,14 @@ def about(turn_id: str, subtype: str = "CANCELED") -> Fact:
     return Fact(Event.EVENT, subtype, Target.FRONTEND, turn_id=turn_id)
 
 
+def left(agent_id: str) -> Fact:
+    return Fact(Event.EVENT, "AGENT_REMOVED_LOCAL", Target.FRONTEND, payload={"agent_id": agent_id})
+
+
+def takes_over() -> Fact:
+    return Fact(Event.CONTROL, "HANDOVER_CONTEXT", Target.AGENT, target_id=A, turn_id=T2, tx_id="h1")
+
+
 BROKEN: dict[str, Callable[[], Broken]] = {
     "turn/one-speaker": lambda: but_after(RUNNING, output("CHUNK"), speaking_agent_id=B),
     "route/active-is-a-member": lambda: but_after(NEW, says(T1), active_agent_id=B),
@@ -84,6 +100,15 @@ BROKEN: dict[str, Callable[[], Broken]] = {
     "output/unchanged": changed_output,
     "session/known-words": lambda: with_fact(RUNNING, output("CHUNK"), about(T1, "TURN_ADORED")),
     "session/closed": lambda: (CLOSED, says(T1), Decision(commands=(StartRun(T1, A),)), CLOSED),
+    "close/nothing-new": lambda: (CLOSING, says(T2), Decision(commands=(StartRun(T2, A),)), CLOSING),
+    "remove/left-alone": lambda: (LEAVING, says(T2), Decision(commands=(StartRun(T2, A),)), LEAVING),
+    "remove/gone": lambda: with_fact(
+        RUNNING, output("CHUNK"), Fact(Event.CONTROL, "CANCEL", Target.AGENT, target_id=B)
+    ),
+    "remove/waits-for-its-turn": lambda: with_fact(RUNNING, output("CHUNK"), left(A)),
+    "handover/needs-a-word": lambda: with_fact(ASKED, output("CHUNK"), takes_over()),
+    "chain/on-record": lambda: but_after(ASKED, output("CHUNK"), transactions=()),
+    "chain/answers-are-heard": lambda: nothing_happens(ASKED, ConfirmTimedOut("h1")),
 }
 
 
@@ -104,6 +129,14 @@ def test_a_turn_that_starts_beside_a_live_one_is_found() -> None:
     after, decision = step(replace(RUNNING, turn=None), says(T2))
 
     assert any("turn/one-at-a-time" in found for found in violations(RUNNING, says(T2), decision, after))
+
+
+def test_what_failed_in_line_was_not_overtaken() -> None:
+    """Input that asked for an agent which leaves is dropped in the very step in which the next one goes on."""
+    waiting = play(says(T2, to=A), says(T3), after=play(says(T1, to=A), says("t0", to=B)))
+    removed = play(RemoveRequested("x1", A, "uma"), after=waiting)
+
+    play(CancelAcknowledged(T1), after=removed)
 
 
 def test_a_turn_that_overtakes_is_found() -> None:

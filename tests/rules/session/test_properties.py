@@ -3,7 +3,7 @@
 from collections import Counter
 from itertools import count
 from time import process_time
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,10 +19,22 @@ from paddock.rules.session.messages import (
     CancelAcknowledged,
     CancelRequested,
     CancelTimedOut,
+    CloseRequested,
+    ConfirmTimedOut,
+    HandoverAnswered,
+    HandoverRequested,
     InputAcknowledged,
+    InviteRequested,
+    ManagerAnswer,
+    ManagerReplied,
+    ManagerTimedOut,
     Message,
+    OpenRequested,
     OutputReceived,
+    RemoveRequested,
     RunFailed,
+    SteeringTaken,
+    SwitchRequested,
     UserInput,
 )
 from paddock.rules.session.recovery import restore
@@ -54,6 +66,9 @@ inputs = st.builds(
     configured,
     st.sampled_from([None, *AGENTS]),
 )
+agent_ids = st.sampled_from(AGENTS)
+tx_ids = st.sampled_from([f"x{number}" for number in range(1, 6)])
+manager_payloads = st.just({"members": [A], "active_agent_id": A})
 others = st.one_of(
     st.builds(CancelRequested, st.none() | turn_ids, st.just("u")),
     st.builds(
@@ -65,14 +80,36 @@ others = st.one_of(
         st.just({}),
     ),
     st.builds(RunFailed, turn_ids, st.just("runner.crashed"), st.just("gone")),
+    st.builds(SteeringTaken, turn_ids, turn_ids),
+    st.builds(SwitchRequested, agent_ids, st.just("u")),
+    st.builds(InviteRequested, tx_ids, agent_ids, st.just("u"), st.booleans()),
+    st.builds(RemoveRequested, tx_ids, agent_ids, st.just("u"), st.sampled_from([A, B, None])),
+    st.builds(HandoverRequested, tx_ids, turn_ids, agent_ids, agent_ids, st.just(frozenset({A, B}))),
+    st.builds(HandoverAnswered, st.none() | tx_ids, st.just("u"), st.booleans(), st.just("?")),
+    st.builds(OpenRequested, tx_ids, st.just("u")),
+    st.builds(CloseRequested, tx_ids, st.just("u")),
+    st.builds(ManagerReplied, tx_ids, st.sampled_from(get_args(ManagerAnswer)), manager_payloads),
+    st.builds(ManagerTimedOut, tx_ids),
+    st.builds(ConfirmTimedOut, tx_ids),
     *(st.builds(kind, turn_ids) for kind in (InputAcknowledged, CancelAcknowledged, AckTimedOut, CancelTimedOut)),
 )
 
 
+BEGINNINGS = (InviteRequested, RemoveRequested, HandoverRequested, OpenRequested, CloseRequested)
+
+
 def _minted(messages: list[Any]) -> list[Message]:
-    """Turn ids are minted once, in order; time goes on."""
-    ids = (f"t{number}" for number in count(1))
-    named = (replace(message, turn_id=next(ids)) if isinstance(message, UserInput) else message for message in messages)
+    """Turn and transaction ids are minted once, in order; time goes on."""
+    turns = (f"t{number}" for number in count(1))
+    chains = (f"x{number}" for number in count(1))
+    named = (
+        replace(message, turn_id=next(turns))
+        if isinstance(message, UserInput | HandoverAnswered)
+        else replace(message, tx_id=next(chains))
+        if isinstance(message, BEGINNINGS)
+        else message
+        for message in messages
+    )
     return [replace(message, at=float(moment)) for moment, message in enumerate(named)]
 
 

@@ -20,12 +20,11 @@ def waiting(session: Session) -> list[str]:
 
 
 @spec("queue/queue")
-@pytest.mark.parametrize("policy", ["queue", "steer"])
-def test_input_to_a_busy_agent_waits_in_line(policy: str) -> None:
-    session = play(says(T2, among=agents(ada=policy)), after=play(says(T1)))
+def test_input_to_a_busy_agent_waits_in_line() -> None:
+    session = play(says(T2), after=play(says(T1)))
 
     assert session.said == ["USER_INPUT>SYSTEM", "EVENT:TURN_QUEUED>FRONTEND"]
-    assert session.last.payload == {"agent_id": A, "position": 1}
+    assert session.last.payload == {"agent_id": A, "position": 1, "while_busy": "queue"}
     assert session.commands == ()
     assert waiting(session) == [T2]
 
@@ -75,8 +74,12 @@ def test_a_queued_mention_switches_when_its_turn_comes_and_not_before() -> None:
 @spec("route/follows-the-conversation")
 def test_queued_input_without_a_mention_goes_to_whoever_is_active_then() -> None:
     queued = play(says(T1), says(T2, to=B), says(T3))
-    assert queued.last.payload == {"agent_id": B, "position": 2}
-    assert play(says(T4, to=A), says("t5"), after=queued).last.payload == {"agent_id": A, "position": 4}
+    assert queued.last.payload == {"agent_id": B, "position": 2, "while_busy": "queue"}
+    assert play(says(T4, to=A), says("t5"), after=queued).last.payload == {
+        "agent_id": A,
+        "position": 4,
+        "while_busy": "queue",
+    }
 
     session = play(output("FINAL"), output("FINAL", T2, B), after=queued)
     assert StartRun(T3, B) in session.commands

@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from paddock.rules.chain import Head, seal
-from paddock.rules.session.commands import AwaitAck, AwaitCancelAck
+from paddock.rules.session.commands import AskManager, AwaitAck, AwaitCancelAck, AwaitConfirm, AwaitManager
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import ENDINGS, VOCABULARY, Event, Fact, Target
-from paddock.rules.session.messages import CancelRequested, InputAcknowledged
+from paddock.rules.session.messages import CancelRequested, HandoverRequested, InputAcknowledged, InviteRequested
 from paddock.rules.session.recovery import recalled, restore, timers
-from paddock.rules.session.state import SessionState, Transaction, from_bytes, to_bytes
+from paddock.rules.session.state import Pending, SessionState, Transaction, from_bytes, to_bytes
 from rules.session.playing import T1, T2, T3, B, Session, agents, output, play, says, spec
 
 
@@ -55,6 +55,15 @@ def test_every_wait_of_the_state_gets_its_timer_again() -> None:
     assert timers(SessionState()) == ()
 
 
+@spec("recovery/timers")
+def test_requests_that_were_not_answered_are_made_again_under_their_old_name() -> None:
+    inviting = play(InviteRequested("x1", B, "uma"), after=play(says(T1)))
+    asked = play(HandoverRequested("h1", T1, "ada", B, frozenset({"ada", B})), after=play(says(T1)))
+
+    assert timers(inviting.state)[1:] == (AskManager("x1", "add_agent", B), AwaitManager("x1", 10.0))
+    assert timers(asked.state)[1:] == (AwaitConfirm("h1", 120.0),)
+
+
 @spec("recovery/fold")
 def test_facts_about_a_turn_that_is_not_there_leave_the_session_as_it_is(busy: Session) -> None:
     about_the_session = {"SESSION_OPENED", "SESSION_CLOSED", "SWITCH_AGENT", ""}
@@ -83,6 +92,6 @@ def test_every_fact_that_ends_a_turn_is_a_known_word() -> None:
 
 @spec("recovery/snapshot")
 def test_unfinished_transactions_are_part_of_the_snapshot() -> None:
-    state = SessionState(transactions=(Transaction("x1", "remove_agent", agent_id="ada", waiting="CANCEL_ACK"),))
+    state = SessionState(transactions=(Transaction("x1", "remove_agent", Pending.TURN_END, agent_id="ada"),))
 
     assert from_bytes(to_bytes(state)) == state

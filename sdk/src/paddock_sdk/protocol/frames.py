@@ -133,6 +133,13 @@ class RunCreditParams(WireModel):
     credit: int
 
 
+class SteeringAvailableParams(WireModel):
+    """Host to plugin: that many inputs wait which this run may take in with `steering.pull`. Ours, optional."""
+
+    run_id: str
+    waiting: int = 1
+
+
 class CallCreditParams(WireModel):
     """Plugin to host: that many more chunks of this streaming call may be sent."""
 
@@ -167,7 +174,7 @@ HOST_REQUESTS: Final[Mapping[str, Exchange]] = MappingProxyType(
     }
 )
 HOST_NOTIFICATIONS: Final[Mapping[str, type[WireModel]]] = MappingProxyType(
-    {"run_credit": RunCreditParams, "call_chunk": CallChunk}
+    {"run_credit": RunCreditParams, "call_chunk": CallChunk, "steering_available": SteeringAvailableParams}
 )
 PLUGIN_NOTIFICATIONS: Final[Mapping[str, type[WireModel]]] = MappingProxyType(
     {"run_result": AgentRunResult, "call_credit": CallCreditParams}

@@ -7,7 +7,7 @@ from paddock.rules.session.commands import AwaitCancelAck, CancelRun, Command, E
 from paddock.rules.session.decision import Decision, ignored
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import CancelAcknowledged, CancelRequested, CancelTimedOut
-from paddock.rules.session.routing import end_turn
+from paddock.rules.session.onward import end_turn
 from paddock.rules.session.state import QueuedTurn, SessionState, Turn
 
 

@@ -6,7 +6,7 @@ Each kind of message has one handler; this table is all there is to know about w
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paddock.rules.session import cancel, turns
+from paddock.rules.session import cancel, handover, members, opening, turns
 from paddock.rules.session.decision import Decision, Note
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.messages import (
@@ -14,10 +14,21 @@ from paddock.rules.session.messages import (
     CancelAcknowledged,
     CancelRequested,
     CancelTimedOut,
+    CloseRequested,
+    ConfirmTimedOut,
+    HandoverAnswered,
+    HandoverRequested,
     InputAcknowledged,
+    InviteRequested,
+    ManagerReplied,
+    ManagerTimedOut,
     Message,
+    OpenRequested,
     OutputReceived,
+    RemoveRequested,
     RunFailed,
+    SteeringTaken,
+    SwitchRequested,
     UserInput,
 )
 from paddock.rules.session.state import SessionState
@@ -33,6 +44,17 @@ _HANDLERS: Mapping[type[Any], Callable[[SessionState, Any], Decision]] = {
     CancelRequested: cancel.request_cancel,
     CancelAcknowledged: cancel.acknowledge_cancel,
     CancelTimedOut: cancel.cancel_timed_out,
+    SteeringTaken: turns.take_steering,
+    SwitchRequested: members.request_switch,
+    InviteRequested: members.request_invite,
+    RemoveRequested: members.request_remove,
+    HandoverRequested: handover.request_handover,
+    HandoverAnswered: handover.answer_handover,
+    ConfirmTimedOut: handover.confirm_timed_out,
+    OpenRequested: opening.request_open,
+    CloseRequested: opening.request_close,
+    ManagerReplied: opening.manager_replied,
+    ManagerTimedOut: opening.manager_timed_out,
 }
 
 

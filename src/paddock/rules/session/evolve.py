@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any
 
 from paddock.rules.session.facts import ENDINGS, Event, Fact, Target
-from paddock.rules.session.state import QueuedTurn, SessionState, Turn, TurnStatus, Wait
+from paddock.rules.session.state import Chain, Pending, QueuedTurn, SessionState, Transaction, Turn, TurnStatus, Wait
 from paddock.rules.values import replace
 
 WAITING_FOR_INPUT_ACK = (Wait.INPUT_ACK,)
@@ -30,12 +30,18 @@ def fold(state: SessionState, facts: Iterable[Fact]) -> SessionState:
 
 def _session_opened(state: SessionState, fact: Fact) -> SessionState:
     payload = _payload(fact)
-    members = tuple(payload.get("members", ()))
-    return replace(state, members=members, active_agent_id=payload.get("active_agent_id"), opened=True, closed=False)
+    return replace(
+        state,
+        members=tuple(payload.get("members", ())),
+        active_agent_id=payload.get("active_agent_id"),
+        opened=True,
+        closed=False,
+        transactions=_other_transactions(state, fact),
+    )
 
 
-def _session_closed(state: SessionState, _fact: Fact) -> SessionState:
-    return replace(state, closed=True)
+def _session_closed(state: SessionState, fact: Fact) -> SessionState:
+    return replace(state, closed=True, transactions=_other_transactions(state, fact))
 
 
 def _agent_added(state: SessionState, fact: Fact) -> SessionState:
@@ -44,12 +50,109 @@ def _agent_added(state: SessionState, fact: Fact) -> SessionState:
     return state if known else replace(state, members=(*state.members, agent_id))
 
 
+def _agent_left(state: SessionState, fact: Fact) -> SessionState:
+    agent_id = _payload(fact).get("agent_id")
+    if agent_id not in state.members:
+        return state
+    return replace(state, members=tuple(member for member in state.members if member != agent_id))
+
+
 def _agent_switched(state: SessionState, fact: Fact) -> SessionState:
     return replace(state, active_agent_id=_payload(fact).get("to"))
 
 
 def _payload(fact: Fact) -> Mapping[str, Any]:
     return fact.payload or {}
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+def _begins(kind: Chain, waiting: Pending) -> Callable[[SessionState, Fact], SessionState]:
+    """A fact that begins a transaction, or takes the one it names to its next wait."""
+
+    def begin(state: SessionState, fact: Fact) -> SessionState:
+        if fact.tx_id is None:
+            return state
+        known = state.transaction(fact.tx_id)
+        if known is not None:
+            return _with_transaction(state, replace(known, waiting=waiting))
+        return replace(state, transactions=(*state.transactions, _begun(kind, waiting, fact)))
+
+    return begin
+
+
+def _begun(kind: Chain, waiting: Pending, fact: Fact) -> Transaction:
+    payload = _payload(fact)
+    return Transaction(
+        tx_id=fact.tx_id or "",
+        kind=kind,
+        waiting=waiting,
+        agent_id=payload.get("agent_id") or payload.get("target_agent_id"),
+        requested_by=fact.sender,
+        reason=str(payload.get("reason") or ""),
+        created_at=fact.time,
+        activate=bool(payload.get("activate")),
+        default_agent_id=fact.metadata.get("default_agent_id"),
+        from_agent_id=fact.sender.removeprefix("agent:") if kind == "handover" else None,
+        turn_id=fact.turn_id,
+        trace_id=fact.trace_id,
+        summary=str(payload.get("summary") or ""),
+    )
+
+
+def _handover_confirmed(state: SessionState, fact: Fact) -> SessionState:
+    known = state.transaction(fact.tx_id)
+    if known is None:
+        return state
+    next_turn_id = _payload(fact).get("next_turn_id")
+    confirmed = replace(known, waiting=Pending.TURN_END, requested_by=fact.sender, next_turn_id=next_turn_id)
+    return _with_transaction(state, confirmed)
+
+
+def _handed_over(state: SessionState, fact: Fact) -> SessionState:
+    if fact.target is not Target.AGENT or fact.tx_id is None:
+        return state
+    turn = Turn(
+        fact.turn_id or "",
+        fact.trace_id or "",
+        str(fact.metadata.get("requested_by") or ""),
+        fact.target_id or "",
+        TurnStatus.ROUTING,
+        WAITING_FOR_INPUT_ACK,
+        fact.time,
+        None,
+        str(_payload(fact).get("parent_turn_id") or ""),
+    )
+    return replace(state, turn=turn, transactions=_other_transactions(state, fact))
+
+
+def _joined_for_a_handover(state: SessionState, fact: Fact) -> SessionState:
+    """The manager said yes: an invitation is over, a handover now waits for quiet."""
+    known = state.transaction(fact.tx_id)
+    if known is not None and known.kind == "handover":
+        return _with_transaction(state, replace(known, waiting=Pending.TURN_END))
+    return _transaction_over(state, fact)
+
+
+def _adding_failed(state: SessionState, fact: Fact) -> SessionState:
+    known = state.transaction(fact.tx_id)
+    return state if known is not None and known.kind == "handover" else _transaction_over(state, fact)
+
+
+def _transaction_over(state: SessionState, fact: Fact) -> SessionState:
+    if state.transaction(fact.tx_id) is None:
+        return state
+    return replace(state, transactions=_other_transactions(state, fact))
+
+
+def _with_transaction(state: SessionState, changed: Transaction) -> SessionState:
+    new = tuple(changed if found.tx_id == changed.tx_id else found for found in state.transactions)
+    return replace(state, transactions=new)
+
+
+def _other_transactions(state: SessionState, fact: Fact) -> tuple[Transaction, ...]:
+    return tuple(found for found in state.transactions if found.tx_id != fact.tx_id)
 
 
 # --- a turn begins ---------------------------------------------------------------------------------------------------
@@ -86,6 +189,8 @@ def _queued(state: SessionState, fact: Fact) -> SessionState:
         agent_id=payload["agent_id"],
         asked=bool(marks.get("asked")),
         interrupts=bool(marks.get("interrupts")),
+        steers=bool(marks.get("steers")),
+        default_agent_id=marks.get("default_agent_id"),
     )
     others = _without(state, fact.turn_id)
     place = payload["position"] - 1
@@ -137,8 +242,26 @@ _CHANGES: Mapping[tuple[Event, str], Callable[[SessionState, Fact], SessionState
     (Event.CONTROL, "SESSION_CLOSED"): _session_closed,
     (Event.CONTROL, "SWITCH_AGENT"): _agent_switched,
     (Event.CONTROL, "INPUT_ACK"): _acknowledged,
+    (Event.CONTROL, "HANDOVER_ACCEPTED"): _acknowledged,
     (Event.CONTROL, "CANCEL"): _told_to_stop,
     (Event.EVENT, "AGENT_ADDED"): _agent_added,
+    (Event.EVENT, "AGENT_REMOVED_LOCAL"): _agent_left,
+    (Event.CONTROL, "REQUEST_ADD_AGENT"): _begins("add_agent", Pending.MANAGER),
+    (Event.CONTROL, "ADD_AGENT_DONE"): _joined_for_a_handover,
+    (Event.ERROR, "ADD_AGENT_FAILED"): _adding_failed,
+    (Event.CONTROL, "REMOVE_AGENT"): _begins("remove_agent", Pending.TURN_END),
+    (Event.CONTROL, "REQUEST_REMOVE_AGENT"): _begins("remove_agent", Pending.MANAGER),
+    (Event.CONTROL, "REMOVE_AGENT_DONE"): _transaction_over,
+    (Event.ERROR, "REMOVE_AGENT_FAILED"): _transaction_over,
+    (Event.CONTROL, "HANDOVER_REQUEST"): _begins("handover", Pending.CONFIRM),
+    (Event.CONTROL, "HANDOVER_CONFIRM"): _handover_confirmed,
+    (Event.CONTROL, "HANDOVER_REJECT"): _transaction_over,
+    (Event.CONTROL, "HANDOVER_CONTEXT"): _handed_over,
+    (Event.CONTROL, "REQUEST_SESSION_OPEN"): _begins("session_open", Pending.MANAGER),
+    (Event.EVENT, "SESSION_OPENED"): _transaction_over,
+    (Event.CONTROL, "SESSION_CLOSE"): _begins("session_close", Pending.TURN_END),
+    (Event.CONTROL, "REQUEST_SESSION_CLOSE"): _begins("session_close", Pending.MANAGER),
+    (Event.ERROR, "SESSION_FAILED"): _transaction_over,
     (Event.EVENT, "TURN_QUEUED"): _queued,
     (Event.USER_INPUT, ""): _input,
     (Event.AGENT_OUTPUT, "CHUNK"): _spoke,

@@ -28,6 +28,7 @@ class Target(StrEnum):
 
 SYSTEM_SENDER = "system"
 """The sender of what the session itself says. Users are `user:<id>`, agents `agent:<id>`; the host sets it."""
+MANAGER_SENDER = "session_manager"
 
 VOCABULARY: Mapping[Event, frozenset[str]] = {
     Event.USER_INPUT: frozenset({"", "MENTION"}),
@@ -65,6 +66,7 @@ VOCABULARY: Mapping[Event, frozenset[str]] = {
         {
             "TURN_ACCEPTED",
             "TURN_QUEUED",
+            "TURN_STEERED",
             "AGENT_STARTED",
             "CANCEL_SENT",
             "CANCELED",
@@ -90,7 +92,7 @@ VOCABULARY: Mapping[Event, frozenset[str]] = {
         }
     ),
 }
-"""Every pair the log may hold. TURN_QUEUED and RUN_FAILED, and the three kinds of output, are our own names."""
+"""Every pair the log may hold. TURN_QUEUED, TURN_STEERED, RUN_FAILED and the kinds of output are our own names."""
 
 
 ENDINGS: Mapping[tuple[Event, str], str] = {
@@ -99,6 +101,7 @@ ENDINGS: Mapping[tuple[Event, str], str] = {
     (Event.ERROR, "ROUTE_TIMEOUT"): "failed",
     (Event.ERROR, "AGENT_NOT_IN_SESSION"): "failed",
     (Event.EVENT, "CANCELED"): "cancelled",
+    (Event.EVENT, "TURN_STEERED"): "completed",
 }
 """The facts that end the turn they name, and the run's status then. Without a turn they end nothing."""
 

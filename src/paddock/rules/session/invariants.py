@@ -6,9 +6,19 @@ docs/spec/session.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
-from paddock.rules.session.commands import AwaitAck, AwaitCancelAck, CancelRun, EndRun, ForceStop, StartRun
+from paddock.rules.session.chain_checks import CHAIN_CHECKS
+from paddock.rules.session.commands import (
+    AskManager,
+    AwaitAck,
+    AwaitCancelAck,
+    AwaitConfirm,
+    AwaitManager,
+    CancelRun,
+    EndRun,
+    ForceStop,
+    StartRun,
+)
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import VOCABULARY, Event, Target
 from paddock.rules.session.messages import (
@@ -21,70 +31,72 @@ from paddock.rules.session.messages import (
     RunFailed,
     UserInput,
 )
-from paddock.rules.session.state import SessionState, Turn, TurnStatus, Wait
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    before: SessionState
-    message: Message
-    decision: Decision
-    after: SessionState
-    alive: frozenset[str]
-    """Turns that this step may speak of: not ended before it, or admitted by it."""
-    ends: tuple[tuple[str, str], ...]
-    """(turn, status) of every fact that ends a turn, in order."""
-
-    def ended(self, turn_id: str, status: str) -> bool:
-        return (turn_id, status) in self.ends
-
-    @property
-    def addressed(self) -> Turn | None:
-        """The live turn, when the message is about it."""
-        turn = self.before.turn
-        return turn if turn is not None and self.message.turn_id == turn.turn_id else None
+from paddock.rules.session.observed import Step, hands_over
+from paddock.rules.session.state import Pending, SessionState, Transaction, TurnStatus, Wait
 
 
 def violations(before: SessionState, message: Message, decision: Decision, after: SessionState) -> list[str]:
     """Every broken promise of this step, as `line: what happened`; empty when all is well."""
-    admitted = (fact.turn_id for fact in decision.facts if fact.event is Event.USER_INPUT)
+    admitted = (fact.turn_id for fact in decision.facts if fact.event is Event.USER_INPUT or hands_over(fact))
     alive = frozenset((*before.live_turn_ids, *filter(None, admitted)))
     ends = tuple((fact.turn_id or "", ending) for fact in decision.facts if (ending := fact.ending))
-    step = _Step(before, message, decision, after, alive, ends)
+    step = Step(before, message, decision, after, alive, ends)
     return [f"{line}: {broken}" for line, check in _CHECKS.items() for broken in check(step)]
 
 
 # --- the state --------------------------------------------------------------------------------------------------------
 
 
-def _speaker_owns_the_turn(step: _Step) -> Iterator[str]:
+def _speaker_owns_the_turn(step: Step) -> Iterator[str]:
     speaker, turn = step.after.speaking_agent_id, step.after.turn
     if speaker is not None and (turn is None or turn.agent_id != speaker or turn.status is not TurnStatus.RUNNING):
         yield f"{speaker} speaks without a running turn of its own"
 
 
-def _agents_are_members(step: _Step) -> Iterator[str]:
+def _agents_are_members(step: Step) -> Iterator[str]:
     after = step.after
     for agent_id in (after.active_agent_id, after.turn.agent_id if after.turn else None):
         if agent_id is not None and agent_id not in after.members:
             yield f"{agent_id} is not a member"
 
 
-def _line_stands_behind_a_turn(step: _Step) -> Iterator[str]:
+def _line_stands_behind_a_turn(step: Step) -> Iterator[str]:
     if step.after.queue and step.after.turn is None:
         yield "turns wait although none is live"
     if len(set(step.after.live_turn_ids)) != len(step.after.live_turn_ids):
         yield "a turn is there twice"
 
 
-def _waits_have_timers(step: _Step) -> Iterator[str]:
+def _waits_have_timers(step: Step) -> Iterator[str]:
+    yield from _turn_waits(step)
+    for transaction in step.after.transactions:
+        yield from _transaction_waits(step, transaction)
+
+
+def _transaction_waits(step: Step, transaction: Transaction) -> Iterator[str]:
+    tx_id, waiting = transaction.tx_id, transaction.waiting
+    if waiting is Pending.TURN_END:
+        others = transaction.kind == "session_close" and len(step.after.transactions) > 1
+        if step.after.turn is None and not others:
+            yield f"{transaction.kind} waits for a turn and none is live"
+        return
+    known = step.before.transaction(tx_id)
+    if known is not None and known.waiting is waiting:
+        return
+    armed = {type(command) for command in step.decision.commands if getattr(command, "tx_id", None) == tx_id}
+    missing = {AskManager, AwaitManager} if waiting is Pending.MANAGER else {AwaitConfirm}
+    if missing - armed:
+        yield f"{transaction.kind} waits for {waiting} and nobody was asked, or without a timer"
+
+
+def _turn_waits(step: Step) -> Iterator[str]:
     turn, before = step.after.turn, step.before.turn
     if turn is None:
         return
     if turn.status is TurnStatus.ROUTING and not turn.waiting:
         yield f"{turn.turn_id} is on its way and nothing is waited for"
     known = before.waiting if before is not None and before.turn_id == turn.turn_id else ()
-    armed = {type(command) for command in step.decision.commands if command.turn_id == turn.turn_id}
+    armed = {type(command) for command in step.decision.commands if getattr(command, "turn_id", "") == turn.turn_id}
     for wait in turn.waiting:
         if wait not in known and _TIMER[wait] not in armed:
             yield f"{turn.turn_id} waits for {wait} without a timer"
@@ -96,7 +108,7 @@ _TIMER = {Wait.INPUT_ACK: AwaitAck, Wait.CANCEL_ACK: AwaitCancelAck}
 # --- the end of turns -------------------------------------------------------------------------------------------------
 
 
-def _turns_end_once(step: _Step) -> Iterator[str]:
+def _turns_end_once(step: Step) -> Iterator[str]:
     left = set(step.after.live_turn_ids)
     for turn_id in step.alive:
         count = sum(1 for ended, _ in step.ends if ended == turn_id)
@@ -109,13 +121,13 @@ def _turns_end_once(step: _Step) -> Iterator[str]:
         yield f"{', '.join(sorted(left - step.alive))} came from nowhere"
 
 
-def _ends_are_told_to_the_host(step: _Step) -> Iterator[str]:
+def _ends_are_told_to_the_host(step: Step) -> Iterator[str]:
     told = tuple((command.turn_id, command.status) for command in step.decision.commands if type(command) is EndRun)
     if told != step.ends:
         yield f"recorded {step.ends}, told the host {told}"
 
 
-def _ended_turns_are_silent(step: _Step) -> Iterator[str]:
+def _ended_turns_are_silent(step: Step) -> Iterator[str]:
     over: set[str] = set()
     for fact in step.decision.facts:
         if fact.turn_id is None:
@@ -126,13 +138,13 @@ def _ended_turns_are_silent(step: _Step) -> Iterator[str]:
             over.add(fact.turn_id)
 
 
-def _input_is_never_lost(step: _Step) -> Iterator[str]:
+def _input_is_never_lost(step: Step) -> Iterator[str]:
     message = step.message
     if isinstance(message, UserInput) and message.turn_id not in step.alive:
         yield f"{message.turn_id} is not on record"
 
 
-def _one_turn_at_a_time(step: _Step) -> Iterator[str]:
+def _one_turn_at_a_time(step: Step) -> Iterator[str]:
     turn, before = step.after.turn, step.before.turn
     new = turn if turn is not None and (before is None or before.turn_id != turn.turn_id) else None
     started = [command for command in step.decision.commands if type(command) is StartRun]
@@ -142,13 +154,14 @@ def _one_turn_at_a_time(step: _Step) -> Iterator[str]:
         yield f"{new.turn_id} started while {before.turn_id} was live"
 
 
-def _line_keeps_its_order(step: _Step) -> Iterator[str]:
+def _line_keeps_its_order(step: Step) -> Iterator[str]:
     queue = step.before.queue
     if not queue:
         return
-    turn, first = step.after.turn, queue[0].turn_id
-    if turn is not None and turn.turn_id in {queued.turn_id for queued in queue[1:]}:
-        yield f"{turn.turn_id} overtook {first}"
+    turn, ended = step.after.turn, {turn_id for turn_id, _ in step.ends}
+    waiting = [queued.turn_id for queued in queue if queued.turn_id not in ended]
+    if turn is not None and turn.turn_id in waiting[1:]:
+        yield f"{turn.turn_id} overtook {waiting[0]}"
     was = [queued.turn_id for queued in queue]
     left = [queued.turn_id for queued in step.after.queue if queued.turn_id in was]
     if left != [turn_id for turn_id in was if turn_id in left]:
@@ -158,7 +171,7 @@ def _line_keeps_its_order(step: _Step) -> Iterator[str]:
 # --- what must follow from a message ----------------------------------------------------------------------------------
 
 
-def _cancel_means_the_turn(step: _Step) -> Iterator[str]:
+def _cancel_means_the_turn(step: Step) -> Iterator[str]:
     message, turn = step.message, step.before.turn
     if not isinstance(message, CancelRequested) or step.before.closed:
         return
@@ -170,7 +183,7 @@ def _cancel_means_the_turn(step: _Step) -> Iterator[str]:
         yield f"the cancel of {named} was dropped"
 
 
-def _cancel_comes_to_an_end(step: _Step) -> Iterator[str]:
+def _cancel_comes_to_an_end(step: Step) -> Iterator[str]:
     turn, message = step.addressed, step.message
     if turn is None or not turn.is_being_cancelled:
         return
@@ -183,7 +196,7 @@ def _cancel_comes_to_an_end(step: _Step) -> Iterator[str]:
         yield f"{turn.turn_id} did not answer and was not cut off"
 
 
-def _route_timeout_ends_and_cancels(step: _Step) -> Iterator[str]:
+def _route_timeout_ends_and_cancels(step: Step) -> Iterator[str]:
     turn = step.addressed
     if turn is None or not isinstance(step.message, AckTimedOut) or Wait.INPUT_ACK not in turn.waiting:
         return
@@ -193,13 +206,13 @@ def _route_timeout_ends_and_cancels(step: _Step) -> Iterator[str]:
         yield f"{turn.turn_id} timed out and its agent was not told"
 
 
-def _failure_ends_the_turn(step: _Step) -> Iterator[str]:
+def _failure_ends_the_turn(step: Step) -> Iterator[str]:
     message = step.message
     if isinstance(message, RunFailed) and message.turn_id in step.after.live_turn_ids:
         yield f"{message.turn_id} goes on without its run"
 
 
-def _final_ends_the_turn(step: _Step) -> Iterator[str]:
+def _final_ends_the_turn(step: Step) -> Iterator[str]:
     turn, message = step.addressed, step.message
     if turn is None or not isinstance(message, OutputReceived) or message.kind != "FINAL":
         return
@@ -207,7 +220,7 @@ def _final_ends_the_turn(step: _Step) -> Iterator[str]:
         yield f"the final word of {turn.turn_id} did not complete it"
 
 
-def _output_is_forwarded_unchanged(step: _Step) -> Iterator[str]:
+def _output_is_forwarded_unchanged(step: Step) -> Iterator[str]:
     """Exactly what the live turn's own agent said, and nothing else, reaches the front end as output."""
     message, turn = step.message, step.addressed
     said = [fact for fact in step.decision.facts if fact.event is Event.AGENT_OUTPUT]
@@ -220,18 +233,13 @@ def _output_is_forwarded_unchanged(step: _Step) -> Iterator[str]:
             yield f"the output of {message.turn_id} was changed on its way"
 
 
-def _words_are_known(step: _Step) -> Iterator[str]:
+def _words_are_known(step: Step) -> Iterator[str]:
     for fact in step.decision.facts:
         if fact.subtype not in VOCABULARY[fact.event]:
             yield f"{fact.kind} is not a word of the session"
 
 
-def _closed_is_closed(step: _Step) -> Iterator[str]:
-    if step.before.closed and any(type(command) is StartRun for command in step.decision.commands):
-        yield "a turn started in a closed session"
-
-
-_CHECKS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
+_CHECKS: Mapping[str, Callable[[Step], Iterator[str]]] = {
     "turn/one-speaker": _speaker_owns_the_turn,
     "route/active-is-a-member": _agents_are_members,
     "queue/behind-a-live-turn": _line_stands_behind_a_turn,
@@ -249,5 +257,5 @@ _CHECKS: Mapping[str, Callable[[_Step], Iterator[str]]] = {
     "output/final-ends-the-turn": _final_ends_the_turn,
     "output/unchanged": _output_is_forwarded_unchanged,
     "session/known-words": _words_are_known,
-    "session/closed": _closed_is_closed,
+    **CHAIN_CHECKS,
 }

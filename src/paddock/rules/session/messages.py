@@ -7,7 +7,7 @@ gives the same session.
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from paddock.rules.values import Value
+from paddock.rules.values import Value, nothing
 
 OutputKind = Literal["CHUNK", "MESSAGE", "FINAL"]
 
@@ -94,6 +94,116 @@ class CancelTimedOut(Value, frozen=True):
     at: float = 0.0
 
 
+class SteeringTaken(Value, frozen=True):
+    """The runner of the live turn `into_turn_id` takes in an input that waits behind it."""
+
+    turn_id: str
+    into_turn_id: str
+    at: float = 0.0
+
+
+# --- what people ask of the session itself ----------------------------------------------------------------------------
+
+
+class SwitchRequested(Value, frozen=True):
+    agent_id: str
+    user_id: str
+    at: float = 0.0
+
+
+class InviteRequested(Value, frozen=True):
+    """Somebody wants an agent to join. `tx_id` is minted once by the host, like every `tx_id` here."""
+
+    tx_id: str
+    agent_id: str
+    user_id: str
+    activate: bool = False
+    at: float = 0.0
+
+
+class RemoveRequested(Value, frozen=True):
+    """Somebody wants an agent to leave. `default_agent_id` takes its place, if it is a member."""
+
+    tx_id: str
+    agent_id: str
+    user_id: str
+    default_agent_id: str | None = None
+    reason: str = "user"
+    at: float = 0.0
+
+
+class HandoverRequested(Value, frozen=True):
+    """The agent of the live turn would like another one to go on. `known` are all agents that exist."""
+
+    tx_id: str
+    turn_id: str
+    agent_id: str
+    target_agent_id: str
+    known: frozenset[str]
+    reason: str = ""
+    summary: str = ""
+    at: float = 0.0
+
+
+class HandoverAnswered(Value, frozen=True):
+    """The user's word on a handover; without `tx_id`, on the one that is pending. `turn_id` is for the turn to come."""
+
+    tx_id: str | None
+    user_id: str
+    confirmed: bool
+    turn_id: str = ""
+    at: float = 0.0
+
+
+class OpenRequested(Value, frozen=True):
+    tx_id: str
+    user_id: str
+    at: float = 0.0
+
+
+class CloseRequested(Value, frozen=True):
+    tx_id: str
+    user_id: str
+    reason: str = "user"
+    at: float = 0.0
+
+
+# --- answers to transactions ------------------------------------------------------------------------------------------
+
+ManagerAnswer = Literal[
+    "ADD_AGENT_DONE",
+    "ADD_AGENT_FAILED",
+    "REMOVE_AGENT_DONE",
+    "REMOVE_AGENT_FAILED",
+    "SESSION_OPENED",
+    "SESSION_CLOSED",
+    "SESSION_FAILED",
+]
+
+
+class ManagerReplied(Value, frozen=True):
+    """What the session manager answered to one request. A failure's payload is its error."""
+
+    tx_id: str
+    answer: ManagerAnswer
+    payload: Mapping[str, Any] = nothing
+    at: float = 0.0
+
+
+class ManagerTimedOut(Value, frozen=True):
+    """The time asked for by `AwaitManager` is over."""
+
+    tx_id: str
+    at: float = 0.0
+
+
+class ConfirmTimedOut(Value, frozen=True):
+    """The time asked for by `AwaitConfirm` is over."""
+
+    tx_id: str
+    at: float = 0.0
+
+
 Message = (
     UserInput
     | CancelRequested
@@ -103,4 +213,15 @@ Message = (
     | RunFailed
     | AckTimedOut
     | CancelTimedOut
+    | SteeringTaken
+    | SwitchRequested
+    | InviteRequested
+    | RemoveRequested
+    | HandoverRequested
+    | HandoverAnswered
+    | OpenRequested
+    | CloseRequested
+    | ManagerReplied
+    | ManagerTimedOut
+    | ConfirmTimedOut
 )

@@ -3,31 +3,32 @@
 from typing import Any
 
 from paddock.rules.session import wording
-from paddock.rules.session.commands import AwaitAck, Command, EndRun, RunEnd, StartRun
-from paddock.rules.session.decision import Decision
+from paddock.rules.session.commands import AwaitAck, Command, StartRun
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import Agents, UserInput
-from paddock.rules.session.state import QueuedTurn, SessionState, Turn
+from paddock.rules.session.state import QueuedTurn, SessionState
 
 
 def route(state: SessionState, message: UserInput) -> str | None:
     """The agent asked for, else the active one, else the default; None when it does not exist."""
     if message.agent_id is not None:
-        return _configured(message.agents, message.agent_id)
-    return _configured(message.agents, state.active_agent_id) or _configured(
-        message.agents, message.agents.default_agent_id
-    )
+        found = configured(message.agents, message.agent_id)
+    else:
+        found = configured(message.agents, state.active_agent_id) or configured(
+            message.agents, message.agents.default_agent_id
+        )
+    if state.transactions and found is not None and state.is_leaving(found):
+        return found if state.turn is not None and message.agent_id is None else None
+    return found
 
 
-def _configured(agents: Agents, agent_id: str | None) -> str | None:
+def configured(agents: Agents, agent_id: str | None) -> str | None:
     return agent_id if agent_id in agents.while_busy else None
 
 
 def opening(message: UserInput) -> Fact:
     """The first input opens the session with the agent that answers it; with the default when that one is unknown."""
-    first = _configured(message.agents, message.agent_id) or _configured(
-        message.agents, message.agents.default_agent_id
-    )
+    first = configured(message.agents, message.agent_id) or configured(message.agents, message.agents.default_agent_id)
     payload = {"members": [first] if first else [], "active_agent_id": first, "implicit": True}
     return _broadcast("SESSION_OPENED", message.turn_id, message.trace_id, payload, message.at)
 
@@ -67,17 +68,11 @@ def _broadcast(subtype: str, turn_id: str, trace_id: str, payload: Any, at: floa
     )
 
 
-def end_turn(
-    state: SessionState, turn: Turn, status: RunEnd, facts: list[Fact], at: float, stopping: tuple[Command, ...] = ()
-) -> Decision:
-    """The live turn is over (the last of `facts` says so); in the same breath the next one goes to its agent."""
-    commands = (*stopping, EndRun(turn.turn_id, status))
-    if not state.queue:
-        return Decision(tuple(facts), commands)
-    starting, start = dispatch(state, state.queue[0], _next_agent(state, state.queue[0]), at)
-    return Decision((*facts, *starting), commands + start)
-
-
-def _next_agent(state: SessionState, turn: QueuedTurn) -> str:
+def next_agent(state: SessionState, turn: QueuedTurn) -> str | None:
     """Who was asked for; else whoever is active now, because the conversation may have moved on since."""
-    return turn.agent_id if turn.asked else state.active_agent_id or turn.agent_id
+    if turn.asked:
+        return turn.agent_id
+    if state.active_agent_id is not None:
+        return state.active_agent_id
+    likely = turn.agent_id if turn.agent_id in state.members else turn.default_agent_id
+    return None if likely is None or state.is_leaving(likely) else likely

@@ -1,6 +1,7 @@
 """What a session is between two messages, and its bytes. Values only: facts change it, and only in `evolve.py`."""
 
 from enum import StrEnum
+from typing import Literal
 
 import msgspec
 
@@ -21,6 +22,17 @@ class Wait(StrEnum):
     CANCEL_ACK = "CANCEL_ACK"
 
 
+class Pending(StrEnum):
+    """What a transaction waits for: the end of turns, an answer of the session manager, or a word of the user."""
+
+    TURN_END = "TURN_END"
+    MANAGER = "MANAGER"
+    CONFIRM = "CONFIRM"
+
+
+Chain = Literal["add_agent", "remove_agent", "handover", "session_open", "session_close"]
+
+
 class Turn(Value, frozen=True):
     """The one live turn: an input at its agent. `requested_by` is a sender, such as `user:<id>`."""
 
@@ -32,6 +44,8 @@ class Turn(Value, frozen=True):
     waiting: tuple[Wait, ...] = ()
     created_at: float = 0.0
     last_output_at: float | None = None
+    parent_turn_id: str | None = None
+    """The turn that handed over to this one; None when a user asked."""
 
     @property
     def is_being_cancelled(self) -> bool:
@@ -42,7 +56,7 @@ class QueuedTurn(Value, frozen=True):
     """An input on record that is not at an agent yet.
 
     `agent_id` is who will probably answer, empty while nobody is known; it binds only when it was `asked` for.
-    `interrupts` means it goes before all that does not.
+    `interrupts` means it goes before all that does not; `steers` that the live turn may still take it in.
     """
 
     turn_id: str
@@ -52,16 +66,32 @@ class QueuedTurn(Value, frozen=True):
     asked: bool = False
     interrupts: bool = False
     created_at: float = 0.0
+    steers: bool = False
+    default_agent_id: str | None = None
+    """Who answers when nobody is active any more."""
 
 
 class Transaction(Value, frozen=True):
-    """A chain of steps over several messages (remove, invite, handover, open, close) that is not finished."""
+    """A chain of steps over several messages (remove, invite, handover, open, close) that is not finished.
+
+    `agent_id` is whom it is about: who joins, leaves or is handed over to. A handover also keeps who hands over
+    (`from_agent_id`, in `turn_id`), why, and the id of the turn to come once the user has said yes.
+    """
 
     tx_id: str
-    kind: str
+    kind: Chain
+    waiting: Pending
     agent_id: str | None = None
+    requested_by: str = ""
+    reason: str = ""
+    created_at: float = 0.0
+    activate: bool = False
+    default_agent_id: str | None = None
+    from_agent_id: str | None = None
     turn_id: str | None = None
-    waiting: str | None = None
+    trace_id: str | None = None
+    summary: str = ""
+    next_turn_id: str | None = None
 
 
 class SessionState(Value, frozen=True):
@@ -79,6 +109,18 @@ class SessionState(Value, frozen=True):
     @property
     def user_interruptible(self) -> bool:
         return self.turn is not None
+
+    @property
+    def closing(self) -> bool:
+        """Somebody asked for the end of the session, and it is on its way."""
+        return any(transaction.kind == "session_close" for transaction in self.transactions)
+
+    def transaction(self, tx_id: str | None) -> Transaction | None:
+        return next((found for found in self.transactions if found.tx_id == tx_id), None)
+
+    def is_leaving(self, agent_id: str) -> bool:
+        """Whether this agent is being removed: from the wish to the manager's answer nothing new is sent to it."""
+        return any(found.kind == "remove_agent" and found.agent_id == agent_id for found in self.transactions)
 
     @property
     def live_turn_ids(self) -> tuple[str, ...]:

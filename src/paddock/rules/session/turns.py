@@ -4,12 +4,21 @@ from typing import Any
 
 from paddock.rules.session import wording
 from paddock.rules.session.cancel import ask_to_stop, stopped, tell_agent_to_stop
-from paddock.rules.session.commands import CancelRun, Command, EndRun
+from paddock.rules.session.chains import not_in_session
+from paddock.rules.session.commands import CancelRun, Command, EndRun, OfferSteering
 from paddock.rules.session.decision import Decision, ignored
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import Event, Fact, Target
-from paddock.rules.session.messages import AckTimedOut, InputAcknowledged, OutputReceived, RunFailed, UserInput
-from paddock.rules.session.routing import dispatch, end_turn, opening, route
+from paddock.rules.session.messages import (
+    AckTimedOut,
+    InputAcknowledged,
+    OutputReceived,
+    RunFailed,
+    SteeringTaken,
+    UserInput,
+)
+from paddock.rules.session.onward import end_turn
+from paddock.rules.session.routing import configured, dispatch, opening, route
 from paddock.rules.session.state import QueuedTurn, SessionState, Turn, TurnStatus, Wait
 
 # --- input -----------------------------------------------------------------------------------------------------------
@@ -44,21 +53,20 @@ def _admitted(message: UserInput, agent_id: str) -> QueuedTurn:
 
 
 def _refusal(state: SessionState, turn: QueuedTurn, message: UserInput) -> Fact | None:
-    if state.closed:
+    if state.closed or (state.transactions and state.closing):
         error = wording.error("session_closed", "The session is closed.")
         return wording.failure(turn, error, message.at)
     if not turn.agent_id:
-        return _nobody_answers(turn, message)
+        return _nobody_answers(state, turn, message)
     if state.turn is not None and _turned_away(state.turn, state, message):
         error = wording.error("session_busy", "The session is busy with another turn.", retryable=True)
-        return wording.failure(turn, error, message.at)
+        return wording.failure(turn, {**error, "while_busy": _while_busy(state.turn, message)}, message.at)
     return None
 
 
-def _nobody_answers(turn: QueuedTurn, message: UserInput) -> Fact:
+def _nobody_answers(state: SessionState, turn: QueuedTurn, message: UserInput) -> Fact:
     if turn.asked:
-        error = wording.error("agent_not_in_session", f"There is no agent {message.agent_id!r}.")
-        return wording.to_frontend(Event.ERROR, "AGENT_NOT_IN_SESSION", turn, error, message.at)
+        return not_in_session(turn, message.agent_id, state, message.at)
     return wording.failure(turn, wording.error("no_agent", "There is no agent to answer."), message.at)
 
 
@@ -67,7 +75,7 @@ def _turned_away(live: Turn, state: SessionState, message: UserInput) -> bool:
 
 
 def _while_busy(live: Turn, message: UserInput) -> str:
-    """The policy of the agent that is busy, not of the one asked for. Steering waits in line until runners offer it."""
+    """The policy of the agent that is busy, not of the one asked for."""
     return message.agents.while_busy.get(live.agent_id, "queue")
 
 
@@ -75,30 +83,52 @@ def _wait_in_line(
     state: SessionState, live: Turn, turn: QueuedTurn, message: UserInput
 ) -> tuple[list[Fact], tuple[Command, ...]]:
     """Admission order; input that interrupts goes before input that does not, and stops the live turn."""
-    if _while_busy(live, message) != "interrupt":
-        return [_queued(state, turn, len(state.queue) + 1, message.at)], ()
+    policy = _while_busy(live, message)
+    if policy != "interrupt":
+        # Input for another agent is not this one's business: it waits its turn.
+        steers = policy == "steer" and not live.is_being_cancelled and message.agent_id in (None, live.agent_id)
+        marks = {"steers": True} if steers else {}
+        offer = (OfferSteering(live.turn_id, live.agent_id, turn.turn_id),) if steers else ()
+        how = "steer" if steers else "queue"
+        return [_queued(state, turn, len(state.queue) + 1, message, how, marks)], offer
     position = 1 + sum(queued.interrupts for queued in state.queue)
-    queued = _queued(state, turn, position, message.at, interrupts=True)
+    queued = _queued(state, turn, position, message, policy, {"interrupts": True})
     facts, commands = ((), ()) if live.is_being_cancelled else ask_to_stop(live, "interrupted", message.at)
     return [queued, *facts], commands
 
 
-def _queued(state: SessionState, turn: QueuedTurn, position: int, at: float, *, interrupts: bool = False) -> Fact:
+def _queued(
+    state: SessionState, turn: QueuedTurn, position: int, message: UserInput, how: str, marks: dict[str, Any]
+) -> Fact:
     follows = position > 1 and not turn.asked
     agent_id = state.queue[position - 2].agent_id if follows else turn.agent_id
-    marks: dict[str, Any] = {"asked": True} if turn.asked else {}
-    if interrupts:
-        marks["interrupts"] = True
+    if turn.asked:
+        marks["asked"] = True
+    elif default := configured(message.agents, message.agents.default_agent_id):
+        marks["default_agent_id"] = default
     return Fact(
         Event.EVENT,
         "TURN_QUEUED",
         Target.FRONTEND,
         turn_id=turn.turn_id,
         trace_id=turn.trace_id,
-        payload={"agent_id": agent_id, "position": position},
+        payload={"agent_id": agent_id, "position": position, "while_busy": how},
         metadata=marks,
-        time=at,
+        time=message.at,
     )
+
+
+def take_steering(state: SessionState, message: SteeringTaken) -> Decision:
+    """The live turn takes an input in; its own turn is over with that. Otherwise it waits in line as before."""
+    queued = next((found for found in state.queue if found.turn_id == message.turn_id and found.steers), None)
+    live = state.turn
+    if queued is None or live is None or live.turn_id != message.into_turn_id:
+        return ignored("steering_ignored", message.turn_id, "not_offered")
+    if live.is_being_cancelled:
+        return ignored("steering_ignored", message.turn_id, "turn_is_being_stopped")
+    payload = {"steered_into": live.turn_id, "agent_id": live.agent_id}
+    steered = wording.to_frontend(Event.EVENT, "TURN_STEERED", queued, payload, message.at)
+    return Decision((steered,), (EndRun(queued.turn_id, "completed"),))
 
 
 # --- the agent's answer ----------------------------------------------------------------------------------------------
@@ -114,7 +144,8 @@ def acknowledge_input(state: SessionState, message: InputAcknowledged) -> Decisi
 
 
 def _started(turn: Turn, at: float) -> tuple[Fact, Fact]:
-    ack = wording.to_system("INPUT_ACK", turn, None, at, sender=wording.agent(turn.agent_id))
+    word = "INPUT_ACK" if turn.parent_turn_id is None else "HANDOVER_ACCEPTED"
+    ack = wording.to_system(word, turn, None, at, sender=wording.agent(turn.agent_id))
     return ack, wording.to_frontend(Event.EVENT, "AGENT_STARTED", turn, {"agent_id": turn.agent_id}, at)
 
 

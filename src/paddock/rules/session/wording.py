@@ -84,3 +84,36 @@ def failure(turn: Turn | QueuedTurn, error: Mapping[str, Any], at: float, sender
 
 def error(code: str, message: str, *, retryable: bool = False) -> Mapping[str, Any]:
     return {"code": code, "message": message, "retryable": retryable}
+
+
+def of_chain(
+    event: Event,
+    subtype: str,
+    target: Target,
+    tx_id: str | None,
+    payload: Any,
+    at: float,
+    *,
+    sender: str = SYSTEM_SENDER,
+    turn: Turn | None = None,
+    metadata: Mapping[str, Any] = NOTHING,
+) -> Fact:
+    """A fact about a transaction, which has no turn of its own; `turn` when it happens inside a live one."""
+    turn_id, trace_id = (turn.turn_id, turn.trace_id) if turn else (None, None)
+    return Fact(event, subtype, target, sender, None, turn_id, trace_id, tx_id, payload, metadata, at)
+
+
+def tell(event: Event, subtype: str, tx_id: str | None, payload: Any, at: float) -> Fact:
+    """Something about a transaction that people should see."""
+    return of_chain(event, subtype, Target.FRONTEND, tx_id, payload, at)
+
+
+def asked(subtype: str, tx_id: str, payload: Any, at: float, sender: str, **more: Any) -> Fact:
+    """A control message that somebody sent to the session, beginning or answering a transaction."""
+    return of_chain(Event.CONTROL, subtype, Target.SYSTEM, tx_id, payload, at, sender=sender, **more)
+
+
+def switched(to: str | None, state_active: str | None, reason: str, trigger: str, at: float, **more: Any) -> Fact:
+    """The active agent changes: on the bus and in the state in one step."""
+    payload = {"from": state_active, "to": to, "reason": reason, "trigger": trigger}
+    return of_chain(Event.CONTROL, "SWITCH_AGENT", Target.BROADCAST, more.pop("tx_id", None), payload, at, **more)

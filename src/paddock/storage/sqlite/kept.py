@@ -14,6 +14,7 @@ from paddock.rules.versions import check_version
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import DROP_STATE, SET_STATE
+from paddock.storage.sqlite.sessions import SESSION_WRITES
 
 ARTIFACT = (
     "artifact_id, workspace_id, user_id, conversation_id, thread_id, run_id, agent_id, runner_id, source, "
@@ -69,6 +70,7 @@ WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     StorageRow: _write_stored,
     ArtifactsCap: _check_artifacts,
     StorageCap: _check_stored,
+    **SESSION_WRITES,
 }
 """Written one by one, in order. A condition that does not hold raises, and its work is undone alone."""
 

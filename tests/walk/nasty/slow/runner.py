@@ -8,10 +8,11 @@ import sys
 import time
 from collections.abc import AsyncIterator
 
-from paddock_sdk import AgentRunner, completed, delta, message, serve
+from paddock_sdk import AgentRunner, completed, delta, handover, message, serve
 
 
 class Slow(AgentRunner):
+    capabilities = {"steering": True}  # noqa: RUF012
     permissions = {"storage": ["plugin"], "history": ["page"]}  # noqa: RUF012
 
     async def run(self, ctx, api) -> AsyncIterator[object]:
@@ -61,6 +62,13 @@ class Slow(AgentRunner):
                 await api.state.set("conversation", "count", count)
                 page = await api.history.page(before_cursor=ctx.context.latest_cursor)
                 yield message(f"{count} {len(page.items)}")
+            case "handover":  # `handover echo`: asks for this agent to go on
+                yield message("That is not for me.")
+                yield handover(rest, reason="not my trade", summary="nothing yet")
+            case "listen":  # says what it is told in the middle of its run
+                yield delta("listening ")
+                await api.steering.wait(30)
+                yield delta(" and ".join(item.input.text or "" for item in await api.steering.pull()))
             case "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             case _:

@@ -1,0 +1,122 @@
+"""Who takes part in a conversation at the terminal: invite, switch, remove, hand over. The host does it all."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+from paddock.cli.answers import DIM, harmless, painted
+from paddock.cli.client import HostClient
+from paddock.cli.failures import CommandError
+
+SESSIONS = "/api/v1/agent/sessions"
+SETTLE_SECONDS = 15.0
+"""A little longer than a host takes to answer for certain."""
+PAUSE = 0.1
+HELP = (
+    "/who shows who takes part, @NAME at the beginning asks one of them, /invite NAME, /switch NAME, /remove NAME; "
+    "/handover answers an agent that wants another one to go on."
+)
+COMMANDS = {"/invite": "INVITE_AGENT", "/switch": "SWITCH_AGENT", "/remove": "REMOVE_AGENT"}
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The agents of one conversation."""
+
+    connect: Callable[[], HostClient]
+    thread_id: str
+    colours: bool
+
+    def handles(self, text: str) -> bool:
+        return text.split(maxsplit=1)[0] in {*COMMANDS, "/who", "/handover"} if text.startswith("/") else False
+
+    def obey(self, text: str) -> str | None:
+        """Do what was typed; the turn to follow, when somebody took over."""
+        word, _, name = text.partition(" ")
+        if word == "/who":
+            self._show(self._session())
+        elif word == "/handover":
+            return self.answer_handover()
+        elif not name.strip():
+            raise CommandError(f"Who? Try: {word} NAME")
+        else:
+            self._ask(COMMANDS[word], {"agent_id": name.strip()})
+            self._show(self._settled())
+        return None
+
+    def answer_handover(self) -> str | None:
+        """Ask about the handover that waits for a word, if one does; the turn of whoever took over."""
+        for found in self._handovers(self._session()):
+            self._say(f"{found['fromAgentId']} would like {found['agentId']} to go on. {found['reason']}".strip())
+            if found["summary"]:
+                self._say(found["summary"])
+            return self._decide(found, yes=_yes(f"Hand over to {harmless(str(found['agentId']))}? [y/N] "))
+        self._say("no handover waits for an answer")
+        return None
+
+    def waits_for_a_word(self) -> bool:
+        return any(True for _ in self._handovers(self._session()))
+
+    def _decide(self, found: Mapping[str, Any], *, yes: bool) -> str | None:
+        self._ask("HANDOVER_CONFIRM" if yes else "HANDOVER_REJECT", {}, txId=found["txId"])
+        return self._turn_after(str(found["turnId"])) if yes else None
+
+    def _turn_after(self, parent: str) -> str | None:
+        """The turn that was handed over to; it begins when the new agent has joined."""
+        end = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < end:
+            session = self._session()
+            for turn in _values(session, "inflight"):
+                if turn.get("parentTurnId") == parent:
+                    self._say(f"{turn['targetAgentId']} takes over")
+                    return str(turn["turnId"])
+            if not _values(session, "transactions"):
+                break
+            time.sleep(PAUSE)
+        self._say("the handover did not happen")
+        return None
+
+    def _settled(self) -> Mapping[str, Any]:
+        """The conversation once nothing is under way any more."""
+        end = time.monotonic() + SETTLE_SECONDS
+        while _values(session := self._session(), "transactions") and time.monotonic() < end:
+            if any(True for _ in self._handovers(session)):
+                break
+            time.sleep(PAUSE)
+        return session
+
+    def _handovers(self, session: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        yield from (found for found in _values(session, "transactions") if found["waiting"] == "CONFIRM")
+
+    def _ask(self, subtype: str, payload: Mapping[str, Any], **more: Any) -> None:
+        body = {"subtype": subtype, "payload": payload, **more}
+        self.connect().call("POST", f"{self._path()}/control", body)
+
+    def _session(self) -> Mapping[str, Any]:
+        return cast("Mapping[str, Any]", self.connect().call("GET", self._path()))
+
+    def _path(self) -> str:
+        return f"{SESSIONS}/{quote(self.thread_id, safe='')}"
+
+    def _show(self, session: Mapping[str, Any]) -> None:
+        active = session["activeAgentId"]
+        names = [f"{name} (active)" if name == active else str(name) for name in session["agentsInSession"]]
+        self._say("here are: " + (", ".join(names) or "nobody"))
+
+    def _say(self, text: str) -> None:
+        sys.stderr.write(painted(f"[{harmless(text)}]", DIM, on=self.colours) + "\n")
+        sys.stderr.flush()
+
+
+def _values(session: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    return list(cast("Mapping[str, Mapping[str, Any]]", session[name]).values())
+
+
+def _yes(question: str) -> bool:
+    try:
+        return input(question).strip().lower() in {"y", "yes"}
+    except (EOFError, KeyboardInterrupt):
+        return False

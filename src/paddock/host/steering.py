@@ -1,0 +1,89 @@
+"""Input in the middle of a run: offered to its runner, taken in once, on record each time.
+
+The host only says that something waits; the runner asks for it through the gate. What it does not ask for before its
+run ends gets a turn of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paddock.host.runs import LiveRun, Runs
+from paddock.host.work import Work
+from paddock.ports import Records
+from paddock.rules.permissions import Grant
+from paddock.rules.rows import AuditRow
+from paddock.rules.run_context import RunInput
+from paddock.rules.run_events import MESSAGE
+from paddock.rules.session.messages import SteeringTaken
+from paddock_sdk.protocol.history import SteeringInputItem, SteeringPullResult
+
+PULL_AT_MOST = 32
+
+
+class Steering:
+    """Answers `steering.pull`."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._runs: Runs | None = None
+
+    def serve(self, runs: Runs) -> None:
+        """Runs are put together after the calls that need them; this closes the circle once, at start."""
+        self._runs = runs
+
+    @property
+    def work(self) -> Mapping[str, Work]:
+        return {"steering.pull": Work(write=self.pull)}
+
+    async def pull(self, grant: Grant, asked: Any, row: AuditRow) -> SteeringPullResult:
+        """Everything that waits for this run, at most so many; each is taken in by exactly one answer."""
+        run = self._runs.find(grant.scope.run_id) if self._runs is not None else None
+        waiting = [] if run is None else [found.turn_id for found in run.session.state.queue if found.steers]
+        items: list[SteeringInputItem] = []
+        rows: tuple[AuditRow, ...] = (row,)
+        for turn_id in waiting[: min(asked.limit or PULL_AT_MOST, PULL_AT_MOST)]:
+            assert run is not None
+            item = _item(run, turn_id, row.time)
+            decision = await run.session.record(SteeringTaken(turn_id, run.turn_id, row.time), rows=rows)
+            rows = ()
+            if decision.facts and item is not None:
+                items.append(item)
+        if rows:
+            await self._records.write([row])
+        return SteeringPullResult(items=items)
+
+
+def _item(run: LiveRun, turn_id: str, at: float) -> SteeringInputItem | None:
+    found = run.session.find_input(turn_id)
+    if found is None:
+        return None
+    return SteeringInputItem.model_validate(_described(run, turn_id, found, at))
+
+
+def _described(run: LiveRun, turn_id: str, given: RunInput, at: float) -> dict[str, Any]:
+    scope = run.grant.scope
+    return {
+        "claimed_run_id": run.turn_id,
+        "runner_id": run.grant.runner_id,
+        "claimed_at": at,
+        "event": {
+            "event_id": f"{scope.conversation_id}.{given.seq}",
+            "event_type": MESSAGE,
+            "event_time": given.at,
+            "source": given.source,
+            "data": {},
+        },
+        "input": {
+            "text": given.text,
+            "contents": [{"type": "text", "text": given.text}] if given.text else [],
+            "attachments": list(given.attachments),
+        },
+        "conversation": {
+            "conversation_id": scope.conversation_id,
+            "bot_id": scope.agent_id,
+            "workspace_id": scope.workspace_id,
+        },
+        "actor": {"actor_type": "user", "actor_id": scope.user_id},
+        "subject": {"subject_type": "message", "subject_id": given.message.get("id")},
+        "metadata": {"run_id": turn_id},
+    }

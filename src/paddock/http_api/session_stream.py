@@ -1,0 +1,115 @@
+"""A whole conversation as it happens, over server-sent events: from the reader's place on, without an end.
+
+Says what is meant for front ends, as the messages they are or in AG-UI. Everything comes from the log, so every
+reader sees the same, live or later; a reader that goes away ends its own stream and nothing else.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import anyio
+import msgspec
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from paddock.host.tails import Entry, Follower
+from paddock.http_api.ag_ui import SPOKEN_KINDS, Peer, frames
+from paddock.http_api.ag_ui_outputs import custom, mapping
+from paddock.http_api.cursors import Cursor
+from paddock.http_api.stream import HEADERS, KEEP_ALIVE, cancel_when_gone
+from paddock.rules.chain import StoredFact
+from paddock.rules.errors import HostError, StorageUnavailableError
+
+log = structlog.get_logger(__name__)
+
+Format = Literal["messages", "ag-ui"]
+FOR_FRONT_ENDS = frozenset({"FRONTEND", "BROADCAST"})
+
+_encode = msgspec.json.Encoder().encode
+
+
+class SessionStream:
+    """The ASGI answer that streams one conversation to one reader."""
+
+    def __init__(self, follower: Follower, thread_id: str, start: Cursor, form: Format, *, keep_alive: float) -> None:
+        self._follower = follower
+        self._thread_id = thread_id
+        self._start = start
+        self._form = form
+        self._keep_alive = keep_alive
+
+    async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+            async with anyio.create_task_group() as watched:
+                watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
+                await self._stream(send)
+        except* (HostError, StorageUnavailableError) as errors:
+            # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
+            reason = str(errors.exceptions[0])
+            log.warning("stream cut", action="http.stream_cut", session_id=self._thread_id, reason=reason)
+        finally:
+            self._follower.close()
+
+    async def _stream(self, send: Send) -> None:
+        while True:
+            entries = await self._follower.next(self._keep_alive)
+            said = b"".join(piece for entry in entries for piece in self._frames(entry))
+            if said or not entries:
+                await send({"type": "http.response.body", "body": said or KEEP_ALIVE, "more_body": True})
+
+    def _frames(self, entry: Entry) -> list[bytes]:
+        key = f"session:{self._form}:{self._thread_id}"
+        said = entry.frames.get(key)
+        if said is None:
+            make = as_ag_ui if self._form == "ag-ui" else as_message
+            said = entry.frames[key] = make(entry.fact, self._thread_id)
+        return said[self._start.k + 1 :] if entry.fact.seq == self._start.seq else said
+
+
+def as_message(fact: StoredFact, thread_id: str) -> list[bytes]:
+    """One message of the bus, if it is for front ends."""
+    if fact.target not in FOR_FRONT_ENDS:
+        return []
+    event, _, subtype = fact.kind.partition(":")
+    payload, metadata = _without_values(fact.read_payload(), fact.read_metadata())
+    item = {
+        "id": fact.seq,
+        "session_id": thread_id,
+        "event": event,
+        "subtype": subtype,
+        "sender": fact.sender,
+        "target": fact.target,
+        "turn_id": fact.turn_id,
+        "trace_id": fact.trace_id,
+        "tx_id": fact.tx_id,
+        "payload": payload,
+        "metadata": metadata,
+        "time": fact.time,
+    }
+    return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(item))]
+
+
+def _without_values(payload: Any, metadata: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """What a runner keeps with the host is its own: that it changed is told, not what it is."""
+    if mapping(payload).get("type") != "state.updated":
+        return payload, metadata
+    data = mapping(mapping(payload).get("data"))
+    return {"type": "state.updated", "data": {name: data.get(name) for name in ("scope", "key")}}, {}
+
+
+def as_ag_ui(fact: StoredFact, thread_id: str) -> list[bytes]:
+    """The same in AG-UI 1.0; a run is called by its taskId here, and what has no word of its own is CUSTOM."""
+    peer = Peer("1", thread_id, fact.turn_id or "", "session")
+    if fact.kind in SPOKEN_KINDS and fact.turn_id is not None:
+        return frames(fact, peer)
+    if fact.target not in FOR_FRONT_ENDS:
+        return []
+    about = {"turnId": fact.turn_id, "txId": fact.tx_id, "sender": fact.sender, "payload": fact.read_payload()}
+    told = {name: value for name, value in about.items() if value is not None}
+    return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(custom(_name(fact.kind), told)))]
+
+
+def _name(kind: str) -> str:
+    return "paddock.session." + kind.partition(":")[2].lower()

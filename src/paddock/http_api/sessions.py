@@ -1,0 +1,254 @@
+"""Conversations: listed, opened, looked at, named, deleted, spoken in, controlled, followed. Reads and answers only."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+from uuid import uuid4
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from paddock.host.controls import Controls
+from paddock.host.inbox import Inbox, NewRun
+from paddock.host.principals import Principal
+from paddock.host.tails import Tails
+from paddock.http_api.auth import Auth
+from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.cursors import Cursor, parse_cursor
+from paddock.http_api.runs import iso
+from paddock.http_api.session_stream import SessionStream
+from paddock.http_api.threads import thread_of
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import SessionSummary
+from paddock.rules.run_input import body_hash
+from paddock.rules.session.context import SessionContext
+
+MAX_LIST = 200
+MAX_TEXT = 10_000
+MAX_RUN_ID = 128
+
+_encode = msgspec.json.Encoder().encode
+
+
+class SessionsDoor:
+    def __init__(
+        self, *, auth: Auth, controls: Controls, inbox: Inbox, tails: Tails, keep_alive_seconds: float
+    ) -> None:
+        self._auth = auth
+        self._controls = controls
+        self._inbox = inbox
+        self._tails = tails
+        self._keep_alive = keep_alive_seconds
+
+    # --- the list ----------------------------------------------------------------------------------------------------
+
+    async def list(self, request: Request) -> Response:
+        principal = await self._auth.principal(request.scope)
+        limit = _number(request, "limit", 50, most=MAX_LIST)
+        before = _number(request, "before", 0) or None
+        archived = _truth(request.query_params.get("archived"), "archived")
+        rows = await self._controls.list(principal, before=before, archived=archived, limit=limit)
+        more = rows[-1].number if len(rows) == limit else None
+        return json_response({"sessions": [_summary(row) for row in rows], "next": more})
+
+    async def open(self, request: Request) -> Response:
+        """201 when it is open: a new conversation, or one that had been closed."""
+        principal = await self._auth.principal(request.scope)
+        given = await read_object(request, ("threadId", "title"))
+        thread_id = thread_of(principal, _text(given, "threadId") or str(uuid4()))
+        title = _text(given, "title")
+        answer = await self._controls.open(principal, thread_id)
+        await self._controls.settled(thread_id, answer.tx_id)
+        if title is not None:
+            await self._controls.change(principal, thread_id, title=title, archived=None)
+        return json_response(await self._seen(principal, thread_id), 200 if answer.note else 201)
+
+    # --- one conversation --------------------------------------------------------------------------------------------
+
+    async def get(self, request: Request) -> Response:
+        principal, thread_id = await self._thread(request)
+        return json_response(await self._seen(principal, thread_id))
+
+    async def patch(self, request: Request) -> Response:
+        principal, thread_id = await self._thread(request)
+        given = await read_object(request, ("title", "archived"))
+        archived = given.get("archived")
+        if archived is not None and not isinstance(archived, bool):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "archived must be true or false")
+        await self._controls.change(principal, thread_id, title=_text(given, "title"), archived=archived)
+        return json_response(await self._seen(principal, thread_id))
+
+    async def delete(self, request: Request) -> Response:
+        principal, thread_id = await self._thread(request)
+        await self._controls.delete(principal, thread_id)
+        return Response(status_code=204)
+
+    async def message(self, request: Request) -> Response:
+        principal, thread_id = await self._thread(request)
+        known = ("payload", "mentioned_agent_id", "mentionedAgentId", "agent_id", "agentId", "runId")
+        accepted = await self._inbox.accept(_new_run(principal, thread_id, await read_object(request, known)))
+        answer = {
+            "taskId": accepted.task_id,
+            "threadId": accepted.thread_id,
+            "runId": accepted.run_id,
+            "created": accepted.created,
+        }
+        return json_response(answer, 202)
+
+    async def control(self, request: Request) -> Response:
+        """202 when the control is on record; what it leads to is in the stream."""
+        principal, thread_id = await self._thread(request)
+        given = await read_object(request, ("subtype", "payload", "txId", "tx_id", "turnId", "turn_id"))
+        payload = given.get("payload", {})
+        if not isinstance(payload, dict):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "payload must be an object")
+        answer = await self._controls.control(
+            principal,
+            thread_id,
+            _text(given, "subtype") or "",
+            cast("dict[str, Any]", payload),
+            tx_id=_text(given, "txId") or _text(given, "tx_id"),
+            turn_id=_text(given, "turnId") or _text(given, "turn_id"),
+        )
+        told = {"txId": answer.tx_id, "said": answer.said, "note": answer.note}
+        return json_response({name: value for name, value in told.items() if value is not None}, 202)
+
+    async def events(self, request: Request) -> SessionStream:
+        principal, thread_id = await self._thread(request)
+        await self._controls.find(principal, thread_id)
+        form = request.query_params.get("format", "messages")
+        if form not in ("messages", "ag-ui"):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "format must be messages or ag-ui")
+        start = await self._start(request, thread_id)
+        follower = self._tails.follow(thread_id, None, start.seq - (start.k >= 0))
+        return SessionStream(follower, thread_id, start, form, keep_alive=self._keep_alive)
+
+    async def _start(self, request: Request, thread_id: str) -> Cursor:
+        """After the cursor the reader has; from now on when it has none, from the very beginning for `0`."""
+        given = request.headers.get("last-event-id") or request.query_params.get("after")
+        if given is None:
+            return Cursor("1", await self._controls.head(thread_id), -1)
+        if given.isdecimal() and len(given) < 19:
+            return Cursor("1", int(given), -1)
+        return parse_cursor(given)
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    async def _thread(self, request: Request) -> tuple[Principal, str]:
+        principal = await self._auth.principal(request.scope)
+        return principal, thread_of(principal, request.path_params["thread"])
+
+    async def _seen(self, principal: Principal, thread_id: str) -> Mapping[str, Any]:
+        summary, context = await self._controls.look(principal, thread_id)
+        return {**_summary(summary), **_context(context), "cursor": str(await self._controls.head(thread_id))}
+
+
+def _summary(row: SessionSummary) -> dict[str, Any]:
+    seen = {
+        "threadId": row.session_id,
+        "title": row.title,
+        "archived": row.archived,
+        "closed": row.closed,
+        "items": row.items,
+        "createdAt": iso(row.created_at),
+        "updatedAt": iso(row.updated_at),
+    }
+    return {name: value for name, value in seen.items() if value is not None}
+
+
+def _context(context: SessionContext) -> dict[str, Any]:
+    return {
+        "activeAgentId": context.active_agent_id,
+        "agentsInSession": context.agents_in_session,
+        "speakingAgentId": context.speaking_agent_id,
+        "userInterruptible": context.user_interruptible,
+        "inflight": {
+            turn.turn_id: {
+                "turnId": turn.turn_id,
+                "traceId": turn.trace_id,
+                "requestedBy": turn.requested_by,
+                "targetAgentId": turn.target_agent_id,
+                "status": turn.status,
+                "createdAt": iso(turn.created_at),
+                "lastOutputAt": iso(turn.last_output_at),
+                "collectedOutput": turn.collected_output,
+                "waiting": turn.waiting,
+                "parentTurnId": turn.parent_turn_id,
+            }
+            for turn in context.inflight.values()
+        },
+        "transactions": {
+            found.tx_id: {
+                "txId": found.tx_id,
+                "kind": found.kind,
+                "waiting": found.waiting,
+                "agentId": found.agent_id,
+                "turnId": found.turn_id,
+                "reason": found.reason,
+                "summary": found.summary,
+                "fromAgentId": found.from_agent_id,
+            }
+            for found in context.transactions.values()
+        },
+    }
+
+
+def _new_run(principal: Principal, thread_id: str, given: Mapping[str, Any]) -> NewRun:
+    payload = given.get("payload")
+    if not isinstance(payload, str | dict) or not payload:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, "payload must be text or an object, and not empty")
+    text = payload if isinstance(payload, str) else _words(cast("dict[str, Any]", payload))
+    if len(text) > MAX_TEXT:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"a message may have at most {MAX_TEXT} characters")
+    run_id = _text(given, "runId") or str(uuid4())
+    if len(run_id) > MAX_RUN_ID:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"runId may have at most {MAX_RUN_ID} characters")
+    return NewRun(
+        principal=principal,
+        thread_id=thread_id,
+        client_run_id=run_id,
+        body_hash=body_hash(dict(given), None),
+        message={"id": f"msg-{run_id}", "role": "user", "content": text},
+        text=text,
+        params={} if isinstance(payload, str) else {"payload": payload},
+        agent_id=_asked(given),
+        door="session",
+    )
+
+
+def _words(payload: Mapping[str, Any]) -> str:
+    """A choice made in a user interface, as words: its own text, or the choice itself."""
+    text = payload.get("text")
+    return text if isinstance(text, str) and text else _encode(payload).decode()
+
+
+def _asked(given: Mapping[str, Any]) -> str | None:
+    names = ("mentioned_agent_id", "mentionedAgentId", "agent_id", "agentId")
+    asked = {name for field in names if (name := _text(given, field)) is not None}
+    if len(asked) > 1:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"one agent answers a message, not {len(asked)}")
+    return next(iter(asked), None)
+
+
+def _text(given: Mapping[str, Any], name: str) -> str | None:
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be text")
+    return value or None
+
+
+def _number(request: Request, name: str, default: int, most: int = 1 << 62) -> int:
+    given = request.query_params.get(name)
+    if given is None:
+        return default
+    if not given.isdecimal() or len(given) > 18 or not 1 <= int(given) <= most:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be a whole number from 1 to {most}")
+    return int(given)
+
+
+def _truth(given: str | None, name: str) -> bool | None:
+    if given is None:
+        return None
+    if given not in ("true", "false"):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} must be true or false")
+    return given == "true"

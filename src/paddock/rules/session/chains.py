@@ -1,0 +1,136 @@
+"""The single steps of transactions: leave, join, hand over, close. What each says is here; when, is not."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paddock.rules.session import wording
+from paddock.rules.session.commands import AskManager, AwaitAck, AwaitManager, EndRun, ManagerRequest, StartRun
+from paddock.rules.session.facts import SYSTEM_SENDER, Event, Fact, Target
+from paddock.rules.session.state import QueuedTurn, SessionState, Transaction
+from paddock.rules.session.unfolding import Unfolding
+
+_REQUESTS: Mapping[ManagerRequest, str] = {
+    "add_agent": "REQUEST_ADD_AGENT",
+    "remove_agent": "REQUEST_REMOVE_AGENT",
+    "session_open": "REQUEST_SESSION_OPEN",
+    "session_close": "REQUEST_SESSION_CLOSE",
+}
+
+
+def request(
+    story: Unfolding, what: ManagerRequest, tx_id: str, at: float, *, agent_id: str | None = None, **about: Any
+) -> None:
+    """Ask the session manager, on the record, with a timer."""
+    payload = {"agent_id": agent_id, **about} if agent_id else about
+    story.say(wording.of_chain(Event.CONTROL, _REQUESTS[what], Target.SYSTEM, tx_id, payload, at))
+    story.ask(AskManager(tx_id, what, agent_id, about), AwaitManager(tx_id))
+
+
+# --- members ----------------------------------------------------------------------------------------------------------
+
+
+def join(story: Unfolding, transaction: Transaction, info: Mapping[str, Any], at: float) -> None:
+    """The agent is a member from here on, with what was kept of it when it was here before."""
+    payload = {"agent_id": transaction.agent_id, **info}
+    story.say(wording.tell(Event.EVENT, "AGENT_ADDED", transaction.tx_id, payload, at))
+
+
+def leave(story: Unfolding, transaction: Transaction, at: float) -> None:
+    """Nothing of the agent is live any more: unbind it here, then have the manager keep what must be kept of it."""
+    agent_id = transaction.agent_id or ""
+    told = {"agent_id": agent_id}
+    story.say(wording.tell(Event.EVENT, "AGENT_REMOVED_LOCAL", transaction.tx_id, told, at))
+    if story.state.active_agent_id == agent_id:
+        heir = _heir(story.state, transaction.default_agent_id)
+        story.say(wording.switched(heir, agent_id, "agent_removed", "REMOVE_AGENT", at, tx_id=transaction.tx_id))
+    _drop_what_asked_for_it(story, agent_id, at)
+    request(story, "remove_agent", transaction.tx_id, at, agent_id=agent_id, reason=transaction.reason)
+
+
+def _heir(state: SessionState, default_agent_id: str | None) -> str | None:
+    """The default if it is a member, else who joined first, else nobody."""
+    staying = [member for member in state.members if not state.is_leaving(member)]
+    return default_agent_id if default_agent_id in staying else next(iter(staying), None)
+
+
+def _drop_what_asked_for_it(story: Unfolding, agent_id: str, at: float) -> None:
+    for queued in story.state.queue:
+        if queued.asked and queued.agent_id == agent_id:
+            story.say(not_in_session(queued, agent_id, story.state, at))
+            story.ask(EndRun(queued.turn_id, "failed"))
+    for transaction in story.state.transactions:
+        if transaction.kind == "handover" and transaction.agent_id == agent_id:
+            reject(story, transaction, "agent_removed", at)
+
+
+def not_in_session(turn: QueuedTurn, agent_id: str | None, state: SessionState, at: float) -> Fact:
+    return wording.to_frontend(Event.ERROR, "AGENT_NOT_IN_SESSION", turn, who_is_here(agent_id, state), at)
+
+
+def who_is_here(agent_id: str | None, state: SessionState) -> dict[str, Any]:
+    """The error for an agent that is not there, with those who are."""
+    here = [member for member in state.members if not state.is_leaving(member)]
+    listed = ", ".join(here) or "nobody"
+    error = wording.error("agent_not_in_session", f"Agent {agent_id!r} is not in this session; here are: {listed}.")
+    return {**error, "agent_id": agent_id, "members": here}
+
+
+# --- handover ---------------------------------------------------------------------------------------------------------
+
+
+def reject(story: Unfolding, transaction: Transaction, reason: str, at: float, *, by: str | None = None) -> None:
+    """The handover does not happen; everybody who shows a prompt hears so."""
+    story.say(handover_word("HANDOVER_REJECT", transaction, at, sender=by, reason=reason))
+
+
+def handover_word(subtype: str, transaction: Transaction, at: float, *, sender: str | None, **more: Any) -> Fact:
+    about = {
+        "from_agent_id": transaction.from_agent_id,
+        "target_agent_id": transaction.agent_id,
+        "turn_id": transaction.turn_id,
+        **more,
+    }
+    by = sender or SYSTEM_SENDER
+    return wording.of_chain(Event.CONTROL, subtype, Target.BROADCAST, transaction.tx_id, about, at, sender=by)
+
+
+def advance_handover(story: Unfolding, transaction: Transaction, at: float) -> None:
+    """The user said yes and nothing is live: the new agent joins if need be, then takes over."""
+    if transaction.agent_id not in story.state.members:
+        told = {"agent_id": transaction.agent_id}
+        story.say(wording.tell(Event.EVENT, "ADDING_AGENT", transaction.tx_id, told, at))
+        request(story, "add_agent", transaction.tx_id, at, agent_id=transaction.agent_id, reason="handover")
+    else:
+        _take_over(story, transaction, at)
+
+
+def _take_over(story: Unfolding, transaction: Transaction, at: float) -> None:
+    agent_id, tx_id = transaction.agent_id or "", transaction.tx_id
+    if story.state.active_agent_id != agent_id:
+        active = story.state.active_agent_id
+        story.say(wording.switched(agent_id, active, "handover", "HANDOVER_CONFIRM", at, tx_id=tx_id))
+    turn = QueuedTurn(
+        transaction.next_turn_id or "", transaction.trace_id or "", transaction.requested_by, created_at=at
+    )
+    payload = {
+        "from_agent_id": transaction.from_agent_id,
+        "parent_turn_id": transaction.turn_id,
+        "reason": transaction.reason,
+        "summary": transaction.summary,
+    }
+    context = Fact(
+        Event.CONTROL,
+        "HANDOVER_CONTEXT",
+        Target.AGENT,
+        wording.agent(transaction.from_agent_id or ""),
+        agent_id,
+        turn.turn_id,
+        turn.trace_id,
+        tx_id,
+        payload,
+        {"requested_by": transaction.requested_by},
+        at,
+    )
+    accepted = {"agent_id": agent_id, "parent_turn_id": transaction.turn_id}
+    story.say(context, wording.to_frontend(Event.EVENT, "TURN_ACCEPTED", turn, accepted, at))
+    story.ask(StartRun(turn.turn_id, agent_id), AwaitAck(turn.turn_id))

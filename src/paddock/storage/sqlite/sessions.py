@@ -1,0 +1,108 @@
+"""Conversations in SQLite beside their logs: names, lists, kept members, open transactions, and their deletion."""
+
+# ruff: noqa: S608 - the column lists are our own, values are always bound
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionGone, SessionSummary, TransactionRow
+from paddock.storage.sqlite.connection import Cursor
+from paddock.storage.sqlite.reader import Reader
+
+_SUMMARY = """
+select s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
+       d.title, coalesce(d.archived, 0), coalesce(d.closed, 0)
+  from sessions s left join session_details d on d.session_id = s.session_id"""
+_SET_DETAILS = """
+insert into session_details (session_id, title, archived, closed) values (?1, ?2, coalesce(?3, 0), coalesce(?4, 0))
+on conflict (session_id) do update
+  set title = coalesce(?2, title), archived = coalesce(?3, archived), closed = coalesce(?4, closed)"""
+_KEEP = """
+insert into kept_members (session_id, agent_id, left_at, info) values (?, ?, ?, ?)
+on conflict (session_id, agent_id) do update set left_at = excluded.left_at, info = excluded.info"""
+_BEGIN = """
+insert into transactions (tx_id, session_id, kind, created_at) values (?, ?, ?, ?) on conflict (tx_id) do nothing"""
+_TURNS = "select distinct turn_id from facts where session_no = ? and turn_id is not null"
+"""The runs of a session, found by its facts: an index over all runs would cost every run a page."""
+_NO_END = 1 << 62
+
+
+def _write_details(cursor: Cursor, row: SessionDetailsRow) -> None:
+    cursor.execute(_SET_DETAILS, (row.session_id, row.title, row.archived, row.closed))
+
+
+def _write_kept(cursor: Cursor, row: KeptMemberRow) -> None:
+    cursor.execute(_KEEP, (row.session_id, row.agent_id, row.left_at, row.info))
+
+
+def _write_transaction(cursor: Cursor, row: TransactionRow) -> None:
+    if row.over:
+        cursor.execute("delete from transactions where tx_id = ?", (row.tx_id,))
+    else:
+        cursor.execute(_BEGIN, (row.tx_id, row.session_id, row.kind, row.created_at))
+
+
+def _forget(cursor: Cursor, row: SessionGone) -> None:
+    found = cursor.execute("select session_no from sessions where session_id = ?", (row.session_id,)).fetchone()
+    if found is not None:
+        cursor.execute(f"delete from runs where run_id in ({_TURNS})", (found[0],))
+        for table in ("facts", "transcript", "inbox"):
+            cursor.execute(f"delete from {table} where session_no = ?", (found[0],))
+    for table in ("session_details", "kept_members", "transactions", "sessions"):
+        cursor.execute(f"delete from {table} where session_id = ?", (row.session_id,))
+    cursor.execute("delete from artifacts where conversation_id = ?", (row.session_id,))
+    for scope_key in row.scope_keys:
+        cursor.execute("delete from state where scope_key = ?", (scope_key,))
+
+
+SESSION_WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
+    SessionDetailsRow: _write_details,
+    KeptMemberRow: _write_kept,
+    TransactionRow: _write_transaction,
+    SessionGone: _forget,
+}
+
+
+def _summary(found: Any) -> SessionSummary:
+    return SessionSummary(*found[:8], archived=bool(found[8]), closed=bool(found[9]))
+
+
+class SessionReads(ABC):
+    """The part of the store that looks these rows up."""
+
+    @property
+    @abstractmethod
+    def _reader(self) -> Reader: ...
+
+    async def session_summary(self, session_id: str) -> SessionSummary | None:
+        found = self._reader.one(f"{_SUMMARY} where s.session_id = ?", (session_id,))
+        return _summary(found) if found else None
+
+    async def sessions_of(
+        self,
+        workspace_id: str,
+        user_id: str,
+        *,
+        before: int | None = None,
+        archived: bool | None = None,
+        limit: int = 50,
+    ) -> Sequence[SessionSummary]:
+        sql = f"""{_SUMMARY} where s.workspace_id = ? and s.user_id = ? and s.session_no < ?
+           and (? is null or coalesce(d.archived, 0) = ?) order by s.session_no desc limit ?"""
+        until = _NO_END if before is None else before
+        rows = self._reader.all(sql, (workspace_id, user_id, until, archived, archived, limit))
+        return [_summary(found) for found in rows]
+
+    async def kept_member(self, session_id: str, agent_id: str) -> KeptMemberRow | None:
+        sql = "select session_id, agent_id, left_at, info from kept_members where session_id = ? and agent_id = ?"
+        found = self._reader.one(sql, (session_id, agent_id))
+        return KeptMemberRow(*found) if found else None
+
+    async def sessions_with_transactions(self) -> Sequence[str]:
+        return [found[0] for found in self._reader.all("select distinct session_id from transactions order by 1")]
+
+    async def agents_of_session(self, session_id: str) -> Sequence[tuple[str, str]]:
+        number = "(select session_no from sessions where session_id = ?)"
+        turns = _TURNS.replace("?", number)
+        sql = f"select distinct agent_id, runner_id from runs where run_id in ({turns}) order by 1, 2"
+        return [(found[0], found[1]) for found in self._reader.all(sql, (session_id,))]

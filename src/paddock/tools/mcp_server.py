@@ -1,0 +1,262 @@
+"""One MCP server: started or called, its tools listed, started again when it dies. Calls go through while it is up.
+
+The official SDK speaks the protocol; it is slow to import and is imported only when there is a server. Whatever a
+server does, a call of its tools is an answer within its time.
+"""
+
+import asyncio
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TextIO, cast
+
+import anyio
+import structlog
+
+from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
+from paddock.rules.mcp_specs import McpServerSpec, tool_name
+from paddock.rules.restart import after_exit
+from paddock.tools.answers import encoded, failed
+
+log = structlog.get_logger("paddock.mcp")
+
+START_SECONDS = 30.0
+MAX_TOOLS = 500
+MAX_LOGGED_LINES = 50
+"""Of what a server says on standard error, per start."""
+MAX_DESCRIPTION = 4000
+
+
+class McpServer:
+    """Owned by one task, `run`; asked by many."""
+
+    def __init__(
+        self,
+        name: str,
+        spec: McpServerSpec,
+        *,
+        reveal: Callable[[str], str],
+        mark: Mapping[str, str],
+        clock: Callable[[], float],
+    ) -> None:
+        """`reveal` turns a reference into its secret; `mark` is what our processes carry in their environment."""
+        self.name = name
+        self.tools: Mapping[str, tuple[str, ToolInfo]] = {}
+        """By the name tools have here: the name they have there, and what is known of them. Kept while it restarts."""
+        self.problem: str | None = "it has not been started yet"
+        self._spec = spec
+        self._reveal = reveal
+        self._mark = mark
+        self._clock = clock
+        self._session: Any = None
+        self._changed = asyncio.Event()
+        self._gone = asyncio.Event()
+        self._settled = asyncio.Event()
+        """The first attempt is over, one way or the other."""
+
+    async def run(self) -> None:
+        """Keep it up, until cancelled."""
+        exits: deque[float] = deque(maxlen=32)
+        while True:
+            try:
+                await self._serve()
+                self.problem = "it ended"
+            except Exception as error:  # noqa: BLE001 - whatever a server does, the host goes on
+                self.problem = _first_words(error)
+            self._session = None
+            self._settled.set()
+            exits.append(time.monotonic())
+            pause = after_exit(exits, now=exits[-1]).seconds
+            about = {"server": self.name, "reason": self.problem, "again_in": pause}
+            log.warning("an MCP server is down", action="mcp.down", **about)
+            await asyncio.sleep(pause)
+
+    async def settled(self, seconds: float) -> None:
+        """Wait for the first attempt to start it, but not for ever."""
+        with anyio.move_on_after(seconds):
+            await self._settled.wait()
+
+    async def call(self, use: ToolUse) -> ToolAnswer:
+        session, (theirs, _) = self._session, self.tools[use.name]
+        if session is None:
+            return failed(f"the MCP server {self.name} is down ({self.problem}); try again later")
+        seconds = max(0.0, min(self._spec.timeout_seconds, use.deadline_at - self._clock()))
+        try:
+            async with asyncio.timeout(seconds):
+                return _answer(await session.call_tool(theirs, dict(use.parameters)))
+        except TimeoutError:
+            text = f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known"
+            return failed(text, unknown=True)
+        except Exception as error:  # noqa: BLE001 - an answer to the model, whatever it was
+            lost = self._gone.is_set()
+            text = f"the MCP server {self.name} ended in the middle of the call; whether it did its work is not known"
+            return failed(text if lost else f"{use.name}: {_first_words(error)}", unknown=lost)
+
+    # --- within
+
+    async def _serve(self) -> None:
+        """One life of the server: connected, listed, listened to, until it is gone."""
+        self._gone.clear()
+        async with self._connected() as session:
+            self._session = session
+            await self._list()
+            self.problem = None
+            self._settled.set()
+            log.info("an MCP server is up", action="mcp.up", server=self.name, tools=len(self.tools))
+            await self._until_gone()
+
+    async def _until_gone(self) -> None:
+        gone = asyncio.ensure_future(self._gone.wait())
+        try:
+            while not gone.done():
+                changed = asyncio.ensure_future(self._changed.wait())
+                await asyncio.wait({gone, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+                if self._changed.is_set() and not gone.done():
+                    self._changed.clear()
+                    await self._list()
+        finally:
+            gone.cancel()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncGenerator[Any]:
+        from mcp import ClientSession
+
+        async with (
+            self._transport() as (read, write),
+            self._watched(read) as ours,
+            ClientSession(ours, write, message_handler=self._heard) as session,
+        ):
+            with anyio.fail_after(START_SECONDS):
+                await session.initialize()
+            yield session
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncGenerator[tuple[Any, Any]]:
+        if self._spec.url is not None:
+            import httpx2
+            from mcp.client.streamable_http import streamable_http_client
+
+            headers = {key: self._reveal(value) for key, value in self._spec.headers.items()}
+            timeout = httpx2.Timeout(30.0, read=None)  # a call has its own time; between calls the server may be silent
+            async with (
+                httpx2.AsyncClient(headers=headers, timeout=timeout) as client,
+                streamable_http_client(self._spec.url, http_client=client) as streams,
+            ):
+                yield streams[0], streams[1]
+        else:
+            from mcp.client.stdio import StdioServerParameters, stdio_client
+
+            env = {key: self._reveal(value) for key, value in self._spec.env.items()} | dict(self._mark)
+            args = ["-m", "paddock.tools.mcp_child", str(self._spec.command), *self._spec.args]
+            async with _logged(self.name) as errors:
+                server = StdioServerParameters(command=sys.executable, args=args, env=env)
+                async with stdio_client(server, errlog=errors) as streams:
+                    yield streams[0], streams[1]
+
+    @asynccontextmanager
+    async def _watched(self, read: Any) -> AsyncGenerator[Any]:
+        """The same stream, and a bell when it ends: the SDK tells nobody that a server is gone."""
+        send, receive = anyio.create_memory_object_stream[Any](16)
+
+        async def pass_on() -> None:
+            try:
+                async with send:
+                    async for message in read:
+                        await send.send(message)
+            finally:
+                self._session, self.problem = None, "it ended"
+                self._gone.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(pass_on)
+            try:
+                yield receive
+            finally:
+                group.cancel_scope.cancel()
+
+    async def _heard(self, message: Any) -> None:
+        if getattr(message, "method", None) == "notifications/tools/list_changed":
+            self._changed.set()
+
+    async def _list(self) -> None:
+        """All its tools, page by page."""
+        from mcp.types import PaginatedRequestParams
+
+        found: dict[str, tuple[str, ToolInfo]] = {}
+        cursor: str | None = None
+        while True:
+            params = PaginatedRequestParams(cursor=cursor) if cursor else None
+            with anyio.fail_after(START_SECONDS):
+                page = await self._session.list_tools(params=params)
+            for tool in page.tools:
+                if (info := self._info(tool)) is not None:
+                    found[info.name] = (tool.name, info)
+            cursor = page.next_cursor
+            if not cursor or len(found) >= MAX_TOOLS:
+                break
+        self.tools = found
+
+    def _info(self, tool: Any) -> ToolInfo | None:
+        if self._spec.tools is not None and tool.name not in self._spec.tools:
+            return None
+        name = tool_name(self.name, tool.name)
+        if name is None:
+            log.warning("a tool has no usable name", action="mcp.list", server=self.name, tool=str(tool.name)[:100])
+            return None
+        hints = tool.annotations
+        return ToolInfo(
+            name=name,
+            tool_type="mcp",
+            description=(tool.description or tool.title or tool.name)[:MAX_DESCRIPTION],
+            parameters=tool.input_schema,
+            source=self.name,
+            read_only=bool(hints is not None and hints.read_only_hint),
+        )
+
+
+def _answer(result: Any) -> ToolAnswer:
+    """Text as text, structure as structure, everything else as the protocol says it."""
+    parts: Sequence[Any] = result.content or ()
+    texts = [part.text for part in parts if part.type == "text"]
+    value: Any = result.structured_content
+    if value is None:
+        only_text = len(texts) == len(parts)
+        value = "\n".join(texts) if only_text else [part.model_dump(mode="json", exclude_none=True) for part in parts]
+    if result.is_error:
+        return failed("\n".join(texts) or "the tool failed and gave no reason")
+    return ToolAnswer(encoded(value))
+
+
+@asynccontextmanager
+async def _logged(name: str) -> AsyncGenerator[TextIO]:
+    """Somewhere for a server to complain: its first lines go to the host's log, the rest nowhere."""
+    reading, writing = os.pipe()
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=64 * 1024)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb"))
+
+    async def tell() -> None:
+        count = 0
+        while piece := await reader.read(4096):
+            for line in piece.decode("utf-8", "replace").splitlines():
+                count += 1
+                if count <= MAX_LOGGED_LINES:
+                    log.info(line[:500], action="mcp.stderr", server=name)
+
+    telling = asyncio.ensure_future(tell())
+    try:
+        with os.fdopen(writing, "w") as errors:
+            yield errors
+    finally:
+        telling.cancel()
+        transport.close()
+
+
+def _first_words(error: BaseException) -> str:
+    """What went wrong, out of however many groups it is wrapped in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return f"{type(error).__name__}: {error}"[:300] if str(error) else type(error).__name__

@@ -1,0 +1,279 @@
+"""Conversations over real HTTP: listed, opened, spoken in, controlled, followed by several at once."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from http_api.doors import Doors, assert_problem, open_doors
+from http_api.facts import assert_official
+
+pytestmark = pytest.mark.anyio
+SESSIONS = "/api/v1/agent/sessions"
+
+
+def a_thread() -> str:
+    return str(uuid.uuid4())
+
+
+async def a_turn(doors: Doors, thread: str, payload: Any = "hi", **more: Any) -> str:
+    """One whole turn; returns who answered."""
+    answer = await doors.client.post(f"{SESSIONS}/{thread}/messages", json={"payload": payload, **more})
+    assert answer.status_code == 202, answer.text
+    run = await doors.gateway.next()
+    await doors.answered(run, "fine")
+    return run.context["conversation"]["bot_id"]
+
+
+async def control(doors: Doors, thread: str, subtype: str, **more: Any) -> httpx.Response:
+    return await doors.client.post(f"{SESSIONS}/{thread}/control", json={"subtype": subtype, **more})
+
+
+class Viewer:
+    """Reads a stream event by event."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._lines = response.aiter_lines()
+        self.cursor = ""
+
+    async def next(self) -> dict[str, Any]:
+        async with asyncio.timeout(5):
+            async for line in self._lines:
+                name, _, value = line.partition(": ")
+                if name == "id":
+                    self.cursor = value
+                elif name == "data":
+                    return json.loads(value)
+        raise AssertionError("the stream ended")
+
+    async def until(self, subtype: str) -> dict[str, Any]:
+        while (event := await self.next())["subtype"] != subtype:
+            pass
+        return event
+
+
+@asynccontextmanager
+async def viewing(doors: Doors, thread: str, query: str = "", **headers: str) -> AsyncIterator[Viewer]:
+    async with doors.client.stream("GET", f"{SESSIONS}/{thread}/events{query}", headers=headers) as response:
+        assert response.status_code == 200
+        yield Viewer(response)
+
+
+@pytest.mark.spec("http/sessions-open")
+@pytest.mark.spec("http/sessions-look")
+async def test_a_conversation_is_opened_and_looked_at() -> None:
+    async with open_doors() as doors:
+        opened = await doors.client.post(SESSIONS, json={"title": "Taxes"})
+        assert opened.status_code == 201
+        seen = opened.json()
+        assert seen.items() >= {"title": "Taxes", "agentsInSession": ["one"], "activeAgentId": "one"}.items()
+        assert (seen["archived"], seen["closed"], seen["inflight"], seen["transactions"]) == (False, False, {}, {})
+        again = await doors.client.post(SESSIONS, json={"threadId": seen["threadId"]})
+        assert again.status_code == 200
+        await doors.client.post(f"{SESSIONS}/{seen['threadId']}/messages", json={"payload": "hi"})
+        busy = (await doors.client.get(f"{SESSIONS}/{seen['threadId']}")).json()
+        [turn] = busy["inflight"].values()
+        assert (turn["targetAgentId"], turn["requestedBy"], turn["waiting"]) == ("one", "user:dev", ["INPUT_ACK"])
+        assert busy["userInterruptible"]
+
+
+@pytest.mark.spec("http/sessions-list")
+@pytest.mark.spec("http/sessions-change")
+async def test_conversations_are_listed_named_and_archived() -> None:
+    async with open_doors() as doors:
+        threads = [(await doors.client.post(SESSIONS, json={})).json()["threadId"] for _ in range(3)]
+        changed = await doors.client.patch(f"{SESSIONS}/{threads[0]}", json={"title": "Old", "archived": True})
+        assert changed.json().items() >= {"title": "Old", "archived": True}.items()
+        await doors.client.patch(f"{SESSIONS}/{threads[0]}", json={"title": "Older"})
+        page = (await doors.client.get(SESSIONS, params={"limit": 2})).json()
+        assert [entry["threadId"] for entry in page["sessions"]] == [threads[2], threads[1]]
+        rest = (await doors.client.get(SESSIONS, params={"before": page["next"]})).json()
+        assert [(entry["title"], entry["archived"]) for entry in rest["sessions"]] == [("Older", True)]
+        assert rest["next"] is None
+        hidden = (await doors.client.get(SESSIONS, params={"archived": "false"})).json()
+        assert len(hidden["sessions"]) == 2
+        bad = await doors.client.get(SESSIONS, params={"limit": 0})
+        assert_problem(bad, 422, "invalid_argument", "limit must be")
+        long = await doors.client.patch(f"{SESSIONS}/{threads[0]}", json={"title": "x" * 201})
+        assert_problem(long, 422, "invalid_argument", "a title may have")
+
+
+@pytest.mark.spec("http/sessions-delete")
+async def test_a_conversation_is_deleted_when_nothing_goes_on_in_it() -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        await doors.client.post(f"{SESSIONS}/{thread}/messages", json={"payload": "hi"})
+        run = await doors.gateway.next()
+        assert_problem(await doors.client.delete(f"{SESSIONS}/{thread}"), 409, "conflict", "something is still")
+        await doors.answered(run, "fine")
+        assert (await doors.client.delete(f"{SESSIONS}/{thread}")).status_code == 204
+        assert_problem(await doors.client.get(f"{SESSIONS}/{thread}"), 404, "not_found", "there is no such thread")
+        assert (await doors.client.get(f"/api/v1/agent/runs/{run.run_id}")).status_code == 404
+
+
+@pytest.mark.spec("http/sessions-messages")
+async def test_a_message_is_text_or_a_choice_and_may_ask_for_an_agent() -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        assert await a_turn(doors, thread, "hello") == "one"
+        assert await a_turn(doors, thread, "and you?", mentioned_agent_id="two") == "two"
+        await doors.client.post(f"{SESSIONS}/{thread}/messages", json={"payload": {"choice": "tea"}, "agentId": "one"})
+        run = await doors.gateway.next()
+        assert run.context["input"]["text"] == '{"choice":"tea"}'
+        assert run.context["adapter"]["extra"]["params"] == {"payload": {"choice": "tea"}}
+        unknown = await doors.client.post(
+            f"{SESSIONS}/{thread}/messages", json={"payload": "zoe?", "mentioned_agent_id": "zoe"}
+        )
+        assert_problem(unknown, 404, "not_found", "there is no agent 'zoe'; known are: one, two")
+        empty = await doors.client.post(f"{SESSIONS}/{thread}/messages", json={"payload": ""})
+        assert_problem(empty, 422, "invalid_argument", "payload must be")
+        both = await doors.client.post(
+            f"{SESSIONS}/{thread}/messages", json={"payload": "x", "agent_id": "one", "mentioned_agent_id": "two"}
+        )
+        assert_problem(both, 422, "invalid_argument", "one agent answers")
+
+
+@pytest.mark.spec("http/sessions-messages")
+async def test_the_same_message_under_the_same_name_is_one_run() -> None:
+    async with open_doors() as doors:
+        thread, body = a_thread(), {"payload": "hi", "runId": "r1"}
+        first = await doors.client.post(f"{SESSIONS}/{thread}/messages", json=body)
+        assert (await doors.client.post(f"{SESSIONS}/{thread}/messages", json=body)).json() == first.json()
+        other = await doors.client.post(f"{SESSIONS}/{thread}/messages", json={**body, "payload": "ho"})
+        assert_problem(other, 409, "conflict", "runId 'r1' was already used")
+
+
+@pytest.mark.spec("http/sessions-mention")
+async def test_a_leading_name_asks_for_that_agent() -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        assert await a_turn(doors, thread, "@two hello") == "two"
+        assert await a_turn(doors, thread, "@nobody hello") == "two"
+
+
+@pytest.mark.spec("http/sessions-control")
+async def test_every_control_of_a_front_end_is_taken() -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        opened = await control(doors, thread, "SESSION_OPEN")
+        assert (opened.status_code, opened.json()["said"][0]) == (202, "CONTROL:SESSION_OPEN")
+        await doors.house.until(thread, "EVENT:SESSION_OPENED")
+        invited = await control(doors, thread, "INVITE_AGENT", payload={"agent_id": "two"})
+        assert invited.json()["txId"] == (await doors.house.until(thread, "EVENT:AGENT_ADDED")).tx_id
+        assert (await control(doors, thread, "SWITCH_AGENT", payload={"agent_id": "two"})).status_code == 202
+        repeated = await control(doors, thread, "SWITCH_AGENT", payload={"agent_id": "two"})
+        assert repeated.json()["note"] == "already_active"
+        assert (await control(doors, thread, "CANCEL")).json()["said"] == ["EVENT:NO_ACTIVE_SPEAKING"]
+        assert (await control(doors, thread, "INTERRUPT")).status_code == 202
+        nothing = await control(doors, thread, "HANDOVER_CONFIRM")
+        assert_problem(nothing, 409, "conflict", "no handover waits")
+        assert_problem(await control(doors, thread, "HANDOVER_REJECT"), 409, "conflict", "no handover waits")
+        assert (await control(doors, thread, "REMOVE_AGENT", payload={"agent_id": "two"})).status_code == 202
+        await doors.house.until(thread, "EVENT:AGENT_REMOVED")
+        gone = await control(doors, thread, "REMOVE_AGENT", payload={"agent_id": "two"})
+        assert_problem(gone, 404, "not_found", "Agent 'two' is not in this session; here are: one")
+        assert (await control(doors, thread, "SESSION_CLOSE")).status_code == 202
+        await doors.house.until(thread, "EVENT:SESSION_CLOSED")
+        closed = await control(doors, thread, "SWITCH_AGENT", payload={"agent_id": "one"})
+        assert_problem(closed, 409, "session_closed", "this conversation is closed")
+        said = await doors.client.post(f"{SESSIONS}/{thread}/messages", json={"payload": "hi"})
+        assert_problem(said, 409, "session_closed", "this conversation is closed")
+        assert_problem(await control(doors, thread, "DANCE"), 422, "invalid_argument", "there is no control 'DANCE'")
+        missing = await control(doors, thread, "INVITE_AGENT")
+        assert_problem(missing, 422, "invalid_argument", "INVITE_AGENT needs payload.agent_id")
+
+
+@pytest.mark.spec("http/foreign-is-unknown")
+async def test_a_foreign_conversation_is_an_unknown_one_on_every_way_in() -> None:
+    async with open_doors() as doors:
+        thread = (await doors.client.post(SESSIONS, json={})).json()["threadId"]
+        ann = await doors.key_for("ann")
+        mine = (await doors.client.post(SESSIONS, json={}, headers=ann)).json()["threadId"]
+        one = f"{SESSIONS}/{thread}"
+        answers = [
+            await doors.client.get(one, headers=ann),
+            await doors.client.patch(one, json={"title": "mine"}, headers=ann),
+            await doors.client.delete(one, headers=ann),
+            await doors.client.post(f"{one}/messages", json={"payload": "hi"}, headers=ann),
+            await doors.client.post(f"{one}/control", json={"subtype": "SESSION_CLOSE"}, headers=ann),
+            await doors.client.post(f"{one}/control", json={"subtype": "SESSION_OPEN"}, headers=ann),
+            await doors.client.get(f"{one}/events", headers=ann),
+        ]
+        for answer in answers:
+            assert_problem(answer, 404, "not_found", "there is no such thread")
+        listed = (await doors.client.get(SESSIONS, headers=ann)).json()["sessions"]
+        assert [entry["threadId"] for entry in listed] == [mine]
+
+
+@pytest.mark.spec("http/sessions-events")
+@pytest.mark.spec("http/sessions-viewers")
+async def test_several_viewers_see_the_same_and_one_that_comes_back_gets_what_it_missed() -> None:
+    async with open_doors() as doors:
+        thread = (await doors.client.post(SESSIONS, json={})).json()["threadId"]
+        async with viewing(doors, thread) as first, viewing(doors, thread, "?after=0") as second:
+            assert (await second.next())["subtype"] == "SESSION_OPENED"
+            await a_turn(doors, thread)
+            seen = [await first.until("TURN_ACCEPTED"), await first.until("AGENT_STARTED"), await first.until("FINAL")]
+            assert [await second.until(event["subtype"]) for event in seen] == seen
+            cursor = first.cursor
+        await a_turn(doors, thread, "again", agentId="two")
+        async with viewing(doors, thread, **{"Last-Event-ID": cursor}) as back:
+            added = await back.next()
+            assert (added["subtype"], added["payload"]) == ("AGENT_ADDED", {"agent_id": "two"})
+            switched = await back.next()
+            assert (switched["event"], switched["subtype"], switched["target"]) == (
+                "CONTROL",
+                "SWITCH_AGENT",
+                "BROADCAST",
+            )
+            final = await back.until("FINAL")
+            assert (final["session_id"], final["sender"]) == (thread, "agent:two")
+
+
+@pytest.mark.spec("http/sessions-events")
+async def test_the_stream_tells_a_handover_and_both_ways_it_can_end() -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        await doors.client.post(f"{SESSIONS}/{thread}/messages", json={"payload": "my taxes"})
+        run = await doors.gateway.next()
+        async with viewing(doors, thread, "?after=0") as viewer:
+            payload = {"target_agent_id": "two", "reason": "taxes", "summary": "rent is known"}
+            run.say("action.requested", action="session.handover", target={}, payload=payload)
+            prompt = await viewer.until("HANDOVER_UI_PROMPT")
+            assert prompt["payload"]["target_agent_id"] == "two"
+            answer = await control(doors, thread, "HANDOVER_REJECT", txId=prompt["tx_id"])
+            assert answer.status_code == 202
+            assert (await viewer.until("HANDOVER_REJECT"))["payload"]["reason"] == "user"
+            run.say("action.requested", action="session.handover", target={}, payload=payload)
+            await viewer.until("HANDOVER_UI_PROMPT")
+            await control(doors, thread, "HANDOVER_CONFIRM")
+            run.say("run.completed")
+            switched = await viewer.until("SWITCH_AGENT")
+            assert switched["payload"]["reason"] == "handover"
+            assert (await viewer.until("TURN_ACCEPTED"))["payload"]["parent_turn_id"] == run.run_id
+
+
+@pytest.mark.spec("http/sessions-events-ag-ui")
+async def test_the_stream_speaks_ag_ui_when_asked_to() -> None:
+    async with open_doors() as doors:
+        thread = (await doors.client.post(SESSIONS, json={})).json()["threadId"]
+        async with viewing(doors, thread, "?format=ag-ui") as viewer:
+            await a_turn(doors, thread, agentId="two")
+            events = []
+            while not events or events[-1]["type"] != "RUN_FINISHED":
+                events.append(await viewer.next())
+        kinds = [event["type"] for event in events]
+        assert kinds[0] == "RUN_STARTED"
+        assert "TEXT_MESSAGE_CONTENT" in kinds
+        custom = {event["name"]: event["value"] for event in events if event["type"] == "CUSTOM"}
+        assert custom["paddock.session.switch_agent"]["payload"]["to"] == "two"
+        assert custom["paddock.session.agent_added"]["payload"] == {"agent_id": "two"}
+        for event in events:
+            assert_official(event)
+        bad = await doors.client.get(f"{SESSIONS}/{thread}/events?format=xml")
+        assert_problem(bad, 422, "invalid_argument", "format must be")

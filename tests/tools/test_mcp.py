@@ -1,0 +1,200 @@
+"""MCP servers as tools, with real servers over stdio and HTTP: listed, called, refreshed, started again."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from needs import not_run
+from paddock.ports.tools import ToolAnswer, ToolUse
+from paddock.rules.mcp_specs import McpServerSpec, tool_name
+from paddock.tools.mcp import McpTools
+from paddock.tools.signatures import ToolDefinitionError
+
+pytestmark = pytest.mark.anyio
+
+HERE = Path(__file__).parent
+TOOLS = HERE.parents[1] / ".tools"
+MOODY = str(HERE / "servers" / "moody.py")
+STDIO = {"command": sys.executable, "args": [MOODY]}
+
+
+@asynccontextmanager
+async def running(**servers: Any) -> AsyncIterator[McpTools]:
+    specs = {name: McpServerSpec.model_validate(spec) for name, spec in servers.items()}
+    reveal: Callable[[str], str] = lambda text: "revealed" if text.startswith("env:") else text  # noqa: E731
+    tools = McpTools(specs, reveal=reveal, mark={"PADDOCK_MARK": "test"}, clock=time.time)
+    tasks: list[asyncio.Task[None]] = []
+    tools.start(lambda work: tasks.append(asyncio.ensure_future(work)))
+    try:
+        for server in tools.servers:
+            await server.settled(60)
+        yield tools
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def calling(tools: McpTools, name: str, /, **parameters: Any) -> ToolAnswer:
+    return await tools.call(ToolUse("c", name, parameters, "w", "u", "a", "s", "r", time.time() + 60))
+
+
+async def said(tools: McpTools, name: str, /, **parameters: Any) -> Any:
+    answer = await calling(tools, name, **parameters)
+    assert not answer.is_error, answer.content
+    return json.loads(answer.content)
+
+
+async def eventually(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_server_over_stdio_is_listed_and_called_and_sees_only_its_own_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOST_SECRET", "hidden")
+    async with running(moody=STDIO | {"env": {"TOKEN": "env:NAME"}, "tools": ["add", "secret", "refuse"]}) as tools:
+        assert [info.name for info in tools.list("w")] == ["moody__add", "moody__refuse", "moody__secret"]
+        assert await said(tools, "moody__add", a=2, b=3) == {"result": 5}
+        assert "revealed None" in str(await said(tools, "moody__secret"))
+        refused = await calling(tools, "moody__refuse")
+        assert refused.is_error
+        assert b"not today" in refused.content
+        wrong = await calling(tools, "moody__add", a="x")
+        assert wrong.is_error
+
+
+async def test_a_server_that_dies_in_a_call_gives_an_unknown_outcome_and_is_started_again() -> None:
+    async with running(moody=STDIO) as tools:
+        answer = await calling(tools, "moody__die")
+        assert (answer.is_error, answer.unknown) == (True, True)
+        assert b"not known" in answer.content
+        (server,) = tools.servers
+        down = await calling(tools, "moody__add", a=1, b=1)
+        assert down.is_error or json.loads(down.content) == {"result": 2}
+        await eventually(lambda: server.problem is None)
+        assert await said(tools, "moody__add", a=1, b=1) == {"result": 2}
+
+
+async def test_a_call_that_hangs_ends_with_its_time_and_others_go_on() -> None:
+    async with running(moody=STDIO | {"timeout_seconds": 0.5}) as tools:
+        hanging = asyncio.create_task(calling(tools, "moody__hang"))
+        await asyncio.sleep(0)
+        answer = await hanging
+        assert (answer.is_error, answer.unknown) == (True, True)
+        assert await said(tools, "moody__add", a=1, b=1) == {"result": 2}
+
+
+async def test_a_list_that_changes_is_read_again() -> None:
+    async with running(moody=STDIO) as tools:
+        assert tools.find("w", "moody__greet") is None
+        await said(tools, "moody__learn")
+        await eventually(lambda: tools.find("w", "moody__greet") is not None)
+        assert await said(tools, "moody__greet", name="Ann") == {"result": "Hello, Ann"}
+
+
+async def test_a_server_over_http_is_listed_and_called() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen([sys.executable, MOODY, str(port)], stderr=subprocess.DEVNULL) as process:
+        try:
+            async with running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+                (server,) = tools.servers
+                await eventually(lambda: server.problem is None)
+                assert await said(tools, "moody__add", a=20, b=22) == {"result": 42}
+        finally:
+            process.kill()
+
+
+async def test_the_reference_time_server_works() -> None:
+    async with running(time={"command": sys.executable, "args": ["-m", "mcp_server_time"]}) as tools:
+        assert {info.name for info in tools.list("w")} == {"time__get_current_time", "time__convert_time"}
+        now = await said(tools, "time__get_current_time", timezone="Asia/Shanghai")
+        assert "+08:00" in json.dumps(now)
+
+
+async def test_a_server_that_cannot_be_started_breaks_nothing() -> None:
+    async with running(none={"command": "/no/such/program"}, moody=STDIO) as tools:
+        assert tools.find("w", "moody__add") is not None
+        assert tools.servers[0].problem is not None
+
+
+async def test_stopping_leaves_no_process_behind() -> None:
+    async with running(moody=STDIO) as tools:
+        pid = int(str(await said(tools, "moody__secret")).split()[-1].strip("'}"))
+        os.kill(pid, 0)
+    await eventually(lambda: not _alive(pid))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_mistakes_are_told() -> None:
+    with pytest.raises(ValidationError, match="either command"):
+        McpServerSpec.model_validate({"command": "a", "url": "http://b"})
+    with pytest.raises(ToolDefinitionError, match="no name for an MCP server"):
+        McpTools({"1 x": McpServerSpec(command="a")}, reveal=str, mark={}, clock=time.time)
+    assert tool_name("fs", "read_file") == "fs__read_file"
+    assert tool_name("fs", "read file") is None
+
+
+@pytest.fixture(scope="session")
+def reference_servers() -> Path:
+    """The reference servers from npm, installed once per version of the lock file."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        not_run("the reference MCP servers of npm: node and npm are not installed")
+    files = [HERE / "js" / name for name in ("package.json", "package-lock.json")]
+    place = TOOLS / f"mcp-servers-{sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]}"
+    if not place.exists():
+        TOOLS.mkdir(exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(dir=TOOLS))
+        for file in files:
+            shutil.copy(file, fresh)
+        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--omit-lockfile-registry-resolved"]
+        installed = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=240, check=False)
+        if installed.returncode != 0:
+            shutil.rmtree(fresh)
+            not_run(f"the reference MCP servers of npm: npm ci failed: {installed.stderr[-500:]}")
+        try:
+            fresh.rename(place)
+        except OSError:  # another worker was faster
+            shutil.rmtree(fresh)
+    return place / "node_modules" / ".bin"
+
+
+@pytest.mark.timeout(300)
+async def test_the_reference_servers_of_npm_work(reference_servers: Path, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("hello from a file")
+    everything = {"command": str(reference_servers / "mcp-server-everything")}
+    files = {"command": str(reference_servers / "mcp-server-filesystem"), "args": [str(tmp_path)]}
+    async with running(everything=everything, files=files) as tools:
+        assert await said(tools, "everything__echo", message="hi") == "Echo: hi"
+        picture = await said(tools, "everything__get-tiny-image")
+        assert "image/png" in {part.get("mimeType") or part.get("mime_type") for part in picture}
+        assert "hello from a file" in str(await said(tools, "files__read_text_file", path=str(tmp_path / "note.txt")))
+        refused = await calling(tools, "files__read_text_file", path="/etc/passwd")
+        assert refused.is_error
+        assert b"Access denied" in refused.content
+        assert {info.name: info.read_only for info in tools.list("w")}["files__write_file"] is False

@@ -1,0 +1,94 @@
+"""Models and tools with real parts: the host, a runner process, a model server over HTTP, own functions."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from model_server import Says, model_server
+from walk.hosts import HostProcess, text_of
+
+AGENTS = """
+default_agent: demo
+agents:
+  demo: {runner: "plugin:test/toolsmith/default", tools: all, config: {model: demo}}
+  real: {runner: "plugin:test/toolsmith/default", tools: all, config: {model: real}}
+"""
+TOOLS = '''
+import os, time
+from pathlib import Path
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+def linger(mark: str) -> str:
+    """Take long, and leave a mark."""
+    with Path(mark).open("a") as file:
+        file.write("called ")
+    time.sleep(30)
+    return "done"
+'''
+PLUGINS = Path(__file__).parent / "agents"
+
+
+@pytest.fixture
+def toolsmith(new_host: Callable[..., HostProcess], tmp_path: Path) -> Callable[..., HostProcess]:
+    (tmp_path / "my_tools.py").write_text(TOOLS)
+
+    def make(**env: str) -> HostProcess:
+        places = {"PADDOCK_TOOLS": str(tmp_path / "my_tools.py")}
+        return new_host(agents=AGENTS, plugins=(PLUGINS,), env={**places, **env})
+
+    return make
+
+
+def test_a_first_start_has_a_model_that_calls_an_operators_tool(toolsmith: Callable[..., HostProcess]) -> None:
+    host = toolsmith(PADDOCK_DISCOVER_MODELS="false").start()
+    task = host.post("add 20 and 22").json()["taskId"]
+    assert text_of(host.events(task)) == "add: 42"
+    usage = host.run(task)["usage"]
+    assert (usage["modelCalls"], usage["totalTokens"] > 0) == (2, True)
+    assert any("models" in line and "demo" in line for line in host.output)
+
+
+def test_a_provider_is_spoken_to_with_its_key_and_the_key_is_nowhere_else(
+    toolsmith: Callable[..., HostProcess], tmp_path: Path
+) -> None:
+    with model_server() as server:
+        config = tmp_path / "paddock.toml"
+        config.write_text(
+            f'[models.real]\nprovider = "openai"\nbase_url = "{server.url}"\nkey = "env:REAL_KEY"\nretries = 0\n'
+        )
+        host = toolsmith(PADDOCK_CONFIG=str(config), REAL_KEY="sk-walk-0123456789").start()
+        server.says(Says(calls=(("add", '{"a": 2, "b": 3}'),)), Says("It is five."))
+        task = host.post("2 and 3?", agent="real").json()["taskId"]
+        assert text_of(host.events(task)) == "It is five."
+        assert server.asked[0][1]["authorization"] == "Bearer sk-walk-0123456789"
+        assert server.last["messages"][-1] == {"role": "tool", "tool_call_id": "call_0", "content": "5"}
+        server.says(Says(status=401, error="wrong key sk-walk-0123456789"))
+        failed = host.post("again", agent="real").json()["taskId"]
+        assert "refused its key" in str(host.events(failed)[-1].data)
+    assert host.stop() == 0
+    kept = b"".join(path.read_bytes() for path in host.data.rglob("*") if path.is_file())
+    assert b"sk-walk" not in kept
+    assert "sk-walk" not in "".join(host.output)
+
+
+def test_a_tool_call_under_way_when_the_host_dies_is_unknown_and_not_made_again(
+    toolsmith: Callable[..., HostProcess], tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    host = toolsmith(PADDOCK_DISCOVER_MODELS="false").start()
+    task = host.post(f'call linger {{"mark": "{mark}"}}').json()["taskId"]
+    end = time.monotonic() + 30
+    while not mark.exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    host.kill()
+    host.start()
+    run = host.run(task)
+    assert (run["status"], run["code"]) == ("failed", "host_restarted")
+    assert any("tool calls of an earlier start have no outcome" in line for line in host.output)
+    assert mark.read_text() == "called "
