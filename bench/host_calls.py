@@ -28,12 +28,14 @@ import uvloop
 from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
 from paddock.host.arrivals import NewRun
+from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import LiveRun, Runs
+from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails
 from paddock.ports import Caller
@@ -42,6 +44,7 @@ from paddock.rules.permissions import state_key
 from paddock.rules.rows import AuditRow, StateRow
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
+from paddock.storage.files import FileBlobs
 from paddock.storage.sqlite import SqliteStore
 
 PRODUCERS = 32
@@ -121,9 +124,20 @@ async def bench_in(work: Path) -> AsyncIterator[Bench]:
         offered=calls.offered,
         host_version="bench",
         deadline_seconds=3600,
+        artifacts=Artifacts(store, FileBlobs(work / "blobs"), clock=time.time),
     )
     calls.serve(runs)
-    sessions = Sessions(store, tails, performer=runs, audit=audit, agents=lambda: agents, clock=time.time, spawn=spawn)
+    manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=time.time, spawn=spawn)
+    sessions = Sessions(
+        store,
+        tails,
+        performer=runs,
+        manager=manager,
+        audit=audit,
+        agents=lambda: agents,
+        clock=time.time,
+        spawn=spawn,
+    )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=time.time)
     await store.open()
     await gateway.start()
