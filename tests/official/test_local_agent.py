@@ -9,6 +9,7 @@ import pytest
 from official.speaking import ADD, adding, demo, resources, shown, texts
 from paddock_runners.local_agent import LocalAgent
 from paddock_runners.local_agent.checkpoints import KEY
+from paddock_sdk import encoding
 from paddock_sdk.protocol.results import RunCompleted, RunFailed, ToolCallCompleted
 from paddock_sdk.testing import PretendHost, RunResults, pretend_host
 
@@ -208,8 +209,13 @@ async def test_input_that_arrives_meanwhile_is_answered_in_the_same_run() -> Non
         taken, waiting[:] = list(waiting), []
         return {"items": taken}
 
-    async with pretend_host(LocalAgent(), calls=calls_of([], **{"steering.pull": pull})) as host:
-        results = await host.run("hello", resources=resources())
+    async def slow(params: Any) -> dict[str, Any]:
+        host.send(encoding.notification("steering_available", {"run_id": params.run_id, "waiting": 1}))
+        return {"result": params.parameters["a"]}
+
+    calls = calls_of([], **{"steering.pull": pull, "tools.call": slow})
+    async with pretend_host(LocalAgent(), calls=calls) as host:
+        results = await host.run('call add {"a": 1, "b": 1}', resources=resources(ADD))
     assert results.text.splitlines()[-1] == "I will remember that your name is Bo."
 
 

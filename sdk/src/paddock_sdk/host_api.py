@@ -256,6 +256,8 @@ class SteeringApi(_Group):
 
     async def wait(self, seconds: float) -> bool:
         """Whether the host says, within this time, that input waits; then `pull` it. False when nothing came."""
+        if self._calls.steering.is_set() or seconds <= 0:
+            return self._calls.steering.is_set()
         try:
             await asyncio.wait_for(self._calls.steering.wait(), seconds)
         except TimeoutError:

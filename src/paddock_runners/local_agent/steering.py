@@ -6,21 +6,19 @@ from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
 
 
 class Steering:
-    """Asks until the host says that there is no such thing."""
+    """Asks only when the host said that something waits."""
 
     def __init__(self, api: HostApi) -> None:
         self._api = api
-        self._offered = True
 
     async def taken(self) -> list[Said]:
-        """What came in since the last time, as messages."""
-        if not self._offered:
+        """What came in since the last time, as messages. What is not taken in gets a run of its own."""
+        if not await self._api.steering.wait(0):
             return []
         try:
             items = await self._api.steering.pull()
         except HostCallError as error:
             if error.code == DEADLINE_EXCEEDED:
                 raise
-            self._offered = False
             return []
         return [{"role": "user", "content": item.input.text} for item in items if item.input.text]
