@@ -18,7 +18,7 @@ def host(tmp_path: Path) -> Iterator[HostProcess]:
 
 
 def test_a_run_is_explained_in_words_and_as_json(paddock: Command, host: HostProcess) -> None:
-    said = paddock("chat", "--data", host.data, "--json", "hi")
+    said = paddock("chat", "--data", host.data, "--agent", "echo", "--json", "hi")
     run = next(event["runId"] for line in said.stdout.splitlines() if "runId" in (event := json.loads(line)))
     told = paddock("explain", "--data", host.data, run, "history.page")
     assert told.returncode == 0

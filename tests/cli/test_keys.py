@@ -32,7 +32,10 @@ def test_a_key_made_beside_or_before_a_host_opens_it_and_closes_it_to_everybody_
             for key in keys
         ]
         assert roles == [201, 403]
-        assert paddock("chat", "--url", host.url, "hi", env={"PADDOCK_API_KEY": keys[1]}).stdout == "hi\n"
+        assert (
+            paddock("chat", "--url", host.url, "--agent", "echo", "hi", env={"PADDOCK_API_KEY": keys[1]}).stdout
+            == "hi\n"
+        )
     finally:
         host.stop()
     stored = b"".join(path.read_bytes() for path in data.rglob("*") if path.is_file())

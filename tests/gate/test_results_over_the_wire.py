@@ -29,6 +29,8 @@ SAID: Mapping[str, Mapping[str, Any]] = {
     "artifact.created": {"artifact_type": "file", "name": "a.txt", "content_base64": "aGk="},
     "state.updated": {"scope": "conversation", "key": "k", "value": 1},
     "action.requested": {"action": "message.edit", "target": {}, "payload": {}},
+    "step.started": {"step_name": "plan"},
+    "step.finished": {"step_name": "plan"},
     "run.completed": {},
     "run.failed": {"code": "runner.error", "message": "no"},
 }
@@ -40,6 +42,8 @@ BROKEN: Mapping[str, Mapping[str, Any]] = {
     "artifact.created": {"name": "a.txt"},
     "state.updated": {"scope": "conversation", "key": "k" * 257, "value": 1},
     "action.requested": {"action": {}},
+    "step.started": {"step_name": 7},
+    "step.finished": {},
     "run.completed": {"usage": "much"},
     "run.failed": {"code": 7},
 }

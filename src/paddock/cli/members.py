@@ -8,11 +8,12 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from paddock.cli.answers import DIM, harmless, painted
-from paddock.cli.client import HostClient
+from paddock.cli.client import HostClient, RefusedError
 from paddock.cli.failures import CommandError
 
 SESSIONS = "/api/v1/agent/sessions"
 SETTLE_SECONDS = 15.0
+NOT_FOUND = 404
 """A little longer than a host takes to answer for certain."""
 PAUSE = 0.1
 HELP = (
@@ -61,23 +62,31 @@ class Members:
         return any(True for _ in self._handovers(self._session()))
 
     def _decide(self, found: Mapping[str, Any], *, yes: bool) -> str | None:
-        self._ask("HANDOVER_CONFIRM" if yes else "HANDOVER_REJECT", {}, txId=found["txId"])
-        return self._turn_after(str(found["turnId"])) if yes else None
+        told = self._ask("HANDOVER_CONFIRM" if yes else "HANDOVER_REJECT", {}, txId=found["txId"])
+        return self._turn_of(str(told.get("turnId")), str(found["agentId"])) if yes else None
 
-    def _turn_after(self, parent: str) -> str | None:
-        """The turn that was handed over to; it begins when the new agent has joined."""
+    def _turn_of(self, turn_id: str, agent_id: str) -> str | None:
+        """The turn that was handed over to; it begins when the new agent has joined, and may be over soon."""
         end = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < end:
-            session = self._session()
-            for turn in _values(session, "inflight"):
-                if turn.get("parentTurnId") == parent:
-                    self._say(f"{turn['targetAgentId']} takes over")
-                    return str(turn["turnId"])
-            if not _values(session, "transactions"):
+            under_way = any(True for _ in _values(self._session(), "transactions"))
+            if self._is_there(turn_id):
+                self._say(f"{agent_id} takes over")
+                return turn_id
+            if not under_way:
                 break
             time.sleep(PAUSE)
         self._say("the handover did not happen")
         return None
+
+    def _is_there(self, turn_id: str) -> bool:
+        try:
+            self.connect().call("GET", f"/api/v1/agent/runs/{turn_id}")
+        except RefusedError as refused:
+            if refused.status == NOT_FOUND:
+                return False
+            raise
+        return True
 
     def _settled(self) -> Mapping[str, Any]:
         """The conversation once nothing is under way any more."""
@@ -91,9 +100,9 @@ class Members:
     def _handovers(self, session: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from (found for found in _values(session, "transactions") if found["waiting"] == "CONFIRM")
 
-    def _ask(self, subtype: str, payload: Mapping[str, Any], **more: Any) -> None:
+    def _ask(self, subtype: str, payload: Mapping[str, Any], **more: Any) -> Mapping[str, Any]:
         body = {"subtype": subtype, "payload": payload, **more}
-        self.connect().call("POST", f"{self._path()}/control", body)
+        return cast("Mapping[str, Any]", self.connect().call("POST", f"{self._path()}/control", body))
 
     def _session(self) -> Mapping[str, Any]:
         return cast("Mapping[str, Any]", self.connect().call("GET", self._path()))

@@ -168,7 +168,10 @@ class AgentShape(_Shape):
         description="Show it the client's own tools; unless set, the AG-UI door does and the others do not.",
     )
     while_busy: Literal["queue", "steer", "interrupt", "reject"] = Field(
-        default="queue", description="What happens to input that arrives while it runs."
+        default="queue",
+        description="What happens to input that arrives while it runs: `queue` (wait in line), `steer` (offered to the "
+        "running turn if its runner declares steering, else like `queue`), `interrupt` (stop the running turn and go "
+        "next), `reject` (refuse).",
     )
     deadline_seconds: float | None = Field(
         default=None, gt=0, le=86_400, description="How long a run may take; the host's setting unless set."

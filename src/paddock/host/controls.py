@@ -23,7 +23,7 @@ from paddock.rules.session.context import SessionContext, session_context
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event
 from paddock.rules.session.state import SessionState
-from paddock.rules.values import Value
+from paddock.rules.values import Value, replace
 
 NEEDS_AGENT = frozenset({"SWITCH_AGENT", "INVITE_AGENT", "REMOVE_AGENT"})
 MAX_TITLE = 200
@@ -52,6 +52,8 @@ class Answer(Value, frozen=True):
     tx_id: str
     said: tuple[str, ...]
     note: str | None = None
+    turn_id: str | None = None
+    """The turn that begins when a handover is confirmed and the new agent has joined."""
 
 
 class Controls:
@@ -106,7 +108,8 @@ class Controls:
         assert message is not None
         session = await self._sessions.open(thread_id)
         decision = await session.record(message, principal=principal)
-        return _answer(item.tx_id or _tx_of(decision), decision)
+        answer = _answer(item.tx_id or _tx_of(decision), decision)
+        return replace(answer, turn_id=item.turn_id) if subtype == "HANDOVER_CONFIRM" else answer
 
     async def _make_ready(self, state: SessionState, subtype: str, payload: Mapping[str, Any], workspace: str) -> None:
         """Whoever may have to take over next must be known before it is authorised."""

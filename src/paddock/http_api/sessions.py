@@ -122,7 +122,7 @@ class SessionsDoor:
             tx_id=_text(given, "txId") or _text(given, "tx_id"),
             turn_id=_text(given, "turnId") or _text(given, "turn_id"),
         )
-        told = {"txId": answer.tx_id, "said": answer.said, "note": answer.note}
+        told = {"txId": answer.tx_id, "said": answer.said, "note": answer.note, "turnId": answer.turn_id}
         return json_response({name: value for name, value in told.items() if value is not None}, 202)
 
     async def events(self, request: Request) -> SessionStream:
