@@ -208,7 +208,8 @@ async def test_a_repeated_result_is_heard_once_and_warned_of(scene: Scene, kind:
         ]
         assert texts == ["hi"]
     else:
-        assert await scene.heard(run, kind) == 1
+        heard = 0 if kind == "step.finished" else 1  # a step that did not begin has no end to hear of
+        assert await scene.heard(run, kind) == heard
 
 
 @pytest.mark.parametrize("kind", sorted(TERMINAL_TYPES))
