@@ -316,7 +316,7 @@ async def test_seconds_left_counts_down_to_the_deadline() -> None:
     async with pretend_host(runner) as host:
         await host.run(runtime={"trace_id": "t", "deadline_at": time.time() + 5})
     before, after = runner.got
-    assert 5 >= before > after > 0
+    assert 5.1 > before > after > 0  # the two clocks are compared across the wire, so a moment may be gained
 
 
 async def _increment(api: HostApi) -> list[object]:
