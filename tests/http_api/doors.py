@@ -23,6 +23,7 @@ from paddock.http_api.app import create_app
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
+from paddock.ports.attachments import Attachments
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
 
@@ -122,7 +123,9 @@ class Doors:
 
 
 @asynccontextmanager
-async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **house_of: Any) -> AsyncIterator[Doors]:
+async def open_doors(
+    store: Store | None = None, *, keep_alive: float = 15.0, attachments: Attachments | None = None, **house_of: Any
+) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
     async with small_house(store, gateway=gateway, **house_of) as house:
         ready = [(True, "ready")]
@@ -145,6 +148,7 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **
             approvals=house.approvals,
             explanations=Explanations(house.store, house.approvals.clock),
             knowledge=knowledge,
+            attachments=attachments,
         )
         reading = asyncio.create_task(ingest.run())
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:

@@ -30,6 +30,7 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.ports import ApiKeys
+from paddock.ports.attachments import Attachments, NoAttachments
 from paddock.ports.knowledge import KnowledgeBases
 from paddock.rules.rows import AuditRow
 
@@ -57,13 +58,15 @@ def create_app(
     knowledge_changed: Callable[[str], None] = lambda _workspace: None,
     approvals: Approvals | None = None,
     explanations: Explanations | None = None,
+    attachments: Attachments | None = None,
 ) -> "ShortWay":
     """The application. `local_token` lets the host's own command line in as administrator; `note` writes
     down what administrators decided."""
     auth = Auth(keys, local_token=local_token)
+    attachments = attachments or NoAttachments()
     streams = RunStreams(tails=tails, runs=runs, keep_alive_seconds=keep_alive_seconds)
     ag_ui = AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)
-    native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)
+    native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams, attachments=attachments)
     sessions = SessionsDoor(
         auth=auth, controls=controls, inbox=inbox, tails=tails, keep_alive_seconds=keep_alive_seconds
     )
