@@ -24,6 +24,7 @@ from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
 from paddock.host.controls import Controls
+from paddock.host.days import Days
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
 from paddock.host.history import History
@@ -44,7 +45,10 @@ from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
+from paddock.host.users import Users
 from paddock.http_api.app import create_app
+from paddock.http_api.issuer_keys import IssuerKeys
+from paddock.http_api.tokens import TokenRules, Tokens
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
@@ -287,7 +291,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
     )
-    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock)
+    users = Users(store, clock=clock)
+    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
     house = House(
         app=_nothing_yet,
         store=store,
@@ -327,8 +332,25 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         knowledge_changed=offers.forget,
         approvals=approvals,
         explanations=Explanations(store, clock),
+        users=users,
+        days=Days(store, users),
+        tokens=_tokens(settings),
     )
     return house
+
+
+def _tokens(settings: Settings) -> Tokens | None:
+    """Callers by signed token, if a secret or an issuer's keys are set."""
+    if not settings.takes_tokens:
+        return None
+    rules = TokenRules(
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        workspace_claim=settings.jwt_workspace_claim,
+        role_claim=settings.jwt_role_claim,
+    )
+    secret = settings.jwt_secret_file.read_bytes().strip() if settings.jwt_secret_file else None
+    return Tokens(rules, secret=secret, keys=IssuerKeys(settings.jwt_keys).find if settings.jwt_keys else None)
 
 
 def _artifact_limits(settings: Settings) -> ArtifactLimits:

@@ -17,9 +17,12 @@ from starlette.applications import Starlette
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agent_health import AgentHealth
+from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.users import Users
 from paddock.http_api.app import create_app
+from paddock.http_api.tokens import Tokens as CallerTokens
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
@@ -124,11 +127,18 @@ class Doors:
 
 @asynccontextmanager
 async def open_doors(
-    store: Store | None = None, *, keep_alive: float = 15.0, attachments: Attachments | None = None, **house_of: Any
+    store: Store | None = None,
+    *,
+    keep_alive: float = 15.0,
+    attachments: Attachments | None = None,
+    tokens: CallerTokens | None = None,
+    **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
     async with small_house(store, gateway=gateway, **house_of) as house:
         ready = [(True, "ready")]
+        users = Users(house.store, clock=time.time)
+        house.inbox._users = users
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
@@ -149,6 +159,9 @@ async def open_doors(
             explanations=Explanations(house.store, house.approvals.clock),
             knowledge=knowledge,
             attachments=attachments,
+            users=users,
+            days=Days(house.store, users),
+            tokens=tokens,
         )
         reading = asyncio.create_task(ingest.run())
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:

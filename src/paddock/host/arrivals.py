@@ -33,6 +33,8 @@ class NewRun(Value, frozen=True):
     attachments: Sequence[Mapping[str, Any]] = ()
     """References to artifacts that came along."""
     locale: str | None = None
+    time_zone: str | None = None
+    """Both as the user set them."""
 
 
 class Accepted(Value, frozen=True):

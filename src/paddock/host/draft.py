@@ -277,6 +277,7 @@ class Draft:
             new.attachments,
             new.door,
             new.locale,
+            new.time_zone,
         )
         memory.inputs[order.task_id] = (given, order.trace_id)
         first = self._first_number()
@@ -424,9 +425,9 @@ def _user_input(order: Order, agents: Agents, now: float) -> UserInput:
 
 def _more_about(new: NewRun) -> Mapping[str, Any]:
     """What only some inputs have."""
-    if new.event is None and not new.attachments and new.locale is None:
+    if new.event is None and not new.attachments and new.locale is None and new.time_zone is None:
         return {}
-    more = {"attachments": list(new.attachments), "locale": new.locale}
+    more = {"attachments": list(new.attachments), "locale": new.locale, "time_zone": new.time_zone}
     return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
 
 

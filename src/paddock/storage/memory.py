@@ -19,9 +19,11 @@ from paddock.rules.rows import (
     ApprovalRow,
     ApprovalStepRow,
     AuditRow,
+    FeedbackRow,
     InboxRow,
     Kept,
     KeptMemberRow,
+    LeftBehindRow,
     ModelUsageRow,
     Row,
     RunRow,
@@ -33,6 +35,7 @@ from paddock.rules.rows import (
     ToolCallRow,
     TransactionRow,
     TranscriptRow,
+    UserRow,
 )
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
@@ -40,6 +43,7 @@ from paddock.storage.compaction import without_replaced
 from paddock.storage.memory_approvals import MemoryApprovals
 from paddock.storage.memory_calls import MemoryCalls
 from paddock.storage.memory_kept import MemoryKept
+from paddock.storage.memory_people import MemoryPeople
 from paddock.storage.memory_sessions import MemorySessions
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -64,7 +68,7 @@ class _Session:
     items: dict[int, TranscriptRow] = field(default_factory=dict[int, TranscriptRow])
 
 
-class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
+class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions, MemoryPeople):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -94,6 +98,9 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
             TransactionRow: self._write_about_session,
             SessionDetailsRow: self._write_about_session,
             SessionGone: self._forget,
+            UserRow: self._write_about_people,
+            FeedbackRow: self._write_about_people,
+            LeftBehindRow: self._write_about_people,
         }
 
     async def open(self) -> None:
@@ -224,12 +231,34 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
     ) -> Sequence[TranscriptRow]:
         log = self._sessions.get(session_id)
         seqs = sorted(log.items if log else (), reverse=newest_first)
+        seqs = [seq for seq in seqs if self._is_present(session_id, seq)]
         wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
         return [log.items[seq] for seq in islice(wanted, limit)] if log else []
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
         log = self._sessions.get(session_id)
-        return query.scan(log.items[seq] for seq in sorted(log.items, reverse=True)) if log else []
+        seqs = sorted(log.items, reverse=True) if log else ()
+        return query.scan(log.items[seq] for seq in seqs if self._is_present(session_id, seq)) if log else []
+
+    async def place_of(self, session_id: str, moment: float) -> int:
+        log = self._sessions.get(session_id)
+        items = log.items if log else {}
+        later = (seq for seq, row in items.items() if row.created_at >= moment)
+        return min(later, default=max(items, default=0) + 1)
+
+    async def spoken(
+        self, session_id: str, *, before: int, start: int = 0, limit: int = 1, newest_first: bool = True
+    ) -> Sequence[TranscriptRow]:
+        log = self._sessions.get(session_id)
+        rows = (log.items[seq] for seq in sorted(log.items, reverse=newest_first)) if log else ()
+        wanted = (
+            row
+            for row in rows
+            if start <= row.seq < before
+            and (row.item_type == "message" and row.role in {"user", "assistant"})
+            and self._is_present(session_id, row.seq)
+        )
+        return list(islice(wanted, limit))
 
     async def transcript_count(self, session_id: str) -> int:
         log = self._sessions.get(session_id)
@@ -268,10 +297,22 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
         self._keys[row.key_hash] = row
 
     async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
-        return self._keys.get(key_hash)
+        row = self._keys.get(key_hash)
+        return row if row is not None and row.revoked_at is None else None
 
     async def any_key(self) -> bool:
         return bool(self._keys)
+
+    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
+        mine = [row for row in self._keys.values() if workspace_id in (None, row.workspace_id)]
+        return sorted(mine, key=lambda row: -row.created_at)[:limit]
+
+    async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
+        self._require_open()
+        for row in list(self._keys.values()):
+            if row.key_id == key_id and row.revoked_at is None:
+                self._keys[row.key_hash] = replace(row, revoked_at=at)
+        self._audit.append(audit_row)
 
     # --- within
 
@@ -349,6 +390,7 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions):
     def _forget(self, gone: SessionGone) -> None:
         self._sessions.pop(gone.session_id, None)
         self._forget_details(gone.session_id)
+        self._forget_opinions(gone.session_id)
         self._inbox = {key: row for key, row in self._inbox.items() if key[0] != gone.session_id}
         self._runs = {key: row for key, row in self._runs.items() if row.session_id != gone.session_id}
         self._labels = {key: run_id for key, run_id in self._labels.items() if run_id in self._runs}

@@ -12,6 +12,7 @@ from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, StateRow
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.sqlite.connection import Cursor
+from paddock.storage.sqlite.people import PEOPLE_WRITES
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import DROP_STATE, SET_STATE
 from paddock.storage.sqlite.sessions import SESSION_WRITES
@@ -71,6 +72,7 @@ WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     ArtifactsCap: _check_artifacts,
     StorageCap: _check_stored,
     **SESSION_WRITES,
+    **PEOPLE_WRITES,
 }
 """Written one by one, in order. A condition that does not hold raises, and its work is undone alone."""
 

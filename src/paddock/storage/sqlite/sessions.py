@@ -46,9 +46,9 @@ def _forget(cursor: Cursor, row: SessionGone) -> None:
     found = cursor.execute("select session_no from sessions where session_id = ?", (row.session_id,)).fetchone()
     if found is not None:
         cursor.execute(f"delete from runs where run_id in ({_TURNS})", (found[0],))
-        for table in ("facts", "transcript", "inbox"):
+        for table in ("facts", "transcript", "inbox", "left_behind"):
             cursor.execute(f"delete from {table} where session_no = ?", (found[0],))
-    for table in ("session_details", "kept_members", "transactions", "sessions"):
+    for table in ("session_details", "kept_members", "transactions", "feedback", "sessions"):
         cursor.execute(f"delete from {table} where session_id = ?", (row.session_id,))
     cursor.execute("delete from artifacts where conversation_id = ?", (row.session_id,))
     for scope_key in row.scope_keys:
