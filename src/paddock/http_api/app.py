@@ -28,6 +28,7 @@ from paddock.http_api.errors import Endpoint, Handler, not_routed
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import AgentName, HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
@@ -88,6 +89,7 @@ def create_app(
         *_agents(AgentsDoor(auth=auth, agents=agents, health=health, stored=stored_agents)),
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
+        *_description(DescriptionDoor()),
     ]
     if users is not None:
         routes += _users(UsersDoor(auth=auth, users=users))
@@ -223,6 +225,10 @@ def _probes(probes: Probes) -> list[BaseRoute]:
         _route("GET", "/readyz", probes.readyz),
         _route("GET", "/", probes.page),
     ]
+
+
+def _description(door: DescriptionDoor) -> list[BaseRoute]:
+    return [_route("GET", "/api/openapi.json", door.document), _route("GET", "/api/docs", door.page)]
 
 
 def _route(method: str, path: str, handler: Handler) -> Route:
