@@ -42,7 +42,9 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import Rates
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
-from paddock.storage.memory import open_memory_store
+from paddock.rules.session.recovery import restore
+from paddock.rules.session.state import SessionState, from_bytes
+from paddock.storage.memory import MemoryStore, open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
@@ -319,3 +321,13 @@ async def small_house(
         failures = [one for one in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(one, Exception)]
         assert not failures, failures
         assert not watch.found, watch.found
+        await assert_facts_fold_to_the_snapshot(store)
+
+
+async def assert_facts_fold_to_the_snapshot(store: Store) -> None:
+    """On the data of every test: what was written down gives the state that was kept, for every conversation."""
+    for session_id in list(store._sessions) if isinstance(store, MemoryStore) else ():
+        log = store._sessions[session_id]
+        facts = sorted(log.facts.values(), key=lambda fact: fact.seq)
+        folded = restore(SessionState(), [fact for fact in facts if fact.seq <= log.snapshot_seq])
+        assert not log.snapshot or folded == from_bytes(log.snapshot), session_id

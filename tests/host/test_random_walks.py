@@ -6,6 +6,7 @@ every step the machine, given the same messages, must be in the same state and h
 
 import asyncio
 import contextlib
+import gc
 import random
 import uuid
 from collections.abc import Awaitable, Callable
@@ -242,6 +243,7 @@ SHORT = settings(
 @pytest.mark.timeout(300)
 def test_the_loop_and_the_machine_agree_step_by_step() -> None:
     run_state_machine_as_test(Walk, settings=SHORT)
+    gc.collect()  # what the walks left behind is not the next test's
 
 
 @pytest.mark.long

@@ -111,6 +111,8 @@ def judge(modules: Sequence[str], every: int, jobs: int) -> tuple[int, list[str]
         while len(running) < jobs and (one := next(waiting, None)) is not None:
             running.append(begin(*one))
             count += 1
+            if count % 25 == 0:
+                print(f"  {count} begun, {len(left)} survived", flush=True)
         if not running:
             return count, left
         time.sleep(0.02)

@@ -67,7 +67,7 @@ class HostProcess:
     url: str = ""
     output: list[str] = field(default_factory=list)
 
-    def start(self, *, seconds: float = 20.0) -> "HostProcess":
+    def start(self, *, seconds: float = 60.0) -> "HostProcess":
         command = [
             str(PADDOCK),
             "serve",

@@ -11,17 +11,16 @@ from typing import Any, Protocol
 
 from paddock.host.announced import REFUSED
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
-from paddock.host.ids import new_id
+from paddock.host.inputs import HANDOVER_ACTION, handover_input, handover_wish, user_input
 from paddock.host.watch import Watch
 from paddock.ports import Claim
 from paddock.rules.chain import Head
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.outputs import KNOWN_TYPES, Collected, as_object
+from paddock.rules.outputs import KNOWN_TYPES, Collected
 from paddock.rules.projection import Book
 from paddock.rules.results import Result
 from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow, TransactionRow
 from paddock.rules.run_context import RunInput
-from paddock.rules.run_events import HANDOVER, RunEvent, to_payload
 from paddock.rules.session.commands import Command
 from paddock.rules.session.decide import Decision, decide
 from paddock.rules.session.evolve import evolve
@@ -34,7 +33,6 @@ from paddock.rules.session.messages import (
     CancelTimedOut,
     CloseRequested,
     HandoverAnswered,
-    HandoverRequested,
     InviteRequested,
     Message,
     OpenRequested,
@@ -42,7 +40,6 @@ from paddock.rules.session.messages import (
     RemoveRequested,
     RunFailed,
     SwitchRequested,
-    UserInput,
 )
 from paddock.rules.session.state import SessionState
 from paddock.rules.values import replace
@@ -53,9 +50,6 @@ JUDGED = frozenset({"state.updated", "artifact.created"})
 RECENT_ANSWERS = 4096
 """More than can wait at once: a repeated request whose first is not on record yet finds its answer here."""
 
-HANDOVER_ACTION = "session.handover"
-MAX_REASON, MAX_SUMMARY = 1_000, 20_000
-"""Characters of what an agent says about a handover; more belongs into its messages."""
 WISHES: Mapping[type[Any], str] = {
     CancelRequested: "run.cancel",
     SwitchRequested: "session.switch_agent",
@@ -166,11 +160,11 @@ class Draft:
     def _ask(self, ask: Ask) -> None:
         refusal = self._unasked(ask)
         if refusal is not None:
-            self.done.append(lambda: reject(ask.recorded, refusal))
+            self.done.append(partial(reject, ask.recorded, refusal))
             return
         self.rows += ask.rows
         decision = self._consider(ask.message)
-        self.done.append(lambda: resolve(ask.recorded, decision))
+        self.done.append(partial(resolve, ask.recorded, decision))
 
     def _unasked(self, ask: Ask) -> HostError | None:
         """Why this person may not ask that of this session; an opening makes a new one theirs."""
@@ -199,28 +193,13 @@ class Draft:
         keys = {id(item.result): item.scope_key for item in said if item.scope_key is not None}
         for result in collected.gather([item.result for item in said]):
             if result.type == "action.requested" and result.data.get("action") == HANDOVER_ACTION:
-                self._decide(self._handover(result, collected.agent_id))
+                self._decide(handover_wish(result, collected.agent_id, self._around.agents(), self._now))
                 continue
             if result.type not in KNOWN_TYPES or result.type in JUDGED:
                 self.rows.append(self._judged(result))
             for output in collected.read(result, self._now):
                 self._decide(_with_scope_key(output, keys.get(id(result))) if keys else output)
         self.done.append(partial(self._around.consumed, turn_id, len(said)))  # a closure would make the draft a cycle
-
-    def _handover(self, result: Result, agent_id: str) -> HandoverRequested:
-        """An agent would like another one to go on: `target` says who, `payload` why and what is known so far."""
-        target, payload = as_object(result.data.get("target")), as_object(result.data.get("payload"))
-        named = target.get("agent_id") or payload.get("target_agent_id")
-        return HandoverRequested(
-            tx_id=new_id(),
-            turn_id=result.run_id,
-            agent_id=agent_id,
-            target_agent_id=str(named or "")[:256],
-            known=frozenset(self._around.agents().while_busy),
-            reason=str(payload.get("reason") or "")[:MAX_REASON],
-            summary=str(payload.get("summary") or "")[:MAX_SUMMARY],
-            at=self._now,
-        )
 
     def _judged(self, result: Result) -> AuditRow:
         """The audit row of a result that something was decided about."""
@@ -281,7 +260,7 @@ class Draft:
         )
         memory.inputs[order.task_id] = (given, order.trace_id)
         first = self._first_number()
-        self._decide(_user_input(order, self._agents(), now))
+        self._decide(user_input(order, self._agents(), now))
         answer = Accepted(order.task_id, memory.session_id, new.client_run_id, opens, first)
         memory.answers[new.client_run_id] = (new.body_hash, answer)
         if len(memory.answers) > RECENT_ANSWERS:
@@ -399,50 +378,6 @@ class Draft:
             run_id=turn_id,
             session_id=session.session_id,
         )
-
-
-def _user_input(order: Order, agents: Agents, now: float) -> UserInput:
-    new = order.new
-    about = {
-        "client_run_id": new.client_run_id,
-        "workspace_id": new.principal.workspace_id,
-        "user_id": new.principal.user_id,
-        "source": new.source,
-        "door": new.door,
-        **_more_about(new),
-    }
-    return UserInput(
-        turn_id=order.task_id,
-        trace_id=order.trace_id,
-        user_id=new.principal.user_id,
-        payload={"message": new.message, "text": new.text, "params": new.params, "run": about},
-        metadata={},
-        agents=agents,
-        agent_id=new.agent_id,
-        at=now,
-    )
-
-
-def _more_about(new: NewRun) -> Mapping[str, Any]:
-    """What only some inputs have."""
-    if new.event is None and not new.attachments and new.locale is None and new.time_zone is None:
-        return {}
-    more = {"attachments": list(new.attachments), "locale": new.locale, "time_zone": new.time_zone}
-    return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
-
-
-def handover_input(fact: Fact, seq: int) -> RunInput:
-    """What an agent that takes over is asked; the words of the other one are looked up when its run starts."""
-    payload: Mapping[str, Any] = fact.payload
-    data = {
-        "from_agent_id": payload["from_agent_id"],
-        "parent_run_id": payload["parent_turn_id"],
-        "reason": payload["reason"],
-        "summary": payload["summary"],
-    }
-    actor = {"actor_type": "agent", "actor_id": payload["from_agent_id"]}
-    event = RunEvent(event_type=HANDOVER, data=data, actor=actor)
-    return RunInput("", {}, {}, "system", seq, fact.time, True, event)
 
 
 def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -> OutputReceived | RunFailed:

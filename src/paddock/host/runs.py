@@ -12,8 +12,8 @@ from paddock.host.announced import announced
 from paddock.host.arrivals import Said
 from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
-from paddock.host.draft import HANDOVER_ACTION
 from paddock.host.in_order import InOrder, Spawn
+from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway

@@ -12,7 +12,8 @@ import structlog
 
 from paddock.host.agents import Agents
 from paddock.host.audit import Audit
-from paddock.host.draft import Memory, handover_input, reject, resolve
+from paddock.host.draft import Memory, reject, resolve
+from paddock.host.inputs import handover_input
 from paddock.host.session_loop import Manager, Performer, SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
@@ -34,6 +35,7 @@ IDLE_SESSIONS = 64
 """Few on purpose. What is kept for each leaves the processor's cache, and every run pays for that when its memory is
 used again: with 512 a short run cost 7 % more. Loading a session again takes a tenth of a millisecond."""
 RETRY_SECONDS = 1.0
+RECOVER_AT_ONCE = 64
 QUEUE_SECONDS = 600.0
 """How long an input may wait for its turn; the deadline of its run starts when it gets it."""
 QUEUE_LOOK_SECONDS = 5.0
@@ -101,8 +103,10 @@ class Sessions:
         transaction: loading its session asks again and arms its timers."""
         seen: dict[str, None] = {run.session_id: None for run in await self._store.unfinished_runs()}
         seen |= dict.fromkeys(await self._store.sessions_with_transactions())
-        for session_id in seen:
-            await self._recover_one(session_id, code, message)
+        waiting = list(seen)
+        while waiting:  # together, so that their ends share commits; a host that died busy is back soon
+            now, waiting = waiting[:RECOVER_AT_ONCE], waiting[RECOVER_AT_ONCE:]
+            await asyncio.gather(*(self._recover_one(session_id, code, message) for session_id in now))
         return len(seen)
 
     async def forget(self, session_id: str) -> None:

@@ -137,10 +137,11 @@ class RefusedError(HostError):
 
 def named(params: Mapping[str, Any], field: str) -> str:
     """What a field of a call that may be anything says, as far as an audit row can hold it."""
-    first, dot, inner = field.partition(".") if "." in field else (field, "", "")
-    value: object = params.get(first)
-    if dot:
-        value = cast("dict[str, object]", value).get(inner) if isinstance(value, dict) else None
+    value: object = params.get(field)
+    if "." in field:
+        first, _, inner = field.partition(".")
+        outer = params.get(first)
+        value = cast("dict[str, object]", outer).get(inner) if isinstance(outer, dict) else None
     return value[:256] if isinstance(value, str) else ""
 
 

@@ -1,0 +1,79 @@
+"""What a session is told and a run is asked, made of what a door or an agent handed in. Nothing is decided here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paddock.host.arrivals import NewRun, Order
+from paddock.host.ids import new_id
+from paddock.rules.outputs import as_object
+from paddock.rules.results import Result
+from paddock.rules.run_context import RunInput
+from paddock.rules.run_events import HANDOVER, RunEvent, to_payload
+from paddock.rules.session.facts import Fact
+from paddock.rules.session.messages import Agents, HandoverRequested, UserInput
+
+HANDOVER_ACTION = "session.handover"
+MAX_REASON, MAX_SUMMARY = 1_000, 20_000
+"""Characters of what an agent says about a handover; more belongs into its messages."""
+
+
+def user_input(order: Order, agents: Agents, now: float) -> UserInput:
+    new = order.new
+    about = {
+        "client_run_id": new.client_run_id,
+        "workspace_id": new.principal.workspace_id,
+        "user_id": new.principal.user_id,
+        "source": new.source,
+        "door": new.door,
+        **_more_about(new),
+    }
+    return UserInput(
+        turn_id=order.task_id,
+        trace_id=order.trace_id,
+        user_id=new.principal.user_id,
+        payload={"message": new.message, "text": new.text, "params": new.params, "run": about},
+        metadata={},
+        agents=agents,
+        agent_id=new.agent_id,
+        at=now,
+    )
+
+
+def _more_about(new: NewRun) -> Mapping[str, Any]:
+    """What only some inputs have."""
+    more = {
+        "attachments": list(new.attachments),
+        "locale": new.locale,
+        "time_zone": new.time_zone,
+        "replaces": new.replaces,
+    }
+    return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
+
+
+def handover_input(fact: Fact, seq: int) -> RunInput:
+    """What an agent that takes over is asked; the words of the other one are looked up when its run starts."""
+    payload: Mapping[str, Any] = fact.payload
+    data = {
+        "from_agent_id": payload["from_agent_id"],
+        "parent_run_id": payload["parent_turn_id"],
+        "reason": payload["reason"],
+        "summary": payload["summary"],
+    }
+    actor = {"actor_type": "agent", "actor_id": payload["from_agent_id"]}
+    event = RunEvent(event_type=HANDOVER, data=data, actor=actor)
+    return RunInput("", {}, {}, "system", seq, fact.time, True, event)
+
+
+def handover_wish(result: Result, agent_id: str, agents: Agents, now: float) -> HandoverRequested:
+    """An agent would like another one to go on: the payload says who, why, and what is known so far."""
+    payload = as_object(result.data.get("payload"))
+    return HandoverRequested(
+        tx_id=new_id(),
+        turn_id=result.run_id,
+        agent_id=agent_id,
+        target_agent_id=str(payload.get("target_agent_id") or "")[:256],
+        known=frozenset(agents.while_busy),
+        reason=str(payload.get("reason") or "")[:MAX_REASON],
+        summary=str(payload.get("summary") or "")[:MAX_SUMMARY],
+        at=now,
+    )
