@@ -22,11 +22,13 @@ from paddock.host.agents_watch import AgentsWatch, Mark, state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.branches import Branches
 from paddock.host.budgets import Budgets
 from paddock.host.controls import Controls
 from paddock.host.days import Days
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
+from paddock.host.exports import Exports
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -314,9 +316,12 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         tool_calls=tool_calls,
         mcp=mcp,
     )
+    controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
     house.app = create_app(
         inbox=inbox,
-        controls=Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock),
+        controls=controls,
+        branches=Branches(controls=controls, inbox=inbox, records=store, clock=clock),
+        exports=Exports(store),
         runs=RunsView(store),
         tails=tails,
         agents=agents,

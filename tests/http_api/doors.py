@@ -17,8 +17,10 @@ from starlette.applications import Starlette
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agent_health import AgentHealth
+from paddock.host.branches import Branches
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
+from paddock.host.exports import Exports
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.users import Users
 from paddock.http_api.app import create_app
@@ -161,6 +163,8 @@ async def open_doors(
             attachments=attachments,
             users=users,
             days=Days(house.store, users),
+            branches=Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=time.time),
+            exports=Exports(house.store),
             tokens=tokens,
         )
         reading = asyncio.create_task(ingest.run())

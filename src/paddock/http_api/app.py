@@ -10,9 +10,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.approvals import Approvals
+from paddock.host.branches import Branches
 from paddock.host.controls import Controls
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
+from paddock.host.exports import Exports
 from paddock.host.inbox import Inbox
 from paddock.host.runs_view import RunsView
 from paddock.host.stored_agents import StoredAgents
@@ -24,6 +26,7 @@ from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor, AttachingGateway
 from paddock.http_api.auth import Auth
+from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.errors import Endpoint, Handler, not_routed
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import AgentName, HistoryDoor
@@ -67,6 +70,8 @@ def create_app(
     attachments: Attachments | None = None,
     users: Users | None = None,
     days: Days | None = None,
+    branches: Branches | None = None,
+    exports: Exports | None = None,
     tokens: Tokens | None = None,
 ) -> "ShortWay":
     """The application. `local_token` lets the host's own command line in as administrator; `note` writes
@@ -91,6 +96,8 @@ def create_app(
         *_probes(Probes(ready)),
         *_description(DescriptionDoor()),
     ]
+    if branches is not None and exports is not None:
+        routes += _branches(BranchesDoor(auth=auth, branches=branches, controls=controls, exports=exports))
     if users is not None:
         routes += _users(UsersDoor(auth=auth, users=users))
     if days is not None:
@@ -180,6 +187,16 @@ def _admin(door: AdminDoor) -> list[BaseRoute]:
         _route("GET", "/api/v1/api-keys", door.keys),
         _route("POST", "/api/v1/api-keys", door.create_key),
         _route("DELETE", "/api/v1/api-keys/{key}", door.revoke_key),
+    ]
+
+
+def _branches(door: BranchesDoor) -> list[BaseRoute]:
+    one = "/api/v1/agent/sessions/{thread}"
+    return [
+        _route("POST", f"{one}/edit", door.edit),
+        _route("POST", f"{one}/regenerate", door.regenerate),
+        _route("PUT", f"{one}/messages/{{item}}/feedback", door.feedback),
+        _route("GET", f"{one}/export", door.export),
     ]
 
 

@@ -18,7 +18,17 @@ class DayRecords(Protocol):
         ...
 
     async def spoken(
-        self, session_id: str, *, before: int, start: int = 0, limit: int = 1, newest_first: bool = True
+        self,
+        session_id: str,
+        *,
+        before: int,
+        start: int = 0,
+        limit: int = 1,
+        newest_first: bool = True,
+        left_behind: bool = False,
     ) -> Sequence[TranscriptRow]:
-        """Messages of the user and of agents with start <= seq < before: no tools, no events."""
+        """Messages of the user and of agents with start <= seq < before: no tools, no events.
+
+        With `left_behind` also those that are not part of its present course any more.
+        """
         ...

@@ -247,7 +247,14 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions, Memo
         return min(later, default=max(items, default=0) + 1)
 
     async def spoken(
-        self, session_id: str, *, before: int, start: int = 0, limit: int = 1, newest_first: bool = True
+        self,
+        session_id: str,
+        *,
+        before: int,
+        start: int = 0,
+        limit: int = 1,
+        newest_first: bool = True,
+        left_behind: bool = False,
     ) -> Sequence[TranscriptRow]:
         log = self._sessions.get(session_id)
         rows = (log.items[seq] for seq in sorted(log.items, reverse=newest_first)) if log else ()
@@ -256,7 +263,7 @@ class MemoryStore(MemoryKept, MemoryCalls, MemoryApprovals, MemorySessions, Memo
             for row in rows
             if start <= row.seq < before
             and (row.item_type == "message" and row.role in {"user", "assistant"})
-            and self._is_present(session_id, row.seq)
+            and (left_behind or self._is_present(session_id, row.seq))
         )
         return list(islice(wanted, limit))
 

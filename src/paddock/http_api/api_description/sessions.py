@@ -73,6 +73,26 @@ SCHEMAS = {
         },
         strict=True,
     ),
+    "Edit": shape(
+        {"itemId": text(least=1, most=512), "content": text(least=1, most=10_000)},
+        {"runId": or_null(text(most=128)), "agentId": or_null(TEXT)},
+        strict=True,
+    ),
+    "Regenerate": shape(
+        {"itemId": text(least=1, most=512)}, {"runId": or_null(text(most=128)), "agentId": or_null(TEXT)}, strict=True
+    ),
+    "Feedback": shape({"rating": {"enum": ["up", "down", None]}}, {"comment": or_null(text(most=2_000))}, strict=True),
+    "Export": shape(
+        {
+            "threadId": TEXT,
+            "title": or_null(TEXT),
+            "createdAt": MOMENT,
+            "updatedAt": MOMENT,
+            "messages": list_of(
+                shape({"id": TEXT, "seq": COUNT, "role": TEXT, "type": TEXT, "content": TEXT, "timestamp": MOMENT})
+            ),
+        }
+    ),
     "ControlAnswer": shape({"txId": TEXT, "said": list_of(TEXT)}, {"note": TEXT}),
 }
 _SEEN = {
@@ -99,7 +119,69 @@ _WHOLE = Said(
 )
 _MESSAGE = 'id: 1.7.0\ndata: {"session_id":"550e...","event":"EVENT","subtype":"AGENT_ADDED","target":"FRONTEND"}\n\n'
 
+_ITEM = {"itemId": f"{TASK_ID}.0"}
+_EXPORT = {
+    "threadId": THREAD_ID,
+    "title": "Weather",
+    "createdAt": "2026-03-16T16:12:33.120Z",
+    "updatedAt": "2026-03-16T16:12:33.480Z",
+    "messages": [
+        {
+            "id": f"{TASK_ID}.0",
+            "seq": 2,
+            "role": "user",
+            "type": "message",
+            "content": "What is the weather in Oslo?",
+            "taskId": TASK_ID,
+            "timestamp": "2026-03-16T16:12:33.120Z",
+        }
+    ],
+}
+
 OPERATIONS = (
+    Operation(
+        "POST",
+        f"{ONE}/edit",
+        "Say an earlier message differently",
+        ROOM,
+        {202: ("The conversation goes on from there.", ACCEPTED)},
+        body=(Said(ref("Edit"), {**_ITEM, "content": "And in Bergen?"}),),
+        parameters=(THREAD,),
+        problems=(404, 409, 413),
+        says="What was said from that message on is left behind: it stays on record and is not read any more.",
+    ),
+    Operation(
+        "POST",
+        f"{ONE}/regenerate",
+        "Have a message answered again",
+        ROOM,
+        {202: ("The conversation goes on from there.", ACCEPTED)},
+        body=(Said(ref("Regenerate"), _ITEM),),
+        parameters=(THREAD,),
+        problems=(404, 409, 413),
+    ),
+    Operation(
+        "PUT",
+        f"{ONE}/messages/{{item}}/feedback",
+        "Say what you think of an answer",
+        ROOM,
+        {204: ("It is on record.", None)},
+        body=(Said(ref("Feedback"), {"rating": "up", "comment": "just right"}),),
+        parameters=(THREAD, Parameter("item", "The id of the answer.", place="path")),
+        problems=(404, 413),
+    ),
+    Operation(
+        "GET",
+        f"{ONE}/export",
+        "Take a conversation away",
+        ROOM,
+        {200: ("All of it.", Said(ref("Export"), _EXPORT))},
+        parameters=(
+            THREAD,
+            Parameter("format", "json, or markdown (then it is text/markdown).", one_of("json", "markdown")),
+        ),
+        problems=(404,),
+    ),
     Operation(
         "GET",
         BASE,

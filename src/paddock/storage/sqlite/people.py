@@ -29,7 +29,7 @@ _LAST = "select max(seq) from transcript where session_no = ?"
 _SPOKEN = f"""
 select seq, {ITEM} from transcript t
  where session_no = ({_NUMBER}) and seq < ? and seq >= ?
-   and item_type = 'message' and role in ('user', 'assistant') {PRESENT}
+   and item_type = 'message' and role in ('user', 'assistant') {{present}}
  order by seq {{order}} limit ?"""
 
 
@@ -88,9 +88,16 @@ class PeopleReads(ABC):
         return low
 
     async def spoken(
-        self, session_id: str, *, before: int, start: int = 0, limit: int = 1, newest_first: bool = True
+        self,
+        session_id: str,
+        *,
+        before: int,
+        start: int = 0,
+        limit: int = 1,
+        newest_first: bool = True,
+        left_behind: bool = False,
     ) -> Sequence[TranscriptRow]:
-        sql = _SPOKEN.format(order="desc" if newest_first else "asc")
+        sql = _SPOKEN.format(order="desc" if newest_first else "asc", present="" if left_behind else PRESENT)
         return [
             TranscriptRow(session_id, *found) for found in self._reader.all(sql, (session_id, before, start, limit))
         ]
