@@ -1,7 +1,9 @@
 """`python -m bench.history`: pages and searches of one long conversation in a large database, as a runner gets them.
 
-Ten conversations of equal length in one SQLite file, written through the store like everything else. Each figure is
-the time from the host call's work to the answer as JSON values; the gate and the pipe to the runner are not in it.
+Ten conversations of equal length in one SQLite file, or with `--store` in the PostgreSQL database that it names (`new`
+starts one), written through the store like everything else. Each figure is the time from the host call's work to the
+answer as JSON values; the gate and the pipe to the runner are not in it. CPU time is this process's: a database
+server's own is only in the wall time.
 """
 
 import argparse
@@ -12,18 +14,20 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from paddock.host.history import History
-from paddock.ports import Batch
+from paddock.ports import Batch, Store
 from paddock.rules.chain import Head, seal
 from paddock.rules.permissions import Grant, RunScope
 from paddock.rules.rows import SessionRow, TranscriptRow
 from paddock.rules.run_context import cursor_of
 from paddock.rules.session.facts import Event, Fact, Target
-from paddock.storage.sqlite import SqliteStore
+from paddock.storage.chosen import store_at
 from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchParams
+from tests.postgres_server import new_server
 
 CONVERSATIONS = 10
 PER_APPEND = 200
@@ -45,12 +49,12 @@ def sentence(chance: random.Random) -> str:
     return " ".join(words)
 
 
-async def fill(store: SqliteStore, items: int) -> None:
+async def fill(store: Store, items: int) -> None:
     length = items // CONVERSATIONS
     await asyncio.gather(*(talk(store, number, length) for number in range(CONVERSATIONS)))
 
 
-async def talk(store: SqliteStore, number: int, length: int) -> None:
+async def talk(store: Store, number: int, length: int) -> None:
     chance = random.Random(number)
     session_id = f"conversation-{number}"
     claim = await store.claim(session_id)
@@ -59,7 +63,7 @@ async def talk(store: SqliteStore, number: int, length: int) -> None:
         head = await append(store, session_id, claim.epoch, head, chance)
 
 
-async def append(store: SqliteStore, session_id: str, epoch: int, head: Head, chance: random.Random) -> Head:
+async def append(store: Store, session_id: str, epoch: int, head: Head, chance: random.Random) -> Head:
     facts = [Fact(Event.USER_INPUT, "", Target.SYSTEM, "user:b", payload={"n": n}) for n in range(PER_APPEND)]
     sealed, after = seal(head, facts)
     opening = [SessionRow(session_id, "w", "u", 0.0)] if not head.seq else []
@@ -87,7 +91,7 @@ async def timed(rounds: int, one: Callable[[], Awaitable[int]]) -> Times:
 class Asker:
     """One runner after another, each in one of the conversations."""
 
-    def __init__(self, store: SqliteStore, items: int) -> None:
+    def __init__(self, store: Store, items: int) -> None:
         self.chance = random.Random(11)
         self._history = History(store)
         self._length = items // CONVERSATIONS
@@ -124,8 +128,7 @@ class Asker:
         }
 
 
-async def measure(directory: Path, items: int, rounds: int) -> list[Figure]:
-    store = SqliteStore(directory)
+async def measure(store: Store, items: int, rounds: int) -> list[Figure]:
     await store.open()
     began = time.perf_counter()
     await fill(store, items)
@@ -141,16 +144,29 @@ async def measure(directory: Path, items: int, rounds: int) -> list[Figure]:
     return told
 
 
+@contextmanager
+def address(given: str) -> Generator[str]:
+    if given != "new":
+        yield given
+        return
+    server = new_server(fsync="on")
+    try:
+        yield server.new_database()
+    finally:
+        server.let_go()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.history", description=__doc__)
     parser.add_argument("--items", type=int, default=1_000_000, help="items in the database, in ten conversations")
     parser.add_argument("--rounds", type=int, default=200, help="calls per figure")
     parser.add_argument("--quick", action="store_true", help="100,000 items: a first look")
+    parser.add_argument("--store", default="embedded", help="postgresql://..., or new for a server of its own")
     parser.add_argument("--dir", type=Path, help="where the database lives while measuring")
     options = parser.parse_args()
     items = 100_000 if options.quick else options.items
-    with tempfile.TemporaryDirectory(prefix="paddock-history-", dir=options.dir) as work:
-        told = asyncio.run(measure(Path(work), items, options.rounds))
+    with tempfile.TemporaryDirectory(prefix="paddock-history-", dir=options.dir) as work, address(options.store) as at:
+        told = asyncio.run(measure(store_at(at, Path(work)), items, options.rounds))
         size = sum(file.stat().st_size for file in Path(work).iterdir()) / 1e6
     print(f"{items:,} items, ten conversations, {size:.0f} MB, load average {os.getloadavg()[0]:.1f}")
     print(f"{'':<52} {'p50 ms':>8} {'p95 ms':>8} {'CPU p50':>8} {'items':>7}  target")

@@ -66,9 +66,8 @@ from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
+from paddock.storage.chosen import knowledge_in, store_at
 from paddock.storage.files import FileBlobs
-from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.knowledge import SqliteKnowledge
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
@@ -217,13 +216,13 @@ class House:
 
 
 def build(settings: Settings, *, local_token: str | None = None) -> House:
-    """Put the embedded house together: one process, SQLite and files under one data directory."""
+    """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
     seen = state_of(settings.agents) if settings.agents is not None else None
     files = AgentFiles()
     agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
-    store = SqliteStore(settings.data)
+    store = store_at(settings.store, settings.data, serving=True)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
     blobs = FileBlobs(settings.data / "blobs")
@@ -235,7 +234,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     models = _models(settings, clock)
     mcp = McpTools(settings.mcp_servers, reveal=_revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
     tools = _tools(settings, mcp, clock)
-    kept = SqliteKnowledge(store)
+    kept = knowledge_in(store)
     ingest = Ingest(kept, embed=models.embed, clock=clock)
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)

@@ -19,10 +19,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from paddock.rules.addresses import is_postgres, without_secrets
 from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 
 PREFIX = "PADDOCK_"
+EMBEDDED = "embedded"
 CONFIG_NAME = "paddock.toml"
 NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
 """`PADDOCK_*` names that mean something to us and are no settings of the host."""
@@ -57,6 +59,12 @@ def _not_empty(text: str) -> str:
 def _variable_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise ValueError("not a variable name")
+    return text
+
+
+def _store_address(text: str) -> str:
+    if text != EMBEDDED and not (is_postgres(text) and len(text) > len("postgresql://")):
+        raise ValueError("no store")
     return text
 
 
@@ -117,8 +125,11 @@ class Settings(BaseModel):
         "further directories that hold plugin directories",
         f"paths of existing directories (in the environment separated by '{os.pathsep}')",
     )
-    store: Literal["embedded"] = setting(
-        "embedded", "where conversations are stored", "embedded (SQLite in the data directory, the only store so far)"
+    store: Annotated[str, AfterValidator(_store_address)] = setting(
+        EMBEDDED,
+        "where conversations are stored",
+        "embedded (SQLite in the data directory) or postgresql://user:password@host:port/database",
+        repr=False,  # its address may carry a password
     )
     bus: Literal["embedded"] = setting(
         "embedded", "how parts of the host wake each other", "embedded (inside this process, the only bus so far)"
@@ -227,6 +238,11 @@ class Settings(BaseModel):
     def takes_tokens(self) -> bool:
         """True when callers may show a token instead of a key."""
         return self.jwt_secret_file is not None or self.jwt_keys is not None
+
+    @property
+    def shown_store(self) -> str:
+        """Which store, without the password that its address may carry."""
+        return without_secrets(self.store)
 
     @property
     def on_loopback(self) -> bool:
@@ -402,7 +418,7 @@ def _about_a_table(first: ErrorDetails, where: str, shape: type[BaseModel]) -> s
 
 def _shown(value: object) -> str:
     text = str(value) if isinstance(value, (str, Path, int, float)) else repr(value)
-    text = re.sub(r"//[^/@]*@", "//***@", text)  # an address may carry a password
+    text = without_secrets(text)  # an address may carry a password
     return repr(text) if not text or text != text.strip() else text[:200]
 
 

@@ -68,9 +68,9 @@ def test_a_wrong_flag_is_named_as_it_was_typed() -> None:
 
 def test_a_password_in_an_address_is_not_repeated() -> None:
     with pytest.raises(SettingsError) as failure:
-        load({}, environ={"PADDOCK_STORE": "postgresql://me:secret@db/x"})
+        load({}, environ={"PADDOCK_STORE": "mysql://me:secret@db/x"})
     assert "secret" not in str(failure.value)
-    assert "postgresql://***@db/x" in str(failure.value)
+    assert "mysql://***@db/x" in str(failure.value)
 
 
 def test_paths_in_a_file_are_relative_to_that_file(tmp_path: Path) -> None:

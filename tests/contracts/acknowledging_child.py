@@ -6,10 +6,11 @@ from pathlib import Path
 import anyio
 
 from contracts.builders import Owner, said
-from paddock.storage.sqlite import SqliteStore
+from paddock.ports import Store
+from paddock.storage.chosen import store_at
 
 
-async def keep_writing(store: SqliteStore, session_id: str) -> None:
+async def keep_writing(store: Store, session_id: str) -> None:
     owner = await Owner.of(store, session_id)
     while True:
         await owner.write(said("a"), said("b"), snapshot=str(owner.head.seq).encode())
@@ -17,7 +18,8 @@ async def keep_writing(store: SqliteStore, session_id: str) -> None:
 
 
 async def main() -> None:
-    store = SqliteStore(Path(sys.argv[1]))
+    address, directory = sys.argv[1:]
+    store = store_at(address, Path(directory))
     await store.open()
     async with anyio.create_task_group() as tasks:
         for n in range(8):

@@ -1,8 +1,5 @@
 """What every store promises about knowledge: found when finished, gone when dropped, nothing twice, jobs go on."""
 
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
-
 import pytest
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, JobRow, KnowledgeStore, StoredChunk
@@ -12,16 +9,18 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 from paddock.rules.tokens import terms_of, tokens_of
 from paddock.rules.values import replace
+from paddock.storage.chosen import knowledge_in
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.knowledge import SqliteKnowledge
 
 pytestmark = pytest.mark.anyio
 
 BASE = BaseRow("w", "kb", "Handbook", "all of it", "", 1.0)
 AUDIT = AuditRow(1.0, "w", "user:ann", "knowledge.test", "kb", "w", "allowed", "role admin")
 EVERYTHING = ChunkFilter()
+SEARCH, WORDS = "select count(*) from knowledge_search", "select count(*) from knowledge_words"
 
 
 class Both:
@@ -32,21 +31,15 @@ class Both:
         self.knowledge = knowledge
 
 
-def open_both(plug: str, directory: Path) -> Both:
-    if plug == "memory":
-        memory = MemoryStore()
-        return Both(memory, MemoryKnowledge(memory))
-    sqlite = SqliteStore(directory)
-    return Both(sqlite, SqliteKnowledge(sqlite))
+def both_of(store: Store) -> Both:
+    return Both(store, MemoryKnowledge(store) if isinstance(store, MemoryStore) else knowledge_in(store))
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def both(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Both]:
-    opened = open_both(request.param, tmp_path)
-    await opened.store.open()
-    await opened.knowledge.add_base(BASE, AUDIT)
-    yield opened
-    await opened.store.close()
+@pytest.fixture
+async def both(store: Store) -> Both:
+    both = both_of(store)
+    await both.knowledge.add_base(BASE, AUDIT)
+    return both
 
 
 @pytest.fixture
@@ -230,18 +223,19 @@ async def test_unfinished_jobs_are_told_oldest_first(knowledge: KnowledgeStore) 
     assert await knowledge.job("w", "other", "job-d1") is None
 
 
-async def test_what_was_hidden_and_not_dropped_is_swept_at_the_next_start(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path)
-    await store.open()
-    knowledge = SqliteKnowledge(store)
-    await knowledge.add_base(BASE, AUDIT)
+async def test_what_was_hidden_and_not_dropped_is_swept_at_the_next_start(both: Both) -> None:
+    knowledge, store = both.knowledge, both.store
     await bring_in(knowledge, "d1", "needle")
-    await store.perform(lambda cursor: cursor.execute("delete from knowledge_documents") and None)
-    assert await knowledge.sweep() == 1
-    left: Sequence[int] = await store.ask(
-        lambda connection: connection.execute(
-            "select (select count(*) from knowledge_chunks) + (select count(*) from knowledge_search)"
-        ).fetchone()
-    )
-    assert list(left) == [0]
-    await store.close()
+    gone, words = "delete from knowledge_documents", "select count(*) from knowledge_chunks"
+    if isinstance(store, SqliteStore):
+        await store.perform(lambda cursor: cursor.execute(gone) and None)
+        assert await knowledge.sweep() == 1
+        left = await store.ask(lambda connection: connection.execute(f"{words} union all {SEARCH}").fetchall())
+    elif isinstance(store, PostgresStore):
+        await store.perform(lambda connection: connection.execute(gone))
+        assert await knowledge.sweep() == 1
+        left = await store.reader.all(f"{words} union all {WORDS}")
+    else:
+        assert await knowledge.sweep() == 0, "nothing is ever left behind in memory"
+        left = []
+    assert sum(count for (count,) in left) == 0

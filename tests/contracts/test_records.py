@@ -139,3 +139,20 @@ async def test_nothing_is_found_where_nothing_was_written(store: Store) -> None:
     assert await store.transcript("x") == []
     assert await store.unfinished_runs() == []
     assert await store.audit() == []
+
+
+@pytest.mark.parametrize("strange", ["\x00", "a\x00b", "\x1a", "\x1a0\x00\x1a1", "你好\x00🐎"])
+async def test_every_character_comes_back_from_every_column(store: Store, strange: str) -> None:
+    owner = await Owner.of(store, strange)
+    run = a_run(strange, session_id=strange, client_run_id=strange, message=strange, code=strange)
+    item, order = an_item(1, strange, content=strange), an_inbox_row(strange, strange)
+    decision = a_decision(strange, run_id=strange)
+    await owner.write(said("hi", strange), rows=[run, item, order, decision, a_value(strange, b"v", strange)])
+    assert await store.run(strange) == run
+    assert await store.runs_by_label("workspace", "ann", strange) == [run]
+    assert await store.transcript(strange) == [item]
+    assert await store.inbox(strange, strange) == order
+    assert await store.audit(run_id=strange) == [decision]
+    assert await store.state_snapshot(strange, max_bytes=9) == {strange: b"v"}
+    assert [fact.turn_id for fact in await store.read(strange, turn_id=strange)] == [strange]
+    assert (await store.claim(strange)).head == owner.head

@@ -109,15 +109,15 @@ def test_an_index_changes_no_answer(texts: list[str], queries: list[str], cut: i
     """Each plug, with the first `cut` items pushed into its index if it has one, answers like a scan."""
 
     async def answers(plug: str, directory: Path) -> list[list[int]]:
-        store = open_plug(plug, directory)
-        await store.open()
-        items = talk(*texts)
-        owner = await fill(store, items[:cut])
-        if (indexing := getattr(store, "_indexing", None)) is not None:
-            await indexing.catch_up(SESSION)
-        await owner.write(said("more"), rows=items[cut:])
-        told = [await found(store, asked(query)) for query in queries]
-        await store.close()
+        with open_plug(plug, directory) as store:
+            await store.open()
+            items = talk(*texts)
+            owner = await fill(store, items[:cut])
+            if (indexing := getattr(store, "_indexing", None)) is not None:
+                await indexing.catch_up(SESSION)
+            await owner.write(said("more"), rows=items[cut:])
+            told = [await found(store, asked(query)) for query in queries]
+            await store.close()
         return told
 
     async def everybody() -> list[list[list[int]]]:

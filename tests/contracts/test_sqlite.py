@@ -62,7 +62,7 @@ async def test_after_reopening_the_boot_number_grew_and_old_epochs_are_stale(tmp
 
 
 async def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
-    command = [sys.executable, str(TESTS / "contracts" / "acknowledging_child.py"), str(tmp_path)]
+    command = [sys.executable, str(TESTS / "contracts" / "acknowledging_child.py"), "embedded", str(tmp_path)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(TESTS)})
     assert child.stdout
     acknowledged = [child.stdout.readline().split() for _ in range(400)]

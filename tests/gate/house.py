@@ -27,6 +27,7 @@ from paddock.rules.rows import AuditRow
 from paddock.rules.values import replace
 from paddock.runners.connection import Connection, Peer
 from paddock.storage.memory import MemoryStore
+from paddock.storage.postgres import PostgresStore
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from runners.house import News
 
@@ -244,11 +245,13 @@ class GateHouse:
         await self.house.audit.flush()
         return len(await self.house.store.audit(limit=100_000))
 
-    def effects(self) -> object:
+    async def effects(self) -> object:
         """Everything that is stored, but for the audit: what a refusal must leave as it was."""
         store = self.house.store
         if isinstance(store, MemoryStore):
-            kept = {name: repr(value) for name, value in vars(store).items() if name != "_audit"}
+            kept: object = {name: repr(value) for name, value in vars(store).items() if name != "_audit"}
+        elif isinstance(store, PostgresStore):
+            kept = await _database(store)
         else:
             kept = _tables(self.directory)
         return kept, list(self.answers.effects)
@@ -282,6 +285,14 @@ def _tables(directory: Path) -> dict[str, list[Any]]:
     with apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY) as connection:
         names = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")]
         return {name: connection.execute(f"select * from {name}").fetchall() for name in names if name != "audit"}
+
+
+async def _database(store: PostgresStore) -> dict[str, Any]:
+    names = await store.reader.all(
+        "select tablename from pg_tables where schemaname = 'public' and tablename <> 'audit'"
+    )
+    each = "select '{0}', md5(string_agg(t::text, chr(10) order by t::text)) from {0} t"
+    return dict(await store.reader.all(" union all ".join(each.format(name) for (name,) in names)))
 
 
 @asynccontextmanager

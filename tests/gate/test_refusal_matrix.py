@@ -22,10 +22,10 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spec" / "gate.md").read_text()
 @pytest.fixture(params=[f"{way}-{plug}" for plug in PLUGS for way in ("direct", "frames")])
 async def gate(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[GateHouse]:
     way, _, plug = request.param.partition("-")
-    store = open_plug(plug, tmp_path)
-    async with gate_house(store, way, tmp_path) as house:
-        yield house
-    await store.close()
+    with open_plug(plug, tmp_path) as store:
+        async with gate_house(store, way, tmp_path) as house:
+            yield house
+        await store.close()
 
 
 def test_no_call_is_forgotten() -> None:
@@ -55,14 +55,14 @@ async def test_every_condition_has_its_code_one_audit_row_and_no_effect(gate: Ga
 async def refused(gate: GateHouse, action: str, condition: str, wrong: list[str]) -> tuple[str, str]:
     at = gate.situation(action, *await gate.a_run())
     await gate.bring_about(condition, action, at)
-    rows, before = await gate.audited(), gate.effects()
+    rows, before = await gate.audited(), await gate.effects()
     code, message = await gate.ask(action, at)
     if (more := await gate.audited() - rows) != 1:
         wrong.append(f"{condition}: {more} audit rows")
     newest = (await gate.house.store.audit(limit=1))[0]
     if (newest.action, newest.result) != (action, code):
         wrong.append(f"{condition}: the audit says {newest.action} {newest.result}")
-    if gate.effects() != before:
+    if await gate.effects() != before:
         wrong.append(f"{condition}: a refusal had an effect")
     return code, message
 

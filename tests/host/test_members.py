@@ -246,3 +246,21 @@ async def test_folding_the_log_gives_the_stored_snapshot() -> None:
         folded = restore(SessionState(), [fact for fact in facts if fact.seq <= claim.snapshot_seq])
         assert claim.snapshot_seq > 0
         assert folded == from_bytes(claim.snapshot)
+
+
+async def test_a_queued_message_goes_to_the_agent_switched_to_also_when_that_has_not_spoken_since_the_start() -> None:
+    thread, store = a_thread(), open_memory_store()
+    async with small_house(store) as house:
+        await a_turn(house, thread)
+        await house.control("INVITE_AGENT", thread=thread, agent_id="two")
+        await house.until(thread, "EVENT:AGENT_ADDED")
+    async with small_house(store) as house:
+        await house.say("first", thread=thread)
+        first = await house.gateway.next()
+        waiting = await house.say("second", thread=thread)
+        await house.control("SWITCH_AGENT", thread=thread, agent_id="two")
+        first.say("run.completed")
+        second = await house.gateway.next()
+        assert second.context["conversation"]["bot_id"] == "two"
+        second.say("run.completed")
+        assert (await house.story(waiting))[-1].fact.kind == "AGENT_OUTPUT:FINAL"

@@ -83,10 +83,10 @@ def flood(size: int) -> str:
 
 @pytest.fixture(params=PLUGS)
 async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
-    store = open_plug(request.param, tmp_path)
-    await store.open()
-    yield Room(store)
-    await store.close()
+    with open_plug(request.param, tmp_path) as store:
+        await store.open()
+        yield Room(store)
+        await store.close()
 
 
 async def test_a_call_is_on_record_before_it_is_made_and_its_outcome_after(room: Room) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from contracts.test_knowledge import AUDIT, Both, open_both
+from contracts.conftest import PLUGS, open_plug
+from contracts.test_knowledge import AUDIT, Both, both_of
 from knowledge.makers import a_pdf
 from paddock.knowledge import ingest as ingest_module
 from paddock.knowledge.bases import Bases
@@ -36,14 +37,19 @@ class House:
         return await self.bases.retrieve("w", "kb", query, top_k=top_k, filters=filters)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[House]:
-    both = open_both(request.param, tmp_path)
-    await both.store.open()
+@pytest.fixture(params=PLUGS)
+async def both(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Both]:
+    with open_plug(request.param, tmp_path) as store:
+        await store.open()
+        yield both_of(store)
+        await store.close()
+
+
+@pytest.fixture
+async def house(both: Both) -> House:
     house = House(both)
     await house.bases.create("w", "kb", AUDIT)
-    yield house
-    await both.store.close()
+    return house
 
 
 async def test_a_document_is_found_with_the_place_it_stands_at(house: House) -> None:
@@ -99,10 +105,8 @@ async def test_delete_deletes(house: House) -> None:
     assert refused.value.code is ErrorCode.NOT_FOUND
 
 
-async def test_a_job_goes_on_after_a_restart_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_goes_on_after_a_restart_where_it_stopped(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingest_module, "PART", 2)
-    both = open_both("sqlite", tmp_path)
-    await both.store.open()
     house = House(both)
     await house.bases.create("w", "kb", AUDIT)
     sentences = "\n\n".join(f"# H{n}\nneedle number {n}" for n in range(7))
@@ -123,14 +127,13 @@ async def test_a_job_goes_on_after_a_restart_where_it_stopped(tmp_path: Path, mo
         await house.ingest.do(job)
     await both.store.close()
 
-    again = open_both("sqlite", tmp_path)
-    await again.store.open()
-    house = House(again)
-    (left,) = await again.knowledge.unfinished_jobs()
+    await both.store.open()
+    monkeypatch.undo()
+    house = House(both)
+    (left,) = await both.knowledge.unfinished_jobs()
     assert (left.status, left.done, left.total) == ("running", 4, 7)
     assert (await house.ingest.do(left)).status == "completed"
     assert len(await house.ask("needle", top_k=20)) == 7
-    await again.store.close()
 
 
 async def meaning(model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
@@ -146,10 +149,7 @@ async def meaning(model_id: str, texts: Sequence[str], *, deadline_at: float) ->
     return vectors
 
 
-@pytest.mark.parametrize("plug", ["memory", "sqlite"])
-async def test_with_an_embedding_model_meaning_finds_what_words_do_not(plug: str, tmp_path: Path) -> None:
-    both = open_both(plug, tmp_path)
-    await both.store.open()
+async def test_with_an_embedding_model_meaning_finds_what_words_do_not(both: Both) -> None:
     house = House(both, meaning)
     await house.bases.create("w", "kb", AUDIT, model="embedder")
     await house.add("a.txt", "The hound sleeps.")
@@ -161,7 +161,6 @@ async def test_with_an_embedding_model_meaning_finds_what_words_do_not(plug: str
     assert [p.text for p in await house.ask("puppy", documents=["b.txt"])] == ["A storm is coming."]
     await house.add("a.txt", "Nothing of the kind any more.")
     assert "The hound sleeps." not in {passage.text for passage in await house.ask("puppy")}
-    await both.store.close()
 
 
 async def test_a_base_that_wants_vectors_says_so_when_there_is_no_model(house: House) -> None:

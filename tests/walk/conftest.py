@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
+from postgres_server import a_database
 from walk.hosts import HostProcess
+
+
+@pytest.fixture(params=["embedded", "postgres"])
+def store(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Where the hosts of a test keep conversations; a test that asks for it runs once on each."""
+    if request.param == "embedded":
+        yield "embedded"
+    else:
+        with a_database() as address:
+            yield address
 
 
 @pytest.fixture
@@ -12,8 +23,9 @@ def new_host(tmp_path: Path) -> Iterator[Callable[..., HostProcess]]:
     """Makes hosts that are gone after the test, whatever happened in it."""
     made: list[HostProcess] = []
 
-    def make(name: str = "data", **more: Any) -> HostProcess:
-        host = HostProcess(tmp_path / name, **more)
+    def make(name: str = "data", *, store: str = "embedded", **more: Any) -> HostProcess:
+        env = {"PADDOCK_STORE": store} | more.pop("env", {})
+        host = HostProcess(tmp_path / name, env=env, **more)
         made.append(host)
         return host
 
@@ -25,5 +37,5 @@ def new_host(tmp_path: Path) -> Iterator[Callable[..., HostProcess]]:
 
 
 @pytest.fixture
-def host(new_host: Callable[..., HostProcess]) -> HostProcess:
-    return new_host().start()
+def host(new_host: Callable[..., HostProcess], store: str) -> HostProcess:
+    return new_host(store=store).start()

@@ -23,8 +23,8 @@ agents:
 
 
 @pytest.fixture
-def nasty(new_host: Callable[..., HostProcess]) -> HostProcess:
-    return new_host(agents=AGENTS, plugins=(NASTY,)).start()
+def nasty(new_host: Callable[..., HostProcess], store: str) -> HostProcess:
+    return new_host(agents=AGENTS, plugins=(NASTY,), store=store).start()
 
 
 def test_a_message_is_answered_by_a_runner_and_streamed_out(host: HostProcess) -> None:

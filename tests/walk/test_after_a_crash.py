@@ -18,8 +18,8 @@ AGENTS = 'default_agent: slow\nagents:\n  slow: {runner: "plugin:test/slow/defau
 
 
 @pytest.fixture
-def host(new_host: Callable[..., HostProcess]) -> HostProcess:
-    return new_host(agents=AGENTS, plugins=(NASTY,)).start()
+def host(new_host: Callable[..., HostProcess], store: str) -> HostProcess:
+    return new_host(agents=AGENTS, plugins=(NASTY,), store=store).start()
 
 
 def test_an_interrupted_run_fails_visibly_and_its_stream_goes_on_where_it_was(host: HostProcess) -> None:

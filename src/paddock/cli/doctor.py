@@ -3,6 +3,7 @@
 Every check is one function that returns one finding and never raises; a check that breaks is itself a finding.
 """
 
+import asyncio
 import importlib.metadata
 import os
 import platform
@@ -19,7 +20,7 @@ from typing import Literal
 
 from paddock.cli import presence
 from paddock.cli.output import write
-from paddock.settings import Settings
+from paddock.settings import EMBEDDED, Settings
 
 MIN_FREE_BYTES = 500 * 1024 * 1024
 EARLIEST_CLOCK = 1_735_689_600
@@ -70,10 +71,16 @@ def _paddock(_: Settings) -> Finding:
     return Finding("packages", "ok", ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names))
 
 
-def _sqlite(_: Settings) -> Finding:
-    import apsw
+def _store(settings: Settings) -> Finding:
+    if settings.store == EMBEDDED:
+        import apsw
 
-    return Finding("sqlite", "ok", f"{apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}")
+        says = f"embedded: SQLite {apsw.sqlite_lib_version()} through apsw {apsw.apsw_version()}"
+        return Finding("store", "ok", says)
+    from paddock.storage.postgres.doctor import examine
+
+    state, says, remedy = asyncio.run(examine(settings.store))
+    return Finding("store", state, says, remedy)
 
 
 def _data_directory(settings: Settings) -> Finding:
@@ -252,7 +259,7 @@ def _ask_echo() -> bool:
 CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _python,
     _paddock,
-    _sqlite,
+    _store,
     _data_directory,
     _disk_space,
     _port,

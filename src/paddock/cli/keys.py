@@ -13,20 +13,21 @@ from paddock.cli.client import HostClient
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.output import write
 from paddock.host.api_keys import new_key
-from paddock.ports import ApiKeyRow
+from paddock.ports import ApiKeyRow, Store
+from paddock.settings import EMBEDDED
+from paddock.storage.chosen import store_at
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
-from paddock.storage.sqlite import SqliteStore
 
 MAX_NAME = 128
 
 
-def create(*, workspace: str, user: str, role: str, data: Path | None) -> int:
+def create(*, workspace: str, user: str, role: str, data: Path | None, store: str = EMBEDDED) -> int:
     """Print a new key on standard output, and what it is on standard error."""
     _check(workspace, user, role)
     directory = presence.data_directory(data).absolute()
     presence.check_possible(directory)
     try:
-        key = _create_directly(directory, workspace, user, role)
+        key = _create_directly(store, directory, workspace, user, role)
     except DataDirectoryInUseError as error:
         host = presence.find(directory)
         if host is None:
@@ -69,15 +70,14 @@ def _create_through(host: HostClient, workspace: str, user: str, role: str) -> s
     return str(host.call("POST", "/api/v1/api-keys", body)["key"])
 
 
-def _create_directly(data: Path, workspace: str, user: str, role: str) -> str:
+def _create_directly(address: str, data: Path, workspace: str, user: str, role: str) -> str:
     key, row = new_key(workspace, user, "admin" if role == "admin" else "user")
     with DataDirectory.lock(data):
-        asyncio.run(_add(data, row))
+        asyncio.run(_add(store_at(address, data), row))
     return key
 
 
-async def _add(data: Path, row: ApiKeyRow) -> None:
-    store = SqliteStore(data)
+async def _add(store: Store, row: ApiKeyRow) -> None:
     await store.open()
     try:
         await store.add_key(row)

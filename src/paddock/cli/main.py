@@ -109,6 +109,15 @@ def serve(  # noqa: PLR0917 - one parameter for each option is how typer is told
             metavar="DIR",
         ),
     ] = None,
+    store: Annotated[
+        str | None,
+        option(
+            "--store",
+            says="embedded, or postgresql://... (a password is better kept in the environment or a file).",
+            env="PADDOCK_STORE",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     config: Config = None,
     log_level: Annotated[
         str | None,
@@ -155,6 +164,7 @@ def serve(  # noqa: PLR0917 - one parameter for each option is how typer is told
         "port": port,
         "agents": agents,
         "plugins": plugins,
+        "store": store,
         "log_level": log_level,
         "log_format": log_format,
         "isolation": isolation,
@@ -260,11 +270,14 @@ def keys_create(
     ] = "default",
     role: Annotated[str, option("--role", says="user, or admin to administer the host.", metavar="R")] = "user",
     data: Data = None,
+    config: Config = None,
 ) -> None:
     """Make an API key and print it, once."""
+    from paddock import settings
     from paddock.cli.keys import create
 
-    sys.exit(create(workspace=workspace, user=user, role=role, data=data))
+    store = settings.load({"data": data}, config=config).store
+    sys.exit(create(workspace=workspace, user=user, role=role, data=data, store=store))
 
 
 @keys.command("list")

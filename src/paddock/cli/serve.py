@@ -26,9 +26,9 @@ from paddock.cli.program import command
 from paddock.host.agents_file import AgentsFileError
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import StorageUnavailableError
-from paddock.settings import Settings
+from paddock.settings import EMBEDDED, Settings
+from paddock.storage.chosen import store_at
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
-from paddock.storage.sqlite import SqliteStore
 from paddock.tools.signatures import ToolDefinitionError
 
 BACKLOG = 2048
@@ -56,9 +56,21 @@ def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM; return when everything is down."""
     logs.configure(settings.log_level, settings.log_format)
     with _only_host_of(settings.data):
-        _refuse_strangers(settings)
-        with _listening(settings.host, settings.port) as listener:
+        with _reachable_store(settings):
+            _refuse_strangers(settings)
+        with _listening(settings.host, settings.port) as listener, _reachable_store(settings):
             _run(_serve(settings, listener))
+
+
+@contextmanager
+def _reachable_store(settings: Settings) -> Generator[None]:
+    """A database that is not there, or not ours, is a wrong setting: one sentence that says which."""
+    try:
+        yield
+    except StorageUnavailableError as error:
+        if settings.store == EMBEDDED:
+            raise
+        raise CommandError(f"store = {settings.shown_store} cannot be used: {error}.", exit_code=USAGE) from error
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -82,7 +94,7 @@ def _only_host_of(data: Path) -> Generator[None]:
 
 def _refuse_strangers(settings: Settings) -> None:
     """Without a key everybody who reaches the port would be somebody: allowed on loopback only."""
-    if settings.on_loopback or settings.takes_tokens or asyncio.run(_any_key(settings.data)):
+    if settings.on_loopback or settings.takes_tokens or asyncio.run(_any_key(settings)):
         return
     create = command("keys create --user NAME --role admin", data=_data_flag(settings.data))
     raise CommandError(
@@ -91,8 +103,8 @@ def _refuse_strangers(settings: Settings) -> None:
     )
 
 
-async def _any_key(data: Path) -> bool:
-    store = SqliteStore(data)
+async def _any_key(settings: Settings) -> bool:
+    store = store_at(settings.store, settings.data)
     await store.open()
     try:
         return await store.any_key()
@@ -222,6 +234,8 @@ def _reachable(url: str) -> str:
 def _say_ready(settings: Settings, url: str, house: compose.House) -> None:
     _say(f"Paddock is ready at {url}")
     _say(f"  data  {settings.data}")
+    if settings.store != EMBEDDED:
+        _say(f"  store {settings.shown_store}")
     _say(f"  models  {_named(house)}")
     _say(f'  chat  {command("chat", data=_data_flag(settings.data))} "hello"')
 

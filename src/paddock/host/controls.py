@@ -92,7 +92,7 @@ class Controls:
         session = await self._sessions.open(thread_id)
         if subtype != "SESSION_OPEN" and not _is_of(session, principal):
             raise no_such_thread()
-        await self._make_ready(session.state, subtype, principal.workspace_id)
+        await self._make_ready(session.state, subtype, payload, principal.workspace_id)
         answers = subtype.startswith("HANDOVER_")
         item = MessageItem(
             Event.CONTROL,
@@ -109,11 +109,13 @@ class Controls:
         decision = await session.record(message, principal=principal)
         return _answer(item.tx_id or _tx_of(decision), decision)
 
-    async def _make_ready(self, state: SessionState, subtype: str, workspace: str) -> None:
+    async def _make_ready(self, state: SessionState, subtype: str, payload: Mapping[str, Any], workspace: str) -> None:
         """Whoever may have to take over next must be known before it is authorised."""
         wanted: set[str] = set()
         if subtype == "HANDOVER_CONFIRM":
             wanted = {found.agent_id or "" for found in state.transactions if found.kind == "handover"}
+        elif subtype == "SWITCH_AGENT" and state.queue:
+            wanted = {str(payload["agent_id"])}
         elif subtype == "REMOVE_AGENT" and state.queue:
             wanted = set(state.members)
         for agent_id in sorted(wanted):

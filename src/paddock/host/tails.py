@@ -177,6 +177,7 @@ class Follower:
             if known or whole:
                 break
             limit *= 2
+        await asyncio.sleep(0)  # a store may answer without waiting: whoever reads page after page lets others in
         if known:
             self._after = known[-1].fact.seq
         return known

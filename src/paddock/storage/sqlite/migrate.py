@@ -1,10 +1,10 @@
 """Brings the schema of a file up to date: numbered steps, one transaction each, never a file from the future."""
 
 from collections.abc import Sequence
-from importlib import resources
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.migrations import Migration, Refusal, pending
+from paddock.storage.shipped import shipped_migrations
 from paddock.storage.sqlite.connection import Connection
 
 _VERSIONS = """
@@ -25,15 +25,8 @@ def migrate(connection: Connection, available: Sequence[Migration] | None = None
 
 
 def migrations() -> Sequence[Migration]:
-    """The steps shipped with this program, in order: files named `0001_what_it_does.sql`."""
-    folder = resources.files("paddock.storage").joinpath("sql", "sqlite")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return [_read(name, folder.joinpath(name).read_text(encoding="utf-8")) for name in names]
-
-
-def _read(file_name: str, sql: str) -> Migration:
-    number, _, name = file_name.removesuffix(".sql").partition("_")
-    return Migration(int(number), name, sql)
+    """The steps shipped with this program, in order."""
+    return shipped_migrations("sqlite")
 
 
 def _apply(connection: Connection, step: Migration) -> None:

@@ -1,0 +1,32 @@
+"""Addresses of other servers as people write them, and what may be shown of them. Pure; nothing is looked up."""
+
+import re
+from urllib.parse import parse_qsl
+
+POSTGRES = ("postgresql://", "postgres://")
+_SECRETS = (
+    (re.compile(r"//[^\s]*@"), "//***@"),
+    (re.compile(r"(?i)(password|sslpassword|token|secret)=[^&\s]*"), r"\1=***"),
+)
+
+
+def is_postgres(address: str) -> bool:
+    return address.startswith(POSTGRES)
+
+
+def without_secrets(text: str) -> str:
+    """The same text with user names and passwords of any address in it made unreadable."""
+    for pattern, instead in _SECRETS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def place_of(address: str) -> str:
+    """Where an address points, in words that may be shown: machine, port and database, never who or with what."""
+    plain, _, query = address.partition("?")
+    asked = dict(parse_qsl(query))
+    where, _, name = plain.partition("//")[2].rpartition("@")[2].partition("/")
+    where = where or asked.get("host", "this machine")
+    port = f":{asked['port']}" if "port" in asked else ""
+    name = name or asked.get("dbname") or asked.get("database") or ""
+    return f"{where}{port}/{name}" if name else f"{where}{port}"

@@ -1,0 +1,186 @@
+"""How a connection to the database is opened, and what its errors mean to us. No queries live here.
+
+Every wait has an end: connecting, each statement, each lock. A connection that does not answer in time is thrown away.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol, cast
+
+import asyncpg
+
+from paddock.rules.addresses import place_of, without_secrets
+from paddock.rules.errors import StorageUnavailableError
+from paddock.storage.postgres.texts import decode, encode
+
+CONNECT_SECONDS = 3.0
+STATEMENT_SECONDS = 10.0
+"""How long the server works on one statement before it gives up."""
+ANSWER_SECONDS = 12.0
+"""How long we wait for an answer: longer than the server, so that it is the one to say why."""
+LOCK_SECONDS = 2.0
+"""How long to wait for somebody else's transaction that holds a row of ours."""
+
+
+class Connection(Protocol):
+    """What we use of a connection."""
+
+    async def fetch(self, query: str, *values: Any) -> Sequence[Any]: ...
+    async def fetchrow(self, query: str, *values: Any) -> Any: ...
+    async def fetchval(self, query: str, *values: Any) -> Any: ...
+    async def execute(self, query: str, *values: Any, timeout: float | None = ...) -> str: ...  # noqa: ASYNC109
+    def transaction(self) -> AbstractAsyncContextManager[None]: ...
+    async def set_type_codec(
+        self,
+        typename: str,
+        *,
+        schema: str,
+        encoder: Callable[[str], bytes],
+        decoder: Callable[[bytes], str],
+        format: str,  # noqa: A002 - the library's name
+    ) -> None: ...
+    def add_termination_listener(self, callback: Callable[[Any], None]) -> None: ...
+    def get_server_pid(self) -> int: ...
+    def is_closed(self) -> bool: ...
+    def terminate(self) -> None: ...
+
+
+class Pool(Protocol):
+    """What we use of a pool of connections."""
+
+    def acquire(self, *, timeout: float) -> AbstractAsyncContextManager[Connection]: ...
+    def terminate(self) -> None: ...
+
+
+GUILTY = (
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.CardinalityViolationError,
+    asyncpg.DataError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.LockNotAvailableError,
+)
+"""Errors that one work brings on itself; anything else is the database's and fails the whole group."""
+AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""Errors of two hosts in each other's way: the same statement may well succeed a moment later."""
+AWAY = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+"""Everything that a statement can fail with."""
+LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # asked just when the server's last words came in
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    OSError,
+)
+"""Errors that say nothing about the statement, only that this connection is over."""
+
+_asyncpg = cast("Any", asyncpg)  # it has no types of its own
+_LIMITS = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS}
+_SETTLE = """
+select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
+       set_config('idle_in_transaction_session_timeout', $1, false),
+       set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false),
+       set_config('tcp_keepalives_count', '3', false),
+       set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
+       set_config('plan_cache_mode', 'force_generic_plan', false),
+       set_config('search_path', current_setting('search_path'), false)"""
+# Every statement of ours finds its rows by an index. Planned once and for all, while tables are still empty, it must
+# not settle for reading them whole; and planning the writer's statement costs more than running it.
+_WRITES_LAST = """
+select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"""
+_WRITES_MAY_BE_LOST = "select set_config('synchronous_commit', 'off', false)"
+_READ_ONLY = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean"
+
+
+async def connect(address: str) -> Connection:
+    """A connection that reads and writes durably. Raises StorageUnavailableError with a sentence."""
+    try:
+        connection = cast("Connection", await _asyncpg.connect(address, **_LIMITS))
+    except (*AWAY, ValueError) as error:
+        raise unavailable(error, address) from error
+    try:
+        await _settle(connection)
+        await connection.execute(_WRITES_LAST)
+        await _refuse_read_only(connection, address)
+    except AWAY as error:
+        connection.terminate()
+        raise unavailable(error, address) from error
+    except StorageUnavailableError:
+        connection.terminate()
+        raise
+    return connection
+
+
+async def open_pool(address: str, *, most: int, idle_seconds: float) -> Pool:
+    """A few connections that read. Raises StorageUnavailableError with a sentence."""
+    sizes = {"min_size": 1, "max_size": most, "max_inactive_connection_lifetime": idle_seconds}
+    try:
+        opened = await _asyncpg.create_pool(address, **sizes, **_LIMITS, init=_settle_reader, reset=_nothing_to_reset)
+    except (*AWAY, ValueError) as error:
+        raise unavailable(error, address) from error
+    return cast("Pool", opened)
+
+
+async def _nothing_to_reset(_: Connection) -> None:
+    """We change nothing of a connection while we use it, so the usual question between two uses is saved."""
+
+
+async def _settle(connection: Connection) -> None:
+    """What every connection is told first."""
+    await connection.set_type_codec("text", schema="pg_catalog", encoder=encode, decoder=decode, format="binary")
+    await connection.fetch(_SETTLE, f"{STATEMENT_SECONDS:.0f}s", f"{LOCK_SECONDS:.0f}s")
+
+
+async def _settle_reader(connection: Connection) -> None:
+    """A reader writes nothing but claims. One that a crash of the database forgets is still refused by the head."""
+    await _settle(connection)
+    await connection.execute(_WRITES_MAY_BE_LOST)
+
+
+async def _refuse_read_only(connection: Connection, address: str) -> None:
+    if await connection.fetchval(_READ_ONLY):
+        raise StorageUnavailableError(f"the database at {place_of(address)} takes no writes (it is a standby)")
+
+
+def is_over(connection: Connection, error: BaseException) -> bool:
+    """Whether nothing more can be asked of this connection."""
+    return connection.is_closed() or isinstance(error, LOST)
+
+
+def unavailable(error: BaseException, address: str = "") -> StorageUnavailableError:
+    """Say in one sentence what the database refused; never with a password in it."""
+    at = f" at {place_of(address)}" if address else ""
+    return StorageUnavailableError(f"the database{at} {_what(error)}: {without_secrets(_first_line(error))}")
+
+
+def _what(error: BaseException) -> str:
+    for kinds, what in _SAYS:
+        if isinstance(error, kinds):
+            return what
+    return "refused"
+
+
+_SAYS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    (asyncpg.InvalidCatalogNameError, "does not exist"),
+    ((asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidPasswordError), "does not let us in"),
+    (asyncpg.InsufficientPrivilegeError, "does not give us the rights we need"),
+    (asyncpg.TooManyConnectionsError, "has no room for another connection"),
+    (asyncpg.DiskFullError, "has no room on its disk"),
+    (asyncpg.ReadOnlySQLTransactionError, "takes no writes"),
+    ((asyncpg.QueryCanceledError, TimeoutError), "does not answer in time"),
+    (
+        (asyncpg.CannotConnectNowError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError),
+        "is stopping or starting",
+    ),
+    (
+        (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError),
+        "cannot be reached",
+    ),
+    (ValueError, "has an address that cannot be read"),
+)
+
+
+def _first_line(error: BaseException) -> str:
+    said = str(cast("Any", error)).strip().splitlines()
+    return said[0] if said else type(error).__name__

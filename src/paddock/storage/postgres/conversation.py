@@ -1,0 +1,50 @@
+"""What people said and were answered: inbox and transcript, written and looked up."""
+
+from collections.abc import Sequence
+
+from paddock.rules.rows import InboxRow, TranscriptRow
+from paddock.storage.postgres.reader import HasReader
+from paddock.storage.postgres.tables import insert
+
+# ruff: noqa: S608 - the column lists are our own, values are always bound
+ITEM = "seq, item_id, run_id, role, item_type, agent_id, content, content_json, created_at, metadata"
+ITEMS = insert(
+    "transcript",
+    "seq int, item_id text, run_id text, role text, item_type text, agent_id text, content text, "
+    "content_json bytes, created_at float, metadata bytes",
+    session=True,
+)
+INBOX = "key, body_hash, run_id, created_at, opened_session"
+ORDERS = insert("inbox", "key text, body_hash bytes, run_id text, created_at float, opened_session bool", session=True)
+
+_SESSION_NO = "(select session_no from sessions where session_id = $1)"
+_ITEMS = f"select {ITEM} from transcript where session_no = {_SESSION_NO} and seq < $2 and seq > $3 order by seq"
+_NO_END = 1 << 62
+
+
+class ConversationReads(HasReader):
+    """Inbox and transcript, looked up."""
+
+    async def inbox(self, session_id: str, key: str) -> InboxRow | None:
+        sql = f"select {INBOX} from inbox where session_no = {_SESSION_NO} and key = $2"
+        found = await self.reader.one(sql, session_id, key)
+        return InboxRow(session_id, *found) if found else None
+
+    async def transcript(
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
+        newest_first: bool = True,
+    ) -> Sequence[TranscriptRow]:
+        sql = f"{_ITEMS} {'desc' if newest_first else 'asc'} limit $4"
+        lower, upper = -1 if after is None else after, _NO_END if before is None else before
+        return [
+            TranscriptRow(session_id, *found) for found in await self.reader.all(sql, session_id, upper, lower, limit)
+        ]
+
+    async def transcript_count(self, session_id: str) -> int:
+        found = await self.reader.one("select item_count from sessions where session_id = $1", session_id)
+        return found[0] if found else 0

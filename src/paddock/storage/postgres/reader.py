@@ -1,0 +1,116 @@
+"""What is looked up: a few connections that read committed data, and hold a transaction open only while a question is
+answered that needs several statements.
+
+A connection that was lost is replaced, and the question asked once more: a restart of the database between two
+questions is nobody's business. Every wait has an end.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import anyio
+import asyncpg
+
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.storage.postgres.connection import ANSWER_SECONDS, AWAY, LOST, Connection, Pool, open_pool, unavailable
+
+MAX_CONNECTIONS = 8
+QUESTION_SECONDS = 5
+"""How long one statement of a question may take that people wait for."""
+IDLE_SECONDS = 300
+Answer = TypeVar("Answer")
+Ask = Callable[[Connection], Awaitable[Answer]]
+_ONE_STATE = f"begin isolation level repeatable read read only; set local statement_timeout = '{QUESTION_SECONDS}s'"
+_DURABLY = "begin; set local synchronous_commit = 'on'"
+
+
+class Reader:
+    """Answers questions about what is committed."""
+
+    def __init__(self, pool: Pool, address: str) -> None:
+        self._pool = pool
+        self._address = address
+
+    @classmethod
+    async def open(cls, address: str) -> "Reader":
+        return cls(await open_pool(address, most=MAX_CONNECTIONS, idle_seconds=IDLE_SECONDS), address)
+
+    def close(self) -> None:
+        self._pool.terminate()  # nothing is under way that anybody waits for
+
+    async def one(self, sql: str, *values: Any) -> Any:
+        """The first row, or None."""
+        return await self._ask(lambda connection: connection.fetchrow(sql, *values))
+
+    async def all(self, sql: str, *values: Any) -> Sequence[Any]:
+        return await self._ask(lambda connection: connection.fetch(sql, *values))
+
+    async def ask(self, question: Ask[Answer]) -> Answer:
+        """The answer to a question of several statements: it sees one state of the database throughout.
+
+        Raises HostError(DEADLINE_EXCEEDED) when it takes too long.
+        """
+        try:
+            return await self._ask(lambda connection: _within(_ONE_STATE, connection, question))
+        except StorageUnavailableError as error:
+            if isinstance(error.__cause__, asyncpg.QueryCanceledError):
+                text = f"the search took more than {QUESTION_SECONDS} s; ask for rarer words, or less with filters"
+                raise HostError(ErrorCode.DEADLINE_EXCEEDED, text) from error
+            raise
+
+    async def perform(self, deed: Ask[Answer], *, durably: bool = True) -> Answer:
+        """Do something in a transaction. Never tried again once begun, because it may have happened."""
+        try:
+            async with self._pool.acquire(timeout=ANSWER_SECONDS) as connection:
+                return await _within(_DURABLY if durably else "begin", connection, deed)
+        except AWAY as error:
+            raise unavailable(error, self._address) from error
+
+    async def _ask(self, ask: Ask[Answer]) -> Answer:
+        try:
+            try:
+                return await self._ask_once(ask)
+            except TimeoutError:
+                raise  # asking again would only double the wait
+            except LOST:
+                return await self._ask_once(ask)
+        except AWAY as error:
+            raise unavailable(error, self._address) from error
+
+    async def _ask_once(self, ask: Ask[Answer]) -> Answer:
+        async with self._pool.acquire(timeout=ANSWER_SECONDS) as connection:
+            try:
+                return await ask(connection)
+            except LOST:
+                connection.terminate()  # it may never answer again
+                raise
+
+
+async def _within(begin: str, connection: Connection, work: Ask[Answer]) -> Answer:
+    """The work as one transaction; a connection that cannot end it is thrown away."""
+    await connection.execute(begin)
+    try:
+        answer = await work(connection)
+        await connection.execute("commit")
+    except BaseException as error:
+        with anyio.CancelScope(shield=True):
+            await _give_up(connection, error)
+        raise
+    return answer
+
+
+async def _give_up(connection: Connection, error: BaseException) -> None:
+    if isinstance(error, LOST) or connection.is_closed():
+        connection.terminate()  # it may never answer again
+        return
+    try:
+        await connection.execute("rollback")
+    except AWAY:
+        connection.terminate()
+
+
+class HasReader(Protocol):
+    """What a family of reads needs of the store it is part of."""
+
+    @property
+    def reader(self) -> Reader: ...

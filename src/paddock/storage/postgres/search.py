@@ -1,0 +1,192 @@
+"""Search in one conversation: an index for what is old, a look at each item for what is new, one answer.
+
+The index says which items hold all the words asked for; whether they stand together, as in a phrase, is looked up in
+the item. Every item also carries two marks: its conversation, and the stretch of the conversation it is in. The newest
+stretches are asked first, so a word that everybody uses costs no more than a rare one. Only the SQL and what it takes
+to build it; when a conversation gets into the index is decided in `indexing.py`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import anyio.to_thread
+
+from paddock.rules.history_search import TranscriptQuery
+from paddock.rules.rows import TranscriptRow
+from paddock.rules.tokens import Phrase, tokens_of
+from paddock.rules.values import Value
+from paddock.storage.postgres.connection import Connection
+from paddock.storage.postgres.conversation import ITEM
+from paddock.storage.postgres.texts import escaped_column
+
+# ruff: noqa: S608 - the column lists are our own, values are always bound
+STRETCH = 2048
+"""Numbers of a conversation's log that share a mark."""
+PAGE = 64
+"""Items that are not indexed yet and are read at once."""
+_NO_END = 1 << 62
+
+_PLACE = """
+select s.session_no, coalesce(p.seq, 0) as seq from sessions s
+  left join search_progress p on p.session_no = s.session_no where s.session_id = $1"""
+_MISSING = "select count(*) from (select 1 from transcript where session_no = $1 and seq > $2 limit $3) as missing"
+_FILTERS = """
+   and ($4::text[] is null or t.role = any($4)) and ($5::text[] is null or t.role || ' ' || t.item_type = any($5))
+   and ($6::float8 is null or t.created_at > $6) and ($7::float8 is null or t.created_at < $7)"""
+_COLUMNS = ", ".join(f"t.{name}" for name in ITEM.split(", "))
+_TAIL = f"""
+select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq > $2 and t.seq < $3 {_FILTERS}
+ order by t.seq desc limit $8"""
+# Materialized: else the newest items are walked one by one in the hope to meet a hit.
+_INDEXED = f"""
+with hit as materialized (
+  select seq from search where tokens @> $8::text[] and tokens && $9::text[] and seq > $2 and seq < $3),
+item as materialized (
+  select {_COLUMNS} from hit join transcript t on t.session_no = $1 and t.seq = hit.seq where true {_FILTERS})
+select * from item order by seq desc limit $10"""
+
+_BEGIN = "insert into search_progress (session_no, seq) values ($1, 0) on conflict do nothing"
+_REACHED = "select seq from search_progress where session_no = $1 for update"
+_NEXT = "select seq, content from transcript where session_no = $1 and seq > $2 order by seq limit $3 for share"
+_ADD = """
+insert into search (session_no, seq, tokens)
+select $1, seq, string_to_array(words, ' ') from unnest($2::bigint[], $3::text[]) as given (seq, words)
+on conflict (session_no, seq) do update set tokens = excluded.tokens"""
+_REACH = "update search_progress set seq = $2 where session_no = $1"
+
+Filters = tuple[Any, Any, Any, Any]
+
+
+class Place(Value, frozen=True):
+    """How far a conversation is in the index."""
+
+    session_no: int
+    seq: int
+
+
+async def place_of(connection: Connection, session_id: str) -> Place | None:
+    found = await connection.fetchrow(_PLACE, session_id)
+    return Place(*found) if found else None
+
+
+async def missing(connection: Connection, place: Place, enough: int) -> int:
+    """How many items are not in the index yet; counted up to `enough`."""
+    return await connection.fetchval(_MISSING, place.session_no, place.seq, enough)
+
+
+# --- into the index --------------------------------------------------------------------------------------------------
+
+
+async def add_part(connection: Connection, session_id: str, size: int) -> bool:
+    """Index the next items of a conversation, inside a transaction; whether there may be more.
+
+    The items are held meanwhile, so that nobody erases one whose words are just on their way into the index.
+    """
+    place = await place_of(connection, session_id)
+    if place is None:
+        return False
+    await connection.fetch(_BEGIN, place.session_no)
+    reached = await connection.fetchval(_REACHED, place.session_no)
+    found = await connection.fetch(_NEXT, place.session_no, reached, size)
+    if found:
+        seqs = [row[0] for row in found]
+        words = await anyio.to_thread.run_sync(_words, place.session_no, [(row[0], row[1]) for row in found])
+        await connection.fetch(_ADD, place.session_no, seqs, words)
+        await connection.fetch(_REACH, place.session_no, seqs[-1])
+    return len(found) == size
+
+
+def _words(session_no: int, items: Sequence[tuple[int, str]]) -> list[str]:
+    return [" ".join(dict.fromkeys(_entries(session_no, seq, text))) for seq, text in items]
+
+
+def _entries(session_no: int, seq: int, text: str) -> Iterator[str]:
+    yield _conversation(session_no)
+    yield _stretch(session_no, seq // STRETCH)
+    yield from entries_of(tokens_of(text))
+
+
+def entries_of(tokens: Iterable[str]) -> Iterator[str]:
+    """Tokens, and for each the mark of how it begins: a single character is asked for by that."""
+    for token in tokens:
+        yield token
+        if not token.isascii():
+            yield _beginning(token[0])
+
+
+def asked_for(phrase: Phrase) -> Sequence[str]:
+    """What the index must have of a text for it to hold this phrase."""
+    *first, last = phrase.tokens
+    return [*first, _beginning(last) if phrase.prefix else last]
+
+
+def _beginning(character: str) -> str:
+    return f"^{character}"  # no token has such a sign
+
+
+def _conversation(session_no: int) -> str:
+    return f"/{session_no}"
+
+
+def _stretch(session_no: int, number: int) -> str:
+    return f"/{session_no}/{number}"
+
+
+# --- out of it -------------------------------------------------------------------------------------------------------
+
+
+async def find(connection: Connection, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+    """The newest items that answer the query. What the index does not have is read item by item."""
+    place = await place_of(connection, session_id)
+    if place is None or not query.phrases:
+        return []
+    search = _Search(connection, session_id, place, query)
+    await search.read_tail()
+    if place.seq:
+        newest = place.seq // STRETCH
+        start = max(newest - 1, 0) * STRETCH
+        near = [_stretch(place.session_no, number) for number in range(max(newest - 1, 0), newest + 1)]
+        await search.look_up(near, start - 1, place.seq + 1)
+        await search.look_up([_conversation(place.session_no)], -1, start)
+    return search.found
+
+
+class _Search:
+    def __init__(self, connection: Connection, session_id: str, place: Place, query: TranscriptQuery) -> None:
+        self.found: list[TranscriptRow] = []
+        self._connection = connection
+        self._session_id = session_id
+        self._place = place
+        self._query = query
+        self._filters = _filters(query)
+
+    async def read_tail(self) -> None:
+        before, rows = _NO_END, [None] * PAGE
+        while len(self.found) < self._query.limit and len(rows) == PAGE:
+            where = (self._place.session_no, self._place.seq, before, *self._filters)
+            rows = await self._connection.fetch(_TAIL, *where, PAGE)
+            before = self._take(rows)
+
+    async def look_up(self, marks: Sequence[str], after: int, before: int) -> None:
+        """Items between two places that have all the words, the newest first, until there are enough."""
+        entries = list(dict.fromkeys(entry for phrase in self._query.phrases for entry in asked_for(phrase)))
+        wanted = 0
+        while (missing := self._query.limit - len(self.found)) > 0 and before > after + 1:
+            wanted = max(missing, wanted * 4)
+            where = (self._place.session_no, after, before, *self._filters)
+            rows = await self._connection.fetch(_INDEXED, *where, entries, list(marks), wanted)
+            before = self._take(rows)
+            if len(rows) < wanted:
+                return
+
+    def _take(self, rows: Sequence[Any]) -> int:
+        """Keep those that answer the query; the place of the last one looked at."""
+        items = [TranscriptRow(self._session_id, *row) for row in rows]
+        self.found += self._query.scan(items)[: self._query.limit - len(self.found)]
+        return items[-1].seq if items else 0
+
+
+def _filters(query: TranscriptQuery) -> Filters:
+    roles = None if query.roles is None else escaped_column(sorted(query.roles))
+    pairs = None if query.kinds is None else sorted(f"{role} {kind}" for role, kind in query.kinds)
+    return roles, None if pairs is None else escaped_column(pairs), query.after, query.before

@@ -1,0 +1,157 @@
+"""The store on PostgreSQL behind the `Store` port: claims, hands writes to the writer, reads what is committed.
+
+Epochs come from a sequence of the database, so they grow with every claim over all hosts and starts. Until sessions are
+leased, one host at a time serves a database: it holds a lock there for as long as its writer is connected.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+
+import anyio
+
+from paddock.ports import ApiKeyRow, Batch, Claim
+from paddock.rules.addresses import place_of as shown
+from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
+from paddock.rules.history_search import TranscriptQuery
+from paddock.rules.rows import Apart, AuditRow, TranscriptRow
+from paddock.storage.postgres.agents import AgentReads
+from paddock.storage.postgres.approvals import ApprovalReads
+from paddock.storage.postgres.audit import AuditReads
+from paddock.storage.postgres.calls import CallReads
+from paddock.storage.postgres.connection import Connection, connect
+from paddock.storage.postgres.conversation import ConversationReads
+from paddock.storage.postgres.events import EventReads
+from paddock.storage.postgres.group import Piece
+from paddock.storage.postgres.guarded import write_rows
+from paddock.storage.postgres.indexing import Indexing
+from paddock.storage.postgres.kept import KeptReads
+from paddock.storage.postgres.keys import KeyReads
+from paddock.storage.postgres.log import LogReads, Taken, claim_of, place_of, take
+from paddock.storage.postgres.migrate import bring_up_to_date
+from paddock.storage.postgres.ownership import own_database
+from paddock.storage.postgres.reader import Answer, Ask, Reader
+from paddock.storage.postgres.runs import RunReads
+from paddock.storage.postgres.sessions import SessionReads
+from paddock.storage.postgres.state import StateReads
+from paddock.storage.postgres.writer import Writer
+
+
+class PostgresStore(
+    LogReads,
+    EventReads,
+    ConversationReads,
+    RunReads,
+    StateReads,
+    KeptReads,
+    CallReads,
+    ApprovalReads,
+    AgentReads,
+    SessionReads,
+    AuditReads,
+    KeyReads,
+):
+    """All of the `Store` port over one database. `alone`: refuse a database that another host serves."""
+
+    def __init__(self, address: str, *, alone: bool = False) -> None:
+        self._address = address
+        self._alone = alone
+        self._last_backend = 0
+        self._parts: tuple[Writer, Reader] | None = None
+        self._indexing: Indexing | None = None
+
+    async def open(self) -> None:
+        await bring_up_to_date(self._address)
+        connection = await self._connect()
+        try:
+            reader = await Reader.open(self._address)
+        except StorageUnavailableError:
+            connection.terminate()
+            raise
+        host = f"{socket.gethostname()}:{os.getpid()}"
+        self._parts = Writer(connection, self._connect, self._address, host), reader
+        self._indexing = Indexing(reader)
+
+    async def close(self) -> None:
+        parts, self._parts = self._parts, None
+        indexing, self._indexing = self._indexing, None
+        if indexing is not None:
+            await indexing.stop()
+        if parts is not None:
+            writer, reader = parts
+            with anyio.CancelScope(shield=True):
+                await writer.stop()
+            reader.close()
+
+    def healthy(self) -> bool:
+        return self._parts is not None and self._parts[0].healthy
+
+    # --- the log
+
+    async def claim(self, session_id: str) -> Claim:
+        writer, reader = self._need_open()
+        on_its_way = writer.is_waiting(session_id)
+        with writer.claiming(session_id):
+            taken = await take(reader, session_id)
+            writer.own(session_id, taken.epoch)
+            if on_its_way:  # what the last owner handed in becomes part of what we read
+                await writer.submit(None)
+                taken = Taken(taken.epoch, await place_of(reader, session_id))
+        return await claim_of(reader, session_id, taken)
+
+    def append(self, batch: Batch) -> asyncio.Future[None]:
+        """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
+        writer = self._need_open()[0]
+        if not writer.may_write(batch):
+            raise StaleOwnerError(f"session {batch.session_id} has another owner")
+        done = writer.submit(batch, batch.rows)
+        if self._indexing is not None:
+            self._indexing.count(batch)
+        return done
+
+    async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        if self._indexing is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._indexing.find(session_id, query)
+
+    # --- rows that belong to no session's facts
+
+    async def write(self, rows: Sequence[Apart]) -> None:
+        await self._need_open()[0].submit(None, rows)
+
+    async def add_key(self, row: ApiKeyRow) -> None:
+        await self._need_open()[0].submit(None, (row,))
+
+    # --- for tables of their own that live in this database
+
+    async def perform(self, deed: Ask[Answer], rows: Sequence[AuditRow] = ()) -> Answer:
+        """Do something durably and together with these rows, beside the writer: long works never hold up the log."""
+
+        async def together(connection: Connection) -> Answer:
+            await write_rows(connection, Piece(None, rows))
+            return await deed(connection)
+
+        return await self.reader.perform(together)
+
+    # --- within
+
+    @property
+    def reader(self) -> Reader:
+        return self._need_open()[1]
+
+    def _need_open(self) -> tuple[Writer, Reader]:
+        if self._parts is None:
+            raise StorageUnavailableError("the store is closed")
+        return self._parts
+
+    async def _connect(self) -> Connection:
+        """The writer's connection. What an earlier one of ours left behind in the database is ended first."""
+        connection = await connect(self._address)
+        try:
+            await own_database(connection, self._last_backend, alone=self._alone, place=shown(self._address))
+        except BaseException:
+            connection.terminate()
+            raise
+        self._last_backend = connection.get_server_pid()
+        return connection

@@ -1,0 +1,84 @@
+"""Choosing the store from outside: what a wrong address says, what keys and doctor do with a right one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Command
+from paddock.rules.addresses import place_of, without_secrets
+from paddock.settings import Settings, SettingsError, load
+from postgres_server import a_database
+
+SECRET = "s3cret"
+NOBODY_THERE = f"postgresql://ann:{SECRET}@127.0.0.1:1/paddock"
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with a_database() as address:
+        yield address
+
+
+@pytest.mark.parametrize("how", ["flag", "environment", "file"])
+def test_a_database_that_is_not_there_is_one_sentence_without_the_password(
+    paddock: Command, tmp_path: Path, how: str
+) -> None:
+    (tmp_path / "paddock.toml").write_text(f'store = "{NOBODY_THERE}"\n')
+    arguments = {"flag": ["--store", NOBODY_THERE], "file": ["--config", "paddock.toml"]}.get(how, [])
+    env = {"PADDOCK_STORE": NOBODY_THERE} if how == "environment" else {}
+    seen = paddock("serve", "--data", "d", "--port", "0", *arguments, env=env)
+    assert seen.returncode == 2, seen.stderr
+    assert "store = postgresql://***@127.0.0.1:1/paddock cannot be used: the database at 127.0.0.1:1" in seen.stderr
+    assert SECRET not in seen.stdout + seen.stderr
+    assert "Traceback" not in seen.stderr
+
+
+@pytest.mark.parametrize("wrong", [f"mysql://ann:{SECRET}@here/db", "postgresql://", "sqlite"])
+def test_an_address_that_names_no_store_is_refused_with_what_is_allowed(wrong: str) -> None:
+    with pytest.raises(SettingsError, match=r"it must be embedded .* or postgresql://") as refused:
+        load({"store": wrong}, environ={})
+    assert SECRET not in str(refused.value)
+
+
+def test_settings_never_show_the_password() -> None:
+    assert SECRET not in repr(Settings(store=NOBODY_THERE))
+    assert SECRET not in Settings(store=NOBODY_THERE).shown_store
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://ann:{SECRET}@db.example:5432/paddock",
+        f"postgresql://ann:{SECRET}/@{SECRET}@db.example/paddock",
+        f"postgresql://db.example/paddock?user=ann&password={SECRET}",
+        f"postgresql://ann@/paddock?host=/run/pg&password={SECRET}&port=5433",
+    ],
+)
+def test_a_password_is_found_wherever_an_address_carries_it(address: str) -> None:
+    assert SECRET not in without_secrets(f"cannot reach {address} now")
+    assert SECRET not in place_of(address)
+    assert "paddock" in place_of(address)
+
+
+def test_a_key_is_made_in_the_store_that_is_set_and_opens_the_host_to_others(paddock: Command, address: str) -> None:
+    env = {"PADDOCK_STORE": address}
+    refused = paddock("serve", "--data", "d", "--port", "0", "--host", "0.0.0.0", env=env)
+    assert (refused.returncode, "no API key exists yet" in refused.stderr) == (2, True)
+    made = paddock("keys", "create", "--user", "ann", "--data", "d", env=env)
+    assert made.returncode == 0, made.stderr
+    assert not (Path("d") / "paddock.db").exists()
+    wrong_port = paddock("serve", "--data", "d", "--port", "0", "--host", "203.0.113.1", env=env)
+    assert "no API key exists yet" not in wrong_port.stderr
+
+
+def test_doctor_says_which_store_and_whether_it_is_there(paddock: Command, tmp_path: Path, address: str) -> None:
+    embedded = paddock("doctor", "--data", tmp_path / "d")
+    assert "store          embedded: SQLite" in embedded.stdout
+    there = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_STORE": address})
+    assert "store          PostgreSQL 16" in there.stdout
+    assert "schema up to date; it may lose what it confirmed" in there.stdout  # the tests' server runs without fsync
+    away = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_STORE": NOBODY_THERE})
+    assert away.returncode == 1
+    assert "FAIL  store          the database at 127.0.0.1:1/paddock cannot be reached" in away.stdout
+    assert SECRET not in away.stdout + away.stderr
