@@ -40,6 +40,7 @@ from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
+from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
@@ -48,12 +49,15 @@ from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
 from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.surroundings import Surroundings
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
+from paddock.host.working_directories import WorkingDirectories
 from paddock.http_api.app import create_app
 from paddock.http_api.issuer_keys import IssuerKeys
+from paddock.http_api.mcp import McpDoor
 from paddock.http_api.tokens import TokenRules, Tokens
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
@@ -136,6 +140,9 @@ class House:
     mcp: McpTools
     stored_agents: StoredAgents
     health: AgentHealth
+    run_endpoints: RunEndpoints
+    run_door: McpDoor
+    """What a run's own endpoint is served by; a sandbox reaches nothing else of the host."""
     watch: AgentsWatch | None = None
     """Over the agents file, if there is one."""
     _open: bool = field(default=False)
@@ -254,6 +261,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     steering = Steering(store)
+    endpoints = RunEndpoints(settings.run_address)
+    directories = WorkingDirectories(
+        settings.working_directories or settings.data / "workspaces", apart_from=settings.data
+    )
     work = {
         **History(store).work,
         **RunnerState(store).work,
@@ -291,8 +302,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
         artifacts=artifacts,
+        around=Surroundings(gateway, endpoints, directories),
     )
     calls.serve(runs)
+    mcp_door = McpDoor(endpoints, calls, note=audit.soon, clock=clock, spawn=tasks.spawn)
     steering.serve(runs)
     manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=clock, spawn=tasks.spawn)
     sessions = Sessions(
@@ -305,7 +318,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
     )
-    keeping = Keeping(store, blobs, sessions, clock=clock)
+    keeping = Keeping(store, blobs, sessions, clock=clock, directories=directories)
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
     house = House(
@@ -330,6 +343,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         tools=tools,
         tool_calls=tool_calls,
         mcp=mcp,
+        run_endpoints=endpoints,
+        run_door=mcp_door,
     )
     controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
     house.app = create_app(
@@ -356,6 +371,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         users=users,
         days=Days(store, users),
         tokens=_tokens(settings),
+        mcp=mcp_door,
     )
     return house
 

@@ -68,6 +68,12 @@ def _store_address(text: str) -> str:
     return text
 
 
+def _run_address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#@]+", text.rstrip("/")):
+        raise ValueError("no address")
+    return text.rstrip("/")
+
+
 def _split(separator: str) -> BeforeValidator:
     """A list may come as one text, as the environment has no lists."""
 
@@ -152,6 +158,16 @@ class Settings(BaseModel):
     )
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
+    )
+    working_directories: AnyPath | None = setting(
+        None,
+        "where runs that need one get a working directory; `workspaces` in the data directory unless set",
+        "a path",
+    )
+    run_address: Annotated[str, AfterValidator(_run_address)] | None = setting(
+        None,
+        "where runners on other machines reach this host for /mcp/run; this machine's loopback unless set",
+        "an address such as https://paddock.example.com",
     )
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
@@ -285,7 +301,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins", "tools", "jwt_secret_file", "jwt_keys"})
+PATHS = frozenset({"data", "agents", "plugins", "tools", "working_directories", "jwt_secret_file", "jwt_keys"})
 MIN_SECRET_BYTES = 32
 
 

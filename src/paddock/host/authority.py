@@ -147,9 +147,11 @@ class Authority:
     def _check_isolation(self, binding: AgentBinding, workspace: str) -> None:
         if binding.isolation is None:
             return
-        level = self._gateway.isolation_of(binding.runner_id, workspace)
+        level = self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
         if level not in ("L0", "L1") or level < binding.isolation:
-            text = f"agent {binding.agent_id!r} wants isolation {binding.isolation}, and its runner runs at {level}"
+            text = (
+                f"agent {binding.agent_id!r} wants isolation {binding.isolation}, and its runner can only have {level}"
+            )
             raise HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": ISOLATION_TOO_LOW})
 
 

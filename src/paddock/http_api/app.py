@@ -32,6 +32,7 @@ from paddock.http_api.errors import Endpoint, Handler, not_routed
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import AgentName, HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.mcp import McpDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
@@ -75,6 +76,7 @@ def create_app(
     branches: Branches | None = None,
     exports: Exports | None = None,
     tokens: Tokens | None = None,
+    mcp: McpDoor | None = None,
 ) -> "ShortWay":
     """The application. `local_token` lets the host's own command line in as administrator; `note` writes
     down what administrators decided."""
@@ -103,6 +105,8 @@ def create_app(
         *_probes(Probes(ready)),
         *_description(DescriptionDoor()),
     ]
+    if mcp is not None:
+        routes += mcp.routes()
     if branches is not None and exports is not None:
         routes += _branches(BranchesDoor(auth=auth, branches=branches, controls=controls, exports=exports))
     if users is not None:

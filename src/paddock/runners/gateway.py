@@ -28,6 +28,7 @@ from paddock.runners import launch
 from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
 from paddock.runners.catalog import Catalog
 from paddock.runners.errors import StartError
+from paddock.runners.isolation import active_level
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Plugin
 from paddock.runners.process import Launch
@@ -180,13 +181,22 @@ class Gateway:
         names = self._names.get(workspace, self._without_guests)
         return names.all if installed else names.attached
 
-    def isolation_of(self, runner_id: str, workspace: str) -> str:
+    def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
         """A level, `elsewhere` for a runner attached from another machine, `unknown` for one nobody offers."""
         plugin = plugin_of(runner_id)
         if any(guest.ticket.workspace == workspace for guest in self._attached.get(plugin, [])):
             return ELSEWHERE
         supervisor = self._supervisors.get(plugin)
-        return "unknown" if supervisor is None else max(supervisor.plugin.isolation, self._isolation)
+        if supervisor is None:
+            return "unknown"
+        level = max(supervisor.plugin.isolation, self._isolation)
+        return "L1" if wanted == "L1" and active_level().level == "L1" else level
+
+    def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
+        """Whether such a run could reach this host over the network: not from L1, unless its plugin may."""
+        supervisor = self._supervisors.get(plugin_of(runner_id))
+        inside = self.isolation_of(runner_id, workspace, wanted) == "L1"
+        return not inside or (supervisor is not None and supervisor.plugin.network)
 
     async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started
