@@ -288,6 +288,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         env_allow=settings.env_allow,
         on_foreign=calls.foreign,
         on_overload=calls.overloaded,
+        run_socket=lambda: endpoints.socket,
+        network_refused=lambda: _why_no_network(store),
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
@@ -374,6 +376,13 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         mcp=mcp_door,
     )
     return house
+
+
+async def _why_no_network(store: Store) -> str | None:
+    """Without a key, whoever calls from this machine is somebody: also a runner that was to be kept apart."""
+    if await store.any_key():
+        return None
+    return "no API key exists yet, so it could call this host as anybody; create one first (paddock keys create)"
 
 
 def _periods(settings: Settings) -> Periods:

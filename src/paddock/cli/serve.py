@@ -169,7 +169,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
     server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url, house))
     with _signals(stop), presence.announced(settings.data, url=_reachable(url), token=token):
-        async with house.running(), run_socket(house.run_door, house.run_endpoints, settings.data):
+        async with run_socket(house.run_door, house.run_endpoints, settings.data), house.running():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             serving.add_done_callback(lambda _: stop.set())
             await stop.wait()

@@ -183,6 +183,12 @@ class AgentShape(_Shape):
         description="An existing directory its runs work in, beside the agents file or absolute; agents file only. "
         "Unless set, each conversation has one of its own.",
     )
+    readable: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+        default=[],
+        max_length=50,
+        description="Directories its runs may read at isolation L1, such as where a program is installed; agents file "
+        "only.",
+    )
     frontend_tools: bool | None = Field(
         default=None,
         description="Show it the client's own tools; unless set, the AG-UI door does and the others do not.",
@@ -305,6 +311,7 @@ class AgentShape(_Shape):
             locale=self.locale,
             time_zone=self.time_zone,
             isolation=self.isolation,
+            readable=tuple(str((base / Path(path).expanduser()).absolute()) for path in self.readable),
             working_directory=None if named is None else str((base / Path(named).expanduser()).absolute()),
         )
 

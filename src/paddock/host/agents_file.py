@@ -139,6 +139,7 @@ def _check_directories(read: AgentsFile, where: str, tree: yaml.Node | None, bas
     """What an agent is to work in or to learn from must be there."""
     for agent_id, agent in read.agents.items():
         named: dict[tuple[str | int, ...], str | None] = {("working_directory",): agent.working_directory}
+        named |= {("readable", number): path for number, path in enumerate(agent.readable)}
         named |= {("skills", number, "path"): skill.path for number, skill in enumerate(agent.skills)}
         for place, path in named.items():
             if path is not None and not (base / Path(path).expanduser()).is_dir():

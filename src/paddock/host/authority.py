@@ -92,6 +92,10 @@ class Authority:
         """Why runs of this agent cannot be started now, as far as is known."""
         return self._refused.get((workspace, agent_id))
 
+    def isolation(self, binding: AgentBinding, workspace: str) -> str:
+        """How far its next run would be kept apart: a level, or a word for a place we do not control."""
+        return self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
+
     def missing(self, binding: AgentBinding, workspace: str) -> list[str]:
         """Resources the agent's owner names and the workspace does not have: it runs, but not as was meant."""
         there = self._there(workspace)

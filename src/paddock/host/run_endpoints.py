@@ -10,14 +10,12 @@ from hashlib import sha256
 from typing import Any, Final
 
 from paddock.host.runs import LiveRun
-from paddock.ports import Caller
+from paddock.ports import RUN_SOCKET, Caller
 
 NAME: Final = "host"
 PATH: Final = "/mcp/run"
 TOKEN_ENV: Final = "PADDOCK_RUN_TOKEN"  # noqa: S105 - the name of a variable
 SECRET: Final = "mcp_token"  # noqa: S105 - the name of a secret
-INSIDE: Final = "/run/paddock/mcp.sock"
-"""Where the socket appears to a process that has no network."""
 
 
 class RunEndpoints:
@@ -69,7 +67,7 @@ class RunEndpoints:
     def _url(self, *, network: bool) -> str | None:
         if network:
             return None if self.address is None else f"{self.address}{PATH}"
-        return None if self.socket is None else f"unix:{INSIDE}"
+        return None if self.socket is None else f"unix:{RUN_SOCKET}"
 
 
 def caller_of(run: LiveRun) -> Caller:

@@ -32,7 +32,7 @@ class Surroundings:
             isolation=extras.isolation,
             directory=directory,
             directory_is_ours=extras.working_directory is None,
-            visible=tuple(str(skill["path"]) for skill in extras.skills if skill.get("path")),
+            visible=(*extras.readable, *(str(skill["path"]) for skill in extras.skills if skill.get("path"))),
         )
 
     def over(self, run_id: str) -> None:

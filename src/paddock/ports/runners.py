@@ -80,6 +80,10 @@ class RunnerStatus(Value, frozen=True):
     pid: int | None = None
 
 
+RUN_SOCKET = "/run/paddock/mcp.sock"
+"""Where a process without network finds the way to its run's own endpoint."""
+
+
 class Placement(Value, frozen=True):
     """What goes with a run besides its context, and where it may be put. Never logged, never stored."""
 

@@ -46,6 +46,8 @@ class AgentExtras(Value, frozen=True):
     """How far its runs are kept apart at least."""
     working_directory: str | None = None
     """Where its runs work; None: in one of their conversation."""
+    readable: tuple[str, ...] = ()
+    """What its runs may read from L1 up, besides what they need to run at all."""
 
 
 NO_EXTRAS = AgentExtras()
