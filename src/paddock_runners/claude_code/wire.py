@@ -6,7 +6,7 @@ result never is.
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from paddock_runners.harness.heard import (
@@ -43,6 +43,16 @@ class ClaudeWire(Wire):
         self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._not_taken_in: set[str] = set()
         """What was added in the middle of the turn and not yet read by the model: each begins a turn if need be."""
+
+        self._readers: dict[str, Callable[[dict[str, Any]], Iterable[Heard]]] = {
+            "stream_event": self._streamed,
+            "assistant": self._finished,
+            "user": self._user,
+            "system": self._system,
+            "control_request": self._asked,
+            "control_response": self._answered,
+            "result": self._result,
+        }
 
     async def open(self, session_id: str | None) -> None:
         self._control({"subtype": "initialize"})
@@ -81,29 +91,13 @@ class ClaudeWire(Wire):
     def _control(self, request: dict[str, Any]) -> None:
         self.write({"type": "control_request", "request_id": str(uuid.uuid4()), "request": request})
 
-    # --- what it says ---------------------------------------------------------------------------------------------------
+    # --- what it says ---------------------------------------------------------------------------------------
 
     def read(self, said: dict[str, Any]) -> Iterable[Heard]:
         if said.get("parent_tool_use_id"):
             return ()  # what its helpers say among themselves
-        match said.get("type"):
-            case "stream_event":
-                return self._streamed(mapping(said.get("event")))
-            case "assistant":
-                return self._finished(mapping(said.get("message")))
-            case "user":
-                return self._user(said)
-            case "system":
-                return self._system(said)
-            case "control_request":
-                return self._asked(said.get("request_id"), mapping(said.get("request")))
-            case "control_response":
-                self._answered()
-            case "result":
-                return self._result(said)
-            case _:
-                pass
-        return ()
+        reader = self._readers.get(str(said.get("type")))
+        return reader(said) if reader is not None else ()
 
     def on_silence(self) -> None:
         if not self._greeted.done():
@@ -111,16 +105,19 @@ class ClaudeWire(Wire):
             self._greeted.set_exception(HarnessError("harness.not_started", why))
             self._greeted.exception()
 
-    def _answered(self) -> None:
+    def _answered(self, _said: dict[str, Any]) -> Iterable[Heard]:
         if not self._greeted.done():
             self._greeted.set_result(None)
+        return ()
 
-    def _streamed(self, event: dict[str, Any]) -> Iterator[Heard]:
+    def _streamed(self, said: dict[str, Any]) -> Iterator[Heard]:
+        event = mapping(said.get("event"))
         about = mapping(event.get("delta"))
         if event.get("type") == "content_block_delta" and about.get("type") == "text_delta":
             yield Piece(str(about.get("text") or ""))
 
-    def _finished(self, message: dict[str, Any]) -> Iterator[Heard]:
+    def _finished(self, said: dict[str, Any]) -> Iterator[Heard]:
+        message = mapping(said.get("message"))
         if message.get("model") == MADE_UP:
             return
         for block in map(mapping, listing(message.get("content"))):
@@ -156,7 +153,8 @@ class ClaudeWire(Wire):
             if server.get("name") in self._servers and server.get("status") in {"failed", "needs-auth"}:
                 yield Over("harness.mcp_unreachable", "it could not reach the host's tools over MCP", retryable=True)
 
-    def _asked(self, key: object, request: dict[str, Any]) -> Iterator[Heard]:
+    def _asked(self, said: dict[str, Any]) -> Iterator[Heard]:
+        key, request = said.get("request_id"), mapping(said.get("request"))
         if request.get("subtype") == "can_use_tool":
             call_id = str(request.get("tool_use_id") or key)
             yield Permission(key, call_id, str(request.get("tool_name")), mapping(request.get("input")))

@@ -1,7 +1,7 @@
 """Processes a harness left behind: found by a mark in their environment or by the session they were started in, ended.
 
-Harnesses start the commands of their tools in sessions of their own, so ending a process group misses them. Linux; where
-there is no /proc only the group is ended, which is weaker and said in the guide.
+Harnesses start the commands of their tools in sessions of their own, so ending a process group misses them. Linux;
+where there is no /proc only the group is ended, which is weaker and said in the guide.
 """
 
 import asyncio

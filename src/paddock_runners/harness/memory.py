@@ -1,4 +1,4 @@
-"""What is remembered of a harness between turns: its session, where it worked, what was counted. Small state of the host."""
+"""What is remembered of a harness between turns, as state of the host: its session, where it worked, what it cost."""
 
 from collections.abc import Mapping
 from pathlib import Path

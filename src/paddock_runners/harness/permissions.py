@@ -1,6 +1,6 @@
-"""What a harness may do when it asks: decided by the agent's settings, or by the person, whose word comes with the next input.
+"""What a harness may do when it asks: decided by the agent's settings, or by the person, with the next input.
 
-A process is not kept waiting while somebody thinks. The turn ends with the question; a yes allows the very same call once.
+No process is kept waiting while somebody thinks. The turn ends with the question; a yes allows the same call once.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Where a harness works and what it gets to see there: its directory, its home, its environment, the projected files."""
+"""Where a harness works and what it gets to see there: directory, home, environment, the projected files."""
 
 import os
 import shutil

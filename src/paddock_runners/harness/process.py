@@ -63,7 +63,7 @@ class HarnessProcess:
     def pid(self) -> int:
         return self._child.pid
 
-    # --- lines --------------------------------------------------------------------------------------------------------
+    # --- lines ----------------------------------------------------------------------------------------------
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Everything it says, until it says no more. Raises HarnessError for a line that has no end."""
@@ -92,7 +92,7 @@ class HarnessProcess:
         while piece := await self._child.stderr.read(65_536):
             self._tail.extend(line for line in piece.decode(errors="replace").splitlines() if line.strip())
 
-    # --- the end ------------------------------------------------------------------------------------------------------
+    # --- the end --------------------------------------------------------------------------------------------
 
     async def how_it_ended(self) -> str:
         """For a person: the exit status and the last thing it complained about."""

@@ -1,6 +1,7 @@
 """Wires that speak JSON-RPC, one object per line, both sides asking. Requests have an end; so does the peer."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -57,13 +58,13 @@ class RpcWire(Wire):
     def reply(self, key: Any, result: Mapping[str, Any]) -> None:
         self.write({**self.header, "id": key, "result": result})
 
+    @abstractmethod
     def heard(self, method: str, params: dict[str, Any]) -> Iterable[Heard]:
         """A notification."""
-        raise TypeError(f"{type(self).__name__} does not say what {method} means, with {sorted(params)}")
 
+    @abstractmethod
     def asked(self, key: Any, method: str, params: dict[str, Any]) -> Iterable[Heard] | None:
         """A request; None when it is none we know, which the peer is told."""
-        raise TypeError(f"{type(self).__name__} does not say what {method} asks, with {key} and {sorted(params)}")
 
     def answered(self, method: str, result: dict[str, Any]) -> Iterable[Heard]:  # noqa: ARG002 - for those who care
         """An answer whose place among the other lines matters."""

@@ -140,7 +140,7 @@ class _Turn:
         process = await HarnessProcess.start(argv, cwd=place.directory, env={**place.env, **env})
         return self._runner.wire(process, self._config, place)
 
-    # --- while it speaks ------------------------------------------------------------------------------------------------
+    # --- while it speaks ------------------------------------------------------------------------------------
 
     async def _spoken(self, wire: Wire, place: Place) -> Results:
         steering = asyncio.create_task(self._steer(wire)) if wire.steers else None
@@ -203,7 +203,7 @@ class _Turn:
                         if item.input.text:
                             await wire.steer(item.input.text)
 
-    # --- how it ended ---------------------------------------------------------------------------------------------------
+    # --- how it ended ---------------------------------------------------------------------------------------
 
     async def _ended(self, heard: Heard) -> list[Result]:
         usage = await self._counted()

@@ -1,10 +1,12 @@
 """The language of one harness, spoken over one process. A runner's folder says how; here is what all of them share.
 
-A task of its own reads, so that requests can be answered while the turn goes on; what it hears waits in a bounded queue.
+A task of its own reads, so that requests can be answered while the turn goes on; what it hears waits in a bounded
+queue.
 """
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, cast
 
@@ -16,7 +18,7 @@ WAITING = 1000
 COOPERATIVE_SECONDS = 0.8
 
 
-class Wire:
+class Wire(ABC):
     """Subclasses read and write their harness's lines."""
 
     steers = False
@@ -29,32 +31,33 @@ class Wire:
         self._deaf = False
         self._pump = asyncio.create_task(self._listen())
 
-    # --- what each harness does its own way -----------------------------------------------------------------------------
+    # --- what each harness does its own way -----------------------------------------------------------------
 
+    @abstractmethod
     async def open(self, session_id: str | None) -> None:
         """Greet it and begin or go on with a session. Raises LostSessionError."""
-        raise TypeError(f"{type(self).__name__} does not say how it opens")
 
+    @abstractmethod
     async def ask(self, text: str) -> None:
         """Begin the turn."""
-        raise TypeError(f"{type(self).__name__} does not say how it asks")
 
+    @abstractmethod
     async def steer(self, text: str) -> None:
         """Add words to the turn that is going on. They are never lost: at worst they begin another turn of this run."""
-        raise TypeError(f"{type(self).__name__} cannot be steered")
 
+    @abstractmethod
     async def interrupt(self) -> None:
         """Ask it to stop the turn. Whether it does is seen by its word that the turn is over."""
 
+    @abstractmethod
     async def answer(self, asked: Permission, allowed: bool, why: str, *, stop: bool = False) -> None:
         """Its permission, or not; `stop`: not, and end the turn."""
-        raise TypeError(f"{type(self).__name__} cannot be answered")
 
+    @abstractmethod
     def read(self, said: dict[str, Any]) -> Iterable[Heard]:
         """What one line means."""
-        raise TypeError(f"{type(self).__name__} does not say how it reads {sorted(said)}")
 
-    # --- shared ---------------------------------------------------------------------------------------------------------
+    # --- shared ---------------------------------------------------------------------------------------------
 
     @property
     def is_over(self) -> bool:
@@ -101,6 +104,7 @@ class Wire:
         finally:
             self.on_silence()
 
+    @abstractmethod
     def on_silence(self) -> None:
         """Nothing more will be heard; whoever waits for an answer is told."""
 
