@@ -48,6 +48,9 @@ class Used:
     turn: Mapping[str, int] = field(default_factory=dict[str, int])
     totals: Mapping[str, float] = field(default_factory=dict[str, float])
 
+    def joined(self, later: "Used") -> "Used":
+        return Used({**self.turn, **later.turn}, {**self.totals, **later.totals})
+
 
 @dataclass(frozen=True, slots=True)
 class Permission:
@@ -58,6 +61,8 @@ class Permission:
     name: str
     parameters: Mapping[str, Any]
     options: tuple[Mapping[str, Any], ...] = ()
+    own: bool = False
+    """A tool of the run's own endpoint, where the host itself decides at each call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class Policy:
         if call in self._once:
             self._once.remove(call)
             return "allow", ""
-        if _matches(asked.name, self._config.allow) or self._config.on_permission == "allow":
+        if asked.own or _matches(asked.name, self._config.allow) or self._config.on_permission == "allow":
             return "allow", ""
         if self._config.on_permission == "deny":
             return "refuse", REFUSED

@@ -70,6 +70,10 @@ class RpcWire(Wire):
         """An answer whose place among the other lines matters."""
         return ()
 
+    def refused(self, method: str, refusal: RefusedError) -> Iterable[Heard]:  # noqa: ARG002 - as above
+        """The same for a refusal."""
+        return ()
+
     def read(self, said: dict[str, Any]) -> Iterable[Heard]:
         method, params = said.get("method"), mapping(said.get("params"))
         if not isinstance(method, str):
@@ -88,8 +92,9 @@ class RpcWire(Wire):
         if answer is None or answer.done():
             return ()
         if "error" in said:
-            answer.set_exception(RefusedError(method, mapping(said["error"])))
-            return ()
+            refusal = RefusedError(method, mapping(said["error"]))
+            answer.set_exception(refusal)
+            return self.refused(method, refusal)
         answer.set_result(said.get("result"))
         return self.answered(method, mapping(said.get("result")))
 

@@ -112,8 +112,12 @@ class _Turn:
             async for result in self._with(place):
                 yield result
         finally:
-            if self._config.afterwards == "remove":
-                place.files.remove()
+            self._tidy(place)
+
+    def _tidy(self, place: Place) -> None:
+        """Before the end is told: the next turn may begin at once. Twice is as good as once."""
+        if self._config.afterwards == "remove":
+            place.files.remove()
 
     async def _with(self, place: Place) -> Results:
         decided = await permissions.decided(self._ctx, self._api)
@@ -157,6 +161,7 @@ class _Turn:
         for result in self._told.end():
             yield result
         await wire.close()
+        self._tidy(place)
         for result in await self._ended(heard):
             yield result
 
@@ -171,7 +176,7 @@ class _Turn:
             case Session(session_id):
                 await self._memory.keep_session(session_id, place.directory)
             case Used():
-                self._used = heard
+                self._used = self._used.joined(heard)
             case Permission():
                 for result in await self._judged(heard, wire):
                     yield result

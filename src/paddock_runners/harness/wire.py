@@ -97,10 +97,10 @@ class Wire(ABC):
         try:
             async for line in self.process.lines():
                 for heard in self._read_line(line):
-                    await self._hear(heard)
-            await self._hear(Gone(await self.process.how_it_ended()))
+                    await self.tell(heard)
+            await self.tell(Gone(await self.process.how_it_ended()))
         except HarnessError as problem:
-            await self._hear(Gone(str(problem)))
+            await self.tell(Gone(str(problem)))
         finally:
             self.on_silence()
 
@@ -108,7 +108,8 @@ class Wire(ABC):
     def on_silence(self) -> None:
         """Nothing more will be heard; whoever waits for an answer is told."""
 
-    async def _hear(self, heard: Heard) -> None:
+    async def tell(self, heard: Heard) -> None:
+        """Something was heard; the harness's word that the turn is over is known at once."""
         if isinstance(heard, Over | Gone):
             self._over.set()
         if not self._deaf:
