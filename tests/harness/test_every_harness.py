@@ -179,6 +179,7 @@ async def test_settings_answer_for_the_person(desk: Desk, settings: Any, source:
     results = await desk.run("ask", **settings)
     assert results.text == said
     assert results.types[-1] == "run.completed"
+    assert results.types.count("tool.call.started") == results.types.count("tool.call.completed") == 1
 
 
 # --- what it gets to see ----------------------------------------------------------------------------------------------

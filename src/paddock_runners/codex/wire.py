@@ -187,7 +187,7 @@ def _complaint(params: Mapping[str, Any]) -> Iterator[Heard]:
     """An error it goes on trying after is none yet, unless no further try can help."""
     error = mapping(params.get("error"))
     if _code(error) == "harness.unauthorized" and params.get("willRetry"):
-        yield Over("harness.unauthorized", str(error.get("message")))
+        yield Over("harness.unauthorized", f"the model's provider refused the key: {error.get('additionalDetails')}")
 
 
 def _code(error: Mapping[str, Any]) -> str:

@@ -19,6 +19,8 @@ class Narration:
         self._open: dict[str, tuple[str, str]] = {}
         """Calls that have no end yet: the harness's id to ours and the tool's name."""
         self._used: set[str] = set()
+        self._closed: set[str] = set()
+        """Calls whose end was told; a harness may say it once more."""
 
     def tell(self, heard: Piece | Whole | ToolBegan | ToolEnded) -> Iterator[Result]:
         match heard:
@@ -57,15 +59,17 @@ class Narration:
             number += 1
             call_id = f"{call.call_id or 'call'}-{number}"
         self._used.add(call_id)
+        self._closed.discard(call.call_id)
         self._open[call.call_id] = call_id, call.name
         yield tool_started(call_id, call.name, _bounded(call.parameters))
 
     def _ended(self, call: ToolEnded) -> Iterator[Result]:
         if call.call_id not in self._open:
-            if not call.name:
+            if not call.name or call.call_id in self._closed:
                 return
             yield from self._began(ToolBegan(call.call_id, call.name))
         call_id, name = self._open.pop(call.call_id)
+        self._closed.add(call.call_id)
         if call.error is not None:
             yield tool_completed(call_id, name, error=_cut(call.error))
         else:
