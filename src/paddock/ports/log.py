@@ -9,6 +9,7 @@ from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.calls import CallRecords
 from paddock.ports.events import EventRecords
 from paddock.ports.keeping import KeepingRecords
+from paddock.ports.overview import OverviewRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
@@ -131,7 +132,7 @@ class ApiKeys(Protocol):
     async def any_key(self) -> bool: ...
 
 
-class Store(EventLog, Records, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
+class Store(EventLog, Records, OverviewRecords, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...
