@@ -10,10 +10,9 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from secrets import SystemRandom
-from typing import Any
+from typing import Any, cast
 
 import structlog
-from starlette.types import ASGIApp
 
 from paddock.agent_program import is_program, load_program
 from paddock.host.agent_files import AgentFiles, first_of
@@ -52,7 +51,7 @@ from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
-from paddock.http_api.app import create_app
+from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.issuer_keys import IssuerKeys
 from paddock.http_api.tokens import TokenRules, Tokens
 from paddock.knowledge.bases import Bases
@@ -116,7 +115,7 @@ class Tasks:
 class House:
     """The parts, standing."""
 
-    app: ASGIApp
+    app: ShortWay
     store: Store
     blobs: Blobs
     sweeper: Sweeper
@@ -309,7 +308,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
     house = House(
-        app=_nothing_yet,
+        app=cast("ShortWay", _nothing_yet),
         store=store,
         blobs=blobs,
         sweeper=Sweeper(store, blobs, clock=clock),

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, cast
 
@@ -24,6 +25,7 @@ from paddock.host.exports import Exports
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.users import Users
 from paddock.http_api.app import create_app
+from paddock.http_api.connection import Connection
 from paddock.http_api.tokens import Tokens as CallerTokens
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
@@ -176,8 +178,15 @@ async def open_doors(
 
 @asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[str]:
+    """As `paddock serve` does it, with its own connections where the application knows of a short way."""
     config = uvicorn.Config(
-        app, loop="none", http="httptools", ws="websockets-sansio", lifespan="off", log_config=None, access_log=False
+        app,
+        loop="none",
+        http=partial(Connection, find_way=app.find) if hasattr(app, "find") else "httptools",  # pyright: ignore[reportArgumentType]
+        ws="websockets-sansio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
