@@ -19,6 +19,7 @@ from typing import Any
 import structlog
 import uvicorn
 import uvloop
+from starlette.types import ASGIApp
 
 from paddock import compose
 from paddock.cli import logs, presence
@@ -185,11 +186,12 @@ def _built(settings: Settings, token: str) -> compose.House:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 
-def _uvicorn(app: ShortWay) -> uvicorn.Config:
+def _uvicorn(app: ASGIApp) -> uvicorn.Config:
+    way = partial(Connection, find_way=app.find) if isinstance(app, ShortWay) else "httptools"
     return uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]
         loop="none",
-        http=partial(Connection, find_way=app.find),  # pyright: ignore[reportArgumentType]
+        http=way,  # pyright: ignore[reportArgumentType]
         ws="websockets-sansio",
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,
