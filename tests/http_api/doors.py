@@ -35,6 +35,7 @@ from paddock.http_api.connection import Connection
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.routing import Door
@@ -49,6 +50,7 @@ from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments, NoAttachments
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.telemetry.metrics import Metrics
 
 LOCAL_TOKEN = "local-token-of-the-test"
 
@@ -181,6 +183,7 @@ def app_of(
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
+        MetricsDoor(auth=auth, page=Metrics("test").page),
         Probes(ready),
         DescriptionDoor(),
     ]

@@ -18,6 +18,7 @@ from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.issuer_keys import IssuerKeys
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes
 from paddock.http_api.routing import Door
@@ -58,6 +59,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
+        MetricsDoor(auth=auth, page=house.metrics.page),
         Probes(house.ready),
         DescriptionDoor(),
     ]

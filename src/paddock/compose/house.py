@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from secrets import SystemRandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import anyio.to_thread
 import structlog
 from starlette.types import ASGIApp
 
@@ -37,8 +38,12 @@ from paddock.ports.artifacts import Blobs
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
+from paddock.telemetry.metrics import Metrics
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.mcp import McpTools
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
 
 log = structlog.get_logger("paddock.house")
 
@@ -107,6 +112,9 @@ class House:
     stored_agents: StoredAgents
     health: AgentHealth
     clock: Callable[[], float]
+    metrics: Metrics
+    traces: "Traces | None" = None
+    """Sent to a collector, if one is set."""
     watch: AgentsWatch | None = None
     """Over the agents file, if there is one."""
     app: ASGIApp = field(default_factory=lambda: nothing_yet)
@@ -187,6 +195,8 @@ class House:
         await self.gateway.stop()
         await self.models.close()
         await self.tasks.stop()
+        if self.traces is not None:
+            await anyio.to_thread.run_sync(self.traces.close)
         await self.blobs.close()
         await self.store.close()
 
