@@ -108,12 +108,17 @@ def as_ag_ui(fact: StoredFact, thread_id: str) -> list[bytes]:
     """The same in AG-UI 1.0; a run is called by its taskId here, and what has no word of its own is CUSTOM."""
     peer = Peer("1", thread_id, fact.turn_id or "", "session")
     if fact.kind in SPOKEN_KINDS and fact.turn_id is not None:
-        return frames(fact, peer)
+        return [_of_turn(frame, fact.turn_id) for frame in frames(fact, peer)]
     if fact.target not in FOR_FRONT_ENDS:
         return []
     about = {"turnId": fact.turn_id, "txId": fact.tx_id, "sender": fact.sender, "payload": fact.read_payload()}
     told = {name: value for name, value in about.items() if value is not None}
     return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(custom(_name(fact.kind), told)))]
+
+
+def _of_turn(frame: bytes, turn_id: str) -> bytes:
+    """Several runs share this stream, and few events of AG-UI say which one they belong to: `metadata` does."""
+    return b'%b,"metadata":{"turnId":%b}}\n\n' % (frame[: -len(b"}\n\n")], _encode(turn_id))
 
 
 def _name(kind: str) -> str:
