@@ -9,6 +9,7 @@ from paddock.compose.house import House, Tasks
 from paddock.compose.parts import (
     MIB,
     artifact_limits,
+    attachments_of,
     budgets_of,
     mark_of,
     models_of,
@@ -165,6 +166,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         audit=audit,
         agents=agents,
         approvals=approvals,
+        attachments=attachments_of(settings, artifacts, store, clock),
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),

@@ -16,6 +16,7 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox
@@ -101,6 +102,7 @@ class House:
     audit: Audit
     agents: Agents
     approvals: Approvals
+    attachments: UserAttachments
     tasks: Tasks
     ingest: Ingest
     bases: Bases

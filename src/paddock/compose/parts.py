@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch, Mark
-from paddock.host.artifacts import ArtifactLimits
+from paddock.host.artifacts import ArtifactLimits, Artifacts
+from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
+from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.budgets import Budget
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.retention import Periods
-from paddock.settings import Settings
+from paddock.settings import SIGNING_KEYS, Settings
+from paddock.storage.signing_keys import KeyFile
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
@@ -42,6 +46,27 @@ def artifact_limits(settings: Settings) -> ArtifactLimits:
         keep_seconds=settings.artifact_days * 86_400.0 or None,
         workspace_bytes=settings.artifacts_mib * MIB,
         file_bytes=settings.max_file_mib * MIB,
+    )
+
+
+def attachments_of(
+    settings: Settings, artifacts: Artifacts, store: Store, clock: Callable[[], float]
+) -> UserAttachments:
+    limits = AttachmentLimits(
+        file_bytes=settings.attachment_mib * MIB,
+        user_bytes=settings.uploads_mib * MIB,
+        pixels=settings.image_megapixels * 1_000_000,
+        pdf=settings.attach_pdf,
+        url_seconds=settings.attachment_url_minutes * 60,
+    )
+    return UserAttachments(
+        artifacts,
+        store,
+        ChildPictures(),
+        keys=KeyFile(settings.signing_keys or settings.data / SIGNING_KEYS, clock=clock),
+        clock=clock,
+        limits=limits,
+        public_url=settings.public_url,
     )
 
 
