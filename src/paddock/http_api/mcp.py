@@ -23,6 +23,7 @@ from paddock.host.run_endpoints import PATH, RunEndpoints
 from paddock.host.runs import LiveRun
 from paddock.http_api.auth import names_loopback
 from paddock.http_api.errors import refusal
+from paddock.ports import HostCallHandler
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import TokenBucket
 from paddock.rules.rows import AuditRow
@@ -49,12 +50,14 @@ class McpDoor:
         endpoints: RunEndpoints,
         calls: HostCalls,
         *,
+        on_call: HostCallHandler | None = None,
         note: Callable[[AuditRow], None],
         clock: Callable[[], float],
         spawn: Spawn,
     ) -> None:
         self._endpoints = endpoints
         self._calls = calls
+        self._on_call: HostCallHandler = on_call or calls.on_wire
         self._note = note
         self._clock = clock
         self._spawn = spawn
@@ -117,7 +120,9 @@ class McpDoor:
             await asyncio.shield(self._loading)
         server = self._servers.get(run.turn_id)
         if server is None:
-            server = self._servers[run.turn_id] = _library().RunServer(run, self._calls, spawn=self._spawn)
+            server = self._servers[run.turn_id] = _library().RunServer(
+                run, self._on_call, overloaded=self._calls.overloaded, spawn=self._spawn
+            )
             at, grant = self._clock(), run.grant
             self._note(
                 AuditRow(

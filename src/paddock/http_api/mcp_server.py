@@ -19,10 +19,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 from starlette.types import Message, Receive, Scope, Send
 
-from paddock.host.host_calls import HostCalls
 from paddock.host.run_endpoints import NAME, caller_of
 from paddock.host.runs import LiveRun
 from paddock.http_api.errors import refusal
+from paddock.ports import HostCallHandler, Overloaded
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.events import event_id_of
 from paddock.rules.limits import MAX_CALL_BYTES
@@ -46,10 +46,11 @@ _encode = msgspec.json.Encoder().encode
 class RunServer:
     """The MCP server of one run."""
 
-    def __init__(self, run: LiveRun, calls: HostCalls, *, spawn: Spawn) -> None:
+    def __init__(self, run: LiveRun, on_call: HostCallHandler, *, overloaded: Overloaded, spawn: Spawn) -> None:
         self.caller = caller_of(run)
         self._run = run
-        self._calls = calls
+        self._on_call = on_call
+        self._overloaded = overloaded
         self._tools = run_tools(run.part, run.grant)
         self._under_way: set[asyncio.Task[Mapping[str, Any]]] = set()
         self._requests: set[asyncio.Task[Any]] = set()
@@ -135,7 +136,7 @@ class RunServer:
         """A tool that is not this run's: the gate says so, and puts it on record."""
         asked = {"run_id": self._run.turn_id, "tool_name": params.name, "parameters": params.arguments or {}}
         try:
-            await self._calls(self.caller, "tools.call", asked, len(_encode(asked)))
+            await self._on_call(self.caller, "tools.call", asked, len(_encode(asked)))
         except HostError as error:
             return f"{error.code}: {error.message}"
         return f"there is no tool {params.name[:64]!r}"
@@ -146,9 +147,9 @@ class RunServer:
             raise HostError(ErrorCode.UNAUTHORIZED, OVER)
         asked = params_of(tool, self._run.grant, arguments, self._event_id())
         if len(self._under_way) >= MAX_CALLS:
-            self._calls.overloaded(self.caller, tool.method, asked, 0)
+            self._overloaded(self.caller, tool.method, asked, 0)
             raise HostError(ErrorCode.RATE_LIMITED, BUSY, retryable=True)
-        call = asyncio.ensure_future(self._calls(self.caller, tool.method, asked, len(_encode(asked))))
+        call = asyncio.ensure_future(self._asked(tool.method, asked))
         self._under_way.add(call)
         try:
             return await call
@@ -159,6 +160,10 @@ class RunServer:
             raise
         finally:
             self._under_way.discard(call)
+
+    async def _asked(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        answer = await self._on_call(self.caller, method, params, len(_encode(params)))
+        return msgspec.json.decode(answer) if isinstance(answer, msgspec.Raw) else answer
 
     def _event_id(self) -> str:
         given = self._run.session.find_input(self._run.turn_id)

@@ -1,11 +1,12 @@
 """The native door: hand in a run, look at it, follow it, stop it. Strict: exactly the published shape or a 422."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from paddock.host.inbox import Inbox, NewRun
@@ -13,6 +14,7 @@ from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
+from paddock.http_api.routing import RUNS, route
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
@@ -51,13 +53,22 @@ class RunsDoor:
         self._runs = runs
         self._streams = streams
 
+    def routes(self) -> Sequence[BaseRoute]:
+        base = RUNS
+        return [
+            route("POST", base, self.post),
+            route("GET", f"{base}/{{run}}/events", self.events),
+            route("POST", f"{base}/{{run}}/cancel", self.cancel),
+            route("GET", f"{base}/{{run}}", self.get),
+        ]
+
     async def post(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         body = await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
         given = read_run_input(body, self._world)
         if isinstance(given, Problem):
             raise HostError(given.code, given.message)
-        files = [await self._file(principal, url) for url in given.urls]
+        files = [await self._file(principal, url, given.thread_id) for url in given.urls]
         accepted = await self._inbox.accept(_new_run(principal, given, files, request.query_params.get("agent")))
         answer = {
             "taskId": accepted.task_id,
@@ -81,10 +92,12 @@ class RunsDoor:
         run = await self._inbox.cancel(found, principal)
         return json_response(as_json(run), 200 if found.status in TERMINAL_STATUSES else 202)
 
-    async def _file(self, principal: Principal, url: str) -> AttachmentRef:
+    async def _file(self, principal: Principal, url: str, thread_id: str) -> AttachmentRef:
         """What a URL of the message stands for. It is looked up, never fetched."""
-        found = await self._attachments.resolve(url, workspace_id=principal.workspace_id, user_id=principal.user_id)
-        if found is None:
+        found = await self._attachments.resolve(
+            url, workspace_id=principal.workspace_id, user_id=principal.user_id, thread_id=thread_id
+        )
+        if found is None or not found.mime_type.startswith("image/"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, NOT_SIGNED)
         return found
 
@@ -107,6 +120,7 @@ def _new_run(principal: Principal, given: NativeInput, files: list[AttachmentRef
         params=given.params,
         agent_id=agent_id,
         attachments=[file.artifact() for file in files],
+        rows=[file.attached(given.thread_id) for file in files],
     )
 
 

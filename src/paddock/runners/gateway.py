@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -205,6 +206,12 @@ class Gateway:
         supervisor = self._supervisors.get(plugin_of(runner_id))
         inside = self.isolation_of(runner_id, workspace, wanted) == "L1"
         return not inside or (supervisor is not None and supervisor.plugin.network)
+
+    def count_by_state(self) -> Mapping[str, int]:
+        """How many plugins are in each state, asked without starting any."""
+        states = Counter(each.state() for each in self._supervisors.values())
+        guests = sum(map(len, self._attached.values()))
+        return {**states, "attached": guests} if guests else states
 
     async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started

@@ -1,0 +1,132 @@
+"""Parts made from the settings, one function each."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paddock.host.agent_files import AgentFiles
+from paddock.host.agents import Agents
+from paddock.host.agents_watch import AgentsWatch, Mark
+from paddock.host.artifacts import ArtifactLimits, Artifacts
+from paddock.host.attachments import UserAttachments
+from paddock.host.audit import Audit
+from paddock.host.budgets import Budgets
+from paddock.host.working_directories import WorkingDirectories
+from paddock.images.cleaning import ChildPictures
+from paddock.models.catalog import ModelCatalog
+from paddock.models.keys import Key
+from paddock.models.loading import found_models, load_models
+from paddock.ports import Store
+from paddock.rules.attachments import AttachmentLimits
+from paddock.rules.budgets import Budget
+from paddock.rules.model_specs import ModelSpec
+from paddock.rules.retention import Periods
+from paddock.settings import SIGNING_KEYS, Settings
+from paddock.storage.signing_keys import KeyFile
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTool, FunctionTools
+from paddock.tools.loading import load_tools, tools_in
+from paddock.tools.mcp import McpTools
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
+
+MIB = 1024 * 1024
+
+
+def periods(settings: Settings) -> Periods:
+    return Periods(settings.conversation_days, settings.call_days, settings.audit_days)
+
+
+def artifact_limits(settings: Settings) -> ArtifactLimits:
+    return ArtifactLimits(
+        keep_seconds=settings.artifact_days * 86_400.0 or None,
+        workspace_bytes=settings.artifacts_mib * MIB,
+        file_bytes=settings.max_file_mib * MIB,
+    )
+
+
+def attachments_of(
+    settings: Settings, artifacts: Artifacts, store: Store, clock: Callable[[], float]
+) -> UserAttachments:
+    limits = AttachmentLimits(
+        file_bytes=settings.attachment_mib * MIB,
+        user_bytes=settings.uploads_mib * MIB,
+        pixels=settings.image_megapixels * 1_000_000,
+        pdf=settings.attach_pdf,
+        url_seconds=settings.attachment_url_minutes * 60,
+    )
+    return UserAttachments(
+        artifacts,
+        store,
+        ChildPictures(),
+        keys=KeyFile(settings.signing_keys or settings.data / SIGNING_KEYS, clock=clock),
+        clock=clock,
+        limits=limits,
+        public_url=settings.public_url,
+    )
+
+
+def directories_of(settings: Settings) -> WorkingDirectories:
+    root = settings.working_directories or settings.data / "workspaces"
+    return WorkingDirectories(root, apart_from=settings.data)
+
+
+async def why_no_network(store: Store) -> str | None:
+    """Without a key, whoever calls from this machine is somebody: also a runner that was to be kept apart."""
+    if await store.any_key():
+        return None
+    return "no API key exists yet, so it could call this host as anybody; create one first (paddock keys create)"
+
+
+def watch_of(
+    path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
+) -> AgentsWatch | None:
+    return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
+
+
+def models_of(settings: Settings, clock: Callable[[], float], named: Mapping[str, ModelSpec]) -> ModelCatalog:
+    """The demo model, those an agent's program names, those that are there anyway, and those of the settings."""
+    found = found_models(os.environ) if settings.discover_models else {}
+    return load_models({**named, **found, **settings.models}, clock=clock, environ=os.environ)
+
+
+def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:
+    user = Budget(settings.user_tokens_per_day, settings.user_cost_per_day, settings.user_model_calls)
+    workspace = Budget(
+        settings.workspace_tokens_per_day, settings.workspace_cost_per_day, settings.workspace_model_calls
+    )
+    return Budgets(store, user=user, workspace=workspace, clock=clock)
+
+
+def tools_of(
+    settings: Settings, servers: McpTools, clock: Callable[[], float], named: Sequence[FunctionTool]
+) -> ToolCatalog:
+    """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins."""
+    functions = [*load_tools(settings.tools), *named]
+    own = FunctionTools(functions, clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, servers, given])
+
+
+def revealed(text: str) -> str:
+    """What a reference leads to; any other text is itself."""
+    return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
+
+
+def traces_of(settings: Settings) -> "Traces | None":
+    """Traces to the collector that is set. The library is loaded only then."""
+    if settings.traces is None:
+        return None
+    from paddock.telemetry.traces import traces_to
+
+    return traces_to(settings.traces, version("paddock"))
+
+
+def mark_of(data: Path) -> str:
+    """What the processes of this data directory carry in their environment, so that leftovers can be found."""
+    return sha256(os.fsencode(data.resolve())).hexdigest()[:24]
