@@ -177,6 +177,13 @@ class Settings(BaseModel):
         "where runs that need one get a working directory; `workspaces` in the data directory unless set",
         "a path",
     )
+    working_directory_mib: Int = setting(
+        4096,
+        "how many MiB a conversation's working directory may hold before its agent's next run is refused",
+        "a whole number from 1 to 1048576",
+        ge=1,
+        le=1_048_576,
+    )
     run_address: Annotated[str, AfterValidator(_origin)] | None = setting(
         None,
         "where runners on other machines reach this host for /mcp/run; this machine's loopback unless set",

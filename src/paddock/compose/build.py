@@ -142,7 +142,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
         artifacts=artifacts,
-        around=Surroundings(gateway, endpoints, directories),
+        around=Surroundings(gateway, endpoints, directories, tasks.spawn),
     )
     calls.serve(runs)
     steering.serve(runs)
