@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from paddock.cli.commands import admin, agents, approvals, hosting, keys, knowledge, runner, talking
+from paddock.cli.commands import admin, agents, approvals, automations, hosting, keys, knowledge, runner, talking
 from paddock.cli.commands.options import option
 from paddock.cli.failures import FAILED, USAGE, CommandError
 
@@ -27,6 +27,7 @@ FAMILIES = {
     "keys": keys.keys,
     "knowledge": knowledge.knowledge,
     "approvals": approvals.approvals,
+    "automations": automations.automations,
     "agents": agents.agents,
     "runner": runner.runner,
 }

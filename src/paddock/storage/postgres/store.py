@@ -19,6 +19,7 @@ from paddock.rules.rows import Apart, AuditRow, TranscriptRow
 from paddock.storage.postgres.agents import AgentReads
 from paddock.storage.postgres.approvals import ApprovalReads
 from paddock.storage.postgres.audit import AuditReads
+from paddock.storage.postgres.automations import AutomationReads
 from paddock.storage.postgres.calls import CallReads
 from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.conversation import ConversationReads
@@ -53,6 +54,7 @@ class PostgresStore(
     SessionReads,
     KeepingReads,
     PeopleReads,
+    AutomationReads,
     AuditReads,
     KeyReads,
 ):
