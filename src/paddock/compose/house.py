@@ -15,6 +15,7 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox
@@ -94,6 +95,7 @@ class House:
     audit: Audit
     agents: Agents
     approvals: Approvals
+    artifacts: Artifacts
     tasks: Tasks
     ingest: Ingest
     bases: Bases

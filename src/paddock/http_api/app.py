@@ -43,7 +43,7 @@ class ShortWay:
         if path == RUNS:
             return self._runs
         agent = path.removeprefix(AG_UI_OF_AN_AGENT)
-        if len(agent) < len(path) and agent and "/" not in agent:
+        if len(agent) < len(path) and agent and agent != "connect" and "/" not in agent:
             scope["path_params"] = {"agent": agent}
             return self._ag_ui
         return self._app

@@ -9,16 +9,18 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from paddock.host.client_history import ClientHistory
 from paddock.host.inbox import Inbox, NewRun
 from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
 from paddock.http_api.routing import RUNS, route
 from paddock.http_api.run_streams import RunStreams
-from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.ports.attachments import AttachmentRef, Attachments
+from paddock.rules.client_history import ClientMessage
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.projection import STEERED_INTO
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
@@ -33,6 +35,7 @@ from paddock.rules.run_input import (
     read_run_input,
     with_attachments,
 )
+from paddock.rules.values import replace
 
 
 class RunsDoor:
@@ -40,6 +43,8 @@ class RunsDoor:
         self,
         *,
         auth: Auth,
+        names: ThreadNames,
+        history: ClientHistory,
         inbox: Inbox,
         runs: RunsView,
         streams: RunStreams,
@@ -47,6 +52,8 @@ class RunsDoor:
         is_job_thread: Callable[[str], bool] = lambda _thread_id: False,
     ) -> None:
         self._auth = auth
+        self._names = names
+        self._history = history
         self._attachments = attachments
         self._world = World(is_time_zone, is_job_thread)
         self._inbox = inbox
@@ -69,7 +76,8 @@ class RunsDoor:
         if isinstance(given, Problem):
             raise HostError(given.code, given.message)
         files = [await self._file(principal, url) for url in given.urls]
-        accepted = await self._inbox.accept(_new_run(principal, given, files, request.query_params.get("agent")))
+        new = _new_run(principal, given, files, request.query_params.get("agent"))
+        accepted = await self._inbox.accept(new, self._with_answers if _answers(given.params) else None)
         answer = {
             "taskId": accepted.task_id,
             "threadId": accepted.thread_id,
@@ -77,6 +85,11 @@ class RunsDoor:
             "created": accepted.created,
         }
         return json_response(answer, 202)
+
+    async def _with_answers(self, new: NewRun, exists: bool) -> NewRun:
+        """Answers to tool calls that wait for them enter the conversation; others reach the runner as they came."""
+        answers = await self._history.answers(new.thread_id, _answers(new.params)) if exists else ()
+        return replace(new, supplied=answers)
 
     async def get(self, request: Request) -> Response:
         _, run = await self._find(request)
@@ -102,8 +115,22 @@ class RunsDoor:
     async def _find(self, request: Request) -> tuple[Principal, RunRow]:
         principal = await self._auth.principal(request.scope)
         name = request.query_params.get("threadId")
-        thread_id = None if name is None else thread_of(principal, name)
+        thread_id = None if name is None else await self._names.find(principal, name)
         return principal, await self._runs.find(principal, request.path_params["run"], thread_id)
+
+
+def _answers(params: Mapping[str, Any]) -> list[ClientMessage]:
+    tools = (message for message in params.get("messages") or () if message["role"] == "tool")
+    return [
+        ClientMessage(
+            message["id"],
+            "tool",
+            text=message["content"],
+            tool_call_id=message["toolCallId"],
+            error=message.get("error"),
+        )
+        for message in tools
+    ]
 
 
 def _new_run(principal: Principal, given: NativeInput, files: list[AttachmentRef], agent_id: str | None) -> NewRun:

@@ -35,6 +35,7 @@ from paddock.rules.rows import (
     SessionRow,
     SessionSummary,
     StateRow,
+    ThreadNameRow,
     ToolCallRow,
     TransactionRow,
     TranscriptRow,
@@ -91,6 +92,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
             UserRow: self._write_about_people,
             FeedbackRow: self._write_about_people,
             LeftBehindRow: self._write_about_people,
+            ThreadNameRow: self._write_about_people,
         }
 
     async def open(self) -> None:
