@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, cast
 
@@ -36,6 +37,7 @@ from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
 from paddock.http_api.auth import Auth
 from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.connection import Connection
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
@@ -257,8 +259,15 @@ async def open_doors(
 
 @asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[str]:
+    """As `paddock serve` does it, with its own connections where the application knows of a short way."""
     config = uvicorn.Config(
-        app, loop="none", http="httptools", ws="websockets-sansio", lifespan="off", log_config=None, access_log=False
+        app,
+        loop="none",
+        http=partial(Connection, find_way=app.find) if hasattr(app, "find") else "httptools",  # pyright: ignore[reportArgumentType]
+        ws="websockets-sansio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from paddock.cli.commands import admin, agents, approvals, hosting, keys, knowledge, runner, talking
+from paddock.cli.commands import admin, agents, approvals, harness, hosting, keys, knowledge, runner, talking
 from paddock.cli.commands.options import option
 from paddock.cli.failures import FAILED, USAGE, CommandError
 
@@ -29,6 +29,7 @@ FAMILIES = {
     "approvals": approvals.approvals,
     "agents": agents.agents,
     "runner": runner.runner,
+    "harness": harness.harness,
 }
 for name, commands in FAMILIES.items():
     app.add_typer(commands, name=name)

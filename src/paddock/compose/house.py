@@ -45,6 +45,8 @@ log = structlog.get_logger("paddock.house")
 
 HOME = DEV.workspace_id
 """The workspace whose agents are tried out at start."""
+CHOSEN = ("file", "api")
+"""Origins of agents that somebody wrote down."""
 SHUTDOWN_SECONDS = 5.0
 """How long running turns get to have their end recorded when the host stops."""
 
@@ -163,8 +165,13 @@ class House:
             await self._close()
 
     async def _warm_up(self) -> None:
-        """Learn what the agents' runners ask for before the first run needs it."""
-        for binding in self.agents.list(HOME):
+        """Learn what the agents' runners ask for before the first run needs it.
+
+        Only those somebody chose, and the one that answers when nobody is named: the others' processes start when
+        they are called.
+        """
+        first = self.agents.default_agent_id
+        for binding in (one for one in self.agents.list(HOME) if one.origin in CHOSEN or one.agent_id == first):
             await self.runs.prepare(binding.agent_id, HOME)
             if problem := self.runs.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}

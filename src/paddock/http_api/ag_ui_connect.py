@@ -59,8 +59,8 @@ class Standing:
         )
 
     async def _live(self, principal: Principal, thread_id: str) -> RunRow | None:
-        _, context = await self._controls.look(principal, thread_id)
-        turn_id = next(iter(context.inflight), None)
+        looked = await self._controls.look(principal, thread_id)
+        turn_id = next(iter(looked.context.inflight), None)
         run = await self._records.run(turn_id) if turn_id is not None else None
         return run if run is not None and run.status not in TERMINAL_STATUSES else None
 

@@ -72,7 +72,8 @@ class AgUiDoor:
         peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
         shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
         gone = self._when_gone(principal, accepted, agent_id)
-        return await self._streams.from_the_start(principal, accepted, peer, after_start=shown, when_gone=gone)
+        stream = await self._streams.from_the_start(principal, accepted, peer, after_start=shown, when_gone=gone)
+        return stream if gone is None else stream.__call__  # not the short way, which does not look for its reader
 
     async def connect(self, request: Request) -> ASGIApp:
         principal = await self._auth.principal(request.scope)
