@@ -16,15 +16,21 @@ import httpx
 import uvicorn
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
+from http_api.ordering import Overheard
 from paddock.host.agent_health import AgentHealth
 from paddock.host.attachments import UserAttachments
 from paddock.host.branches import Branches
+from paddock.host.client_files import ClientFiles
+from paddock.host.client_history import ClientHistory
+from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.thread_names import ThreadNames
 from paddock.host.users import Users
 from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.app import ShortWay, create_app
@@ -178,18 +184,35 @@ def app_of(
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
+    names, history = ThreadNames(store), ClientHistory(store)
+    files = ClientFiles(house.artifacts, attachments, clock=clock)
+    standing = Standing(
+        records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
+    )
+    ag_ui = AgUiDoor(
+        auth=auth,
+        inbox=house.inbox,
+        streams=streams,
+        agents=house.agents,
+        names=names,
+        client_runs=ClientRuns(history, files, house.approvals, clock=house.approvals.clock),
+        standing=standing,
+    )
     doors: list[Door] = [
-        ExplainDoor(auth=auth, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
+        ExplainDoor(auth=auth, names=names, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
         SessionsDoor(
             auth=auth,
+            names=names,
             controls=house.controls,
             keeping=house.keeping,
             inbox=house.inbox,
             tails=house.tails,
             keep_alive_seconds=keep_alive,
         ),
-        BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
-        HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
+        BranchesDoor(auth=auth, names=names, branches=branches, controls=house.controls, exports=Exports(store)),
+        HistoryDoor(
+            auth=auth, names=names, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of
+        ),
         AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
@@ -203,9 +226,11 @@ def app_of(
         DescriptionDoor(),
     ]
     return create_app(
-        ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
+        ag_ui=ag_ui,
         native=RunsDoor(
             auth=auth,
+            names=names,
+            history=history,
             inbox=house.inbox,
             runs=house.view,
             streams=streams,
@@ -248,9 +273,11 @@ async def open_doors(
             tokens=tokens,
         )
         reading = asyncio.create_task(ingest.run())
-        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+        overheard = Overheard(app)
+        async with serving(overheard) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
             yield Doors(house, gateway, url, client, ready, app)
         reading.cancel()
+        assert overheard.wrong == []
 
 
 @asynccontextmanager

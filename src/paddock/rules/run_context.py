@@ -42,6 +42,8 @@ class AgentExtras(Value, frozen=True):
     locale: str | None = None
     time_zone: str | None = None
     """What counts when nobody says otherwise."""
+    cancel_on_disconnect: bool = False
+    """Whether a run is stopped when the client that asked for it, by the AG-UI door, goes away."""
 
 
 NO_EXTRAS = AgentExtras()
