@@ -38,6 +38,7 @@ from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
+from paddock.host.overview import Overview
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
 from paddock.host.runner_state import RunnerState
@@ -356,6 +357,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         users=users,
         days=Days(store, users),
         tokens=_tokens(settings),
+        overview=Overview(store, clock, note=audit.soon),
     )
     return house
 

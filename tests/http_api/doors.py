@@ -21,6 +21,7 @@ from paddock.host.branches import Branches
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
+from paddock.host.overview import Overview
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.users import Users
 from paddock.http_api.app import create_app
@@ -29,6 +30,7 @@ from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
+from paddock.rules.rows import AuditRow
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
 
@@ -85,6 +87,8 @@ class Doors:
     """Without a key, from this very machine."""
     ready: list[tuple[bool, str]]
     app: Starlette
+    noted: list[AuditRow]
+    """What administrators did, as far as it is noted by the way."""
 
     async def key_for(
         self, user: str, workspace: str = "default", role: Literal["user", "admin"] = "user"
@@ -144,6 +148,7 @@ async def open_doors(
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
+        noted: list[AuditRow] = []
         app = create_app(
             inbox=house.inbox,
             controls=house.controls,
@@ -167,10 +172,11 @@ async def open_doors(
             branches=Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=time.time),
             exports=Exports(house.store),
             tokens=tokens,
+            overview=Overview(house.store, house.approvals.clock, note=noted.append),
         )
         reading = asyncio.create_task(ingest.run())
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
-            yield Doors(house, gateway, url, client, ready, app)
+            yield Doors(house, gateway, url, client, ready, app, noted)
         reading.cancel()
 
 

@@ -17,6 +17,7 @@ from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
+from paddock.host.overview import Overview
 from paddock.host.runs_view import RunsView
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
@@ -28,11 +29,13 @@ from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor, AttachingGateway
 from paddock.http_api.auth import Auth
 from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.console import ConsoleDoor
 from paddock.http_api.errors import Endpoint, Handler, not_routed
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import AgentName, HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.openapi import DescriptionDoor
+from paddock.http_api.overview import OverviewDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
@@ -75,6 +78,7 @@ def create_app(
     branches: Branches | None = None,
     exports: Exports | None = None,
     tokens: Tokens | None = None,
+    overview: Overview | None = None,
 ) -> "ShortWay":
     """The application. `local_token` lets the host's own command line in as administrator; `note` writes
     down what administrators decided."""
@@ -102,7 +106,10 @@ def create_app(
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
         *_description(DescriptionDoor()),
+        *ConsoleDoor().routes(),
     ]
+    if overview is not None:
+        routes += OverviewDoor(auth=auth, overview=overview).routes()
     if branches is not None and exports is not None:
         routes += _branches(BranchesDoor(auth=auth, branches=branches, controls=controls, exports=exports))
     if users is not None:
@@ -248,7 +255,6 @@ def _probes(probes: Probes) -> list[BaseRoute]:
     return [
         _route("GET", "/healthz", probes.healthz),
         _route("GET", "/readyz", probes.readyz),
-        _route("GET", "/", probes.page),
     ]
 
 

@@ -1,0 +1,1 @@
+export default function AgentsPage(_: Record<string, unknown>) { return null; }

@@ -1,0 +1,1 @@
+export default function OperatePage(_: Record<string, unknown>) { return null; }

@@ -1,0 +1,1 @@
+export default function RunPage(_: Record<string, unknown>) { return null; }
