@@ -8,7 +8,7 @@ unexport VIRTUAL_ENV
 CONSOLE := src/paddock/console_assets/index.html
 CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-.PHONY: run install console console-if-possible browser screenshots test check fix lint test-long prove mutate bench clean
+.PHONY: run install console console-if-possible browser screenshots harnesses have-harnesses test check fix lint test-long prove mutate bench clean
 
 run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -52,10 +52,22 @@ browser:  ## install Debian's Chromium, and a font with Chinese, for the tests o
 screenshots: .venv/.installed-dev console  ## the pictures of the README, taken from the running product
 	@cd tests && ../$(BIN)/python -m browser.screenshots ../docs/pictures
 
-test: .venv/.installed-dev console-if-possible  ## everything CI runs on behaviour
+
+harnesses: harnesses/node_modules/.installed  ## the coding harnesses we are tested with, pinned, for this directory only
+
+harnesses/node_modules/.installed: harnesses/package.json harnesses/package-lock.json
+	@command -v npm >/dev/null || { echo "make harnesses needs Node and npm; install Node 20 or newer first"; exit 1; }
+	@echo "installing Claude Code and Codex into harnesses/ (about 800 MB) ..."
+	@cd harnesses && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+have-harnesses:  # where there is no npm the tests say what they did not run, and fail in CI
+	@if command -v npm >/dev/null; then $(MAKE) -s harnesses || echo "the harnesses could not be installed"; fi
+
+test: .venv/.installed-dev have-harnesses console-if-possible  ## everything CI runs on behaviour
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
-test-long: .venv/.installed-dev  ## the long set: searches to the end, kill loops, many random cases
+test-long: .venv/.installed-dev have-harnesses  ## the long set: searches to the end, kill loops, many random cases
 	@PADDOCK_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout 1800 -m long $(ARGS)
 
 lint: .venv/.installed-dev

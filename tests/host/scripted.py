@@ -36,7 +36,7 @@ from paddock.host.watch import Watch
 from paddock.host.work import Work
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
-from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.ports import ANYWHERE, Placement, RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform, PlatformActions
 from paddock.rules.chain import StoredFact
@@ -80,6 +80,7 @@ class AtRunner:
     context: Mapping[str, Any]
     listener: RunListener
     connection_id: str = "c1"
+    placement: Placement = ANYWHERE
     credit: int = 0
     released: bool = False
     forced: bool = False
@@ -129,14 +130,24 @@ class ScriptedGateway:
         return manifest_of(runner_id, self.permissions, steering=self.steering)
 
     async def start_run(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> AtRunner:
-        run = AtRunner(run_id, context, listener)
+        run = AtRunner(run_id, context, listener, placement=placement)
         self.started.put_nowait(run)
         return run
 
     def start_at_once(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> AtRunner | None:
         return None
 

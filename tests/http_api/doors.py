@@ -5,15 +5,15 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, cast
 
 import httpx
 import uvicorn
-from starlette.applications import Starlette
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agent_health import AgentHealth
@@ -24,12 +24,32 @@ from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.users import Users
-from paddock.http_api.app import create_app
+from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_door import AgUiDoor
+from paddock.http_api.agents import AgentsDoor
+from paddock.http_api.app import ShortWay, create_app
+from paddock.http_api.approvals import ApprovalsDoor
+from paddock.http_api.attach import AttachDoor
+from paddock.http_api.auth import Auth
+from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.connection import Connection
+from paddock.http_api.console import ConsoleDoor
+from paddock.http_api.explain import ExplainDoor
+from paddock.http_api.history import HistoryDoor
+from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.openapi import DescriptionDoor
+from paddock.http_api.overview import OverviewDoor
+from paddock.http_api.probes import Probes, Ready
+from paddock.http_api.routing import Door
+from paddock.http_api.run_streams import RunStreams
+from paddock.http_api.runs import RunsDoor
+from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
+from paddock.http_api.users import UsersDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
-from paddock.ports.attachments import Attachments
+from paddock.ports.attachments import Attachments, NoAttachments
 from paddock.rules.rows import AuditRow
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
@@ -86,7 +106,7 @@ class Doors:
     client: httpx.AsyncClient
     """Without a key, from this very machine."""
     ready: list[tuple[bool, str]]
-    app: Starlette
+    app: ShortWay
     noted: list[AuditRow]
     """What administrators did, as far as it is noted by the way."""
 
@@ -131,6 +151,55 @@ class Doors:
                 await asyncio.sleep(0.005)
 
 
+def app_of(
+    house: SmallHouse,
+    gateway: Any,
+    *,
+    users: Users,
+    knowledge: Bases,
+    ready: Ready = lambda: (True, "ready"),
+    keep_alive: float = 15.0,
+    attachments: Attachments,
+    tokens: CallerTokens | None = None,
+    note: Callable[[AuditRow], None] = lambda _row: None,
+) -> ShortWay:
+    """The same doors as the real house has, on the parts of a small one."""
+    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens)
+    store, clock = house.store, time.time
+    streams = RunStreams(tails=house.tails, runs=house.view, keeping=house.keeping, keep_alive_seconds=keep_alive)
+    branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
+    health = AgentHealth(house.agents, house.runs.authority)
+    stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
+    doors: list[Door] = [
+        ExplainDoor(auth=auth, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
+        SessionsDoor(
+            auth=auth,
+            controls=house.controls,
+            keeping=house.keeping,
+            inbox=house.inbox,
+            tails=house.tails,
+            keep_alive_seconds=keep_alive,
+        ),
+        BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
+        HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
+        UsersDoor(auth=auth, users=users),
+        ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
+        KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
+        AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
+        AttachDoor(gateway),
+        OverviewDoor(auth=auth, overview=Overview(store, house.approvals.clock, note=note)),
+        Probes(ready),
+        ConsoleDoor(),
+        DescriptionDoor(),
+    ]
+    return create_app(
+        ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
+        native=RunsDoor(auth=auth, inbox=house.inbox, runs=house.view, streams=streams, attachments=attachments),
+        doors=doors,
+    )
+
+
 @asynccontextmanager
 async def open_doors(
     store: Store | None = None,
@@ -149,30 +218,16 @@ async def open_doors(
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
         noted: list[AuditRow] = []
-        app = create_app(
-            inbox=house.inbox,
-            controls=house.controls,
-            keeping=house.keeping,
-            runs=house.view,
-            tails=house.tails,
-            agents=house.agents,
-            gateway=gateway,  # pyright: ignore[reportArgumentType]
-            keys=house.store,
-            health=AgentHealth(house.agents, house.runs.authority),
-            stored_agents=StoredAgents(house.agents, kept=house.store, records=house.store, clock=time.time),
-            ready=lambda: ready[0],
-            local_token=LOCAL_TOKEN,
-            keep_alive_seconds=keep_alive,
-            approvals=house.approvals,
-            explanations=Explanations(house.store, house.approvals.clock),
-            knowledge=knowledge,
-            attachments=attachments,
+        app = app_of(
+            house,
+            gateway,
             users=users,
-            days=Days(house.store, users),
-            branches=Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=time.time),
-            exports=Exports(house.store),
+            knowledge=knowledge,
+            ready=lambda: ready[0],
+            keep_alive=keep_alive,
+            attachments=attachments or NoAttachments(),
             tokens=tokens,
-            overview=Overview(house.store, house.approvals.clock, note=noted.append),
+            note=noted.append,
         )
         reading = asyncio.create_task(ingest.run())
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
@@ -182,8 +237,15 @@ async def open_doors(
 
 @asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[str]:
+    """As `paddock serve` does it, with its own connections where the application knows of a short way."""
     config = uvicorn.Config(
-        app, loop="none", http="httptools", ws="websockets-sansio", lifespan="off", log_config=None, access_log=False
+        app,
+        loop="none",
+        http=partial(Connection, find_way=app.find) if hasattr(app, "find") else "httptools",  # pyright: ignore[reportArgumentType]
+        ws="websockets-sansio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:

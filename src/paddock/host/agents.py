@@ -82,6 +82,11 @@ class Agents:
     def get(self, agent_id: str, workspace: str) -> AgentBinding | None:
         return self._of(workspace).bindings.get(agent_id)
 
+    def label_of(self, agent_id: str, workspace: str) -> str | None:
+        """The name people know an agent by."""
+        binding = self.get(agent_id, workspace)
+        return binding.label if binding is not None else None
+
     def list(self, workspace: str) -> list[AgentBinding]:
         return list(self._of(workspace).bindings.values())
 

@@ -12,6 +12,7 @@ from paddock.host.announced import announced
 from paddock.host.arrivals import Said
 from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
+from paddock.host.drawing import drawn
 from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
@@ -47,6 +48,7 @@ SNAPSHOT_SCOPES = frozenset({"conversation", "actor", "subject", "runner"})
 CREDIT_STEP = 64
 """Credit is given back in steps, so that a stream of small results does not cost a frame each."""
 LOOK_BACK = 500
+LAST_RESORT_LOCALE = "en"
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
@@ -150,8 +152,14 @@ class LiveRun:
             self._action_requested(result, size)
         elif result.type == "artifact.created":
             self._line.post_when_done(self._announced(result, size))
+        elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
+            self._line.post(Said(self.turn_id, drawn(result, self._locale()), size))
         else:
             self._line.post(Said(self.turn_id, result, size))
+
+    def _locale(self) -> str:
+        given = self.session.find_input(self.turn_id)
+        return (given.locale if given else None) or self.part.extras.locale or LAST_RESORT_LOCALE
 
     def lost(self, code: str, message: str) -> None:
         self.settled = True

@@ -12,7 +12,7 @@ from paddock.host.overview import Overview
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
-from paddock.http_api.routing import route
+from paddock.http_api.routing import RUNS, route
 from paddock.http_api.runs import as_json, iso
 from paddock.http_api.threads import thread_of
 from paddock.rules.errors import ErrorCode, HostError
@@ -20,7 +20,6 @@ from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, Run
 from paddock.rules.rows import RUN_STATUSES, RunRow
 from paddock.rules.story import Chapter
 
-RUNS = "/api/v1/agent/runs"
 SPANS: Mapping[str, tuple[int, int]] = {"day": (86_400, 3_600), "week": (604_800, 21_600), "month": (2_592_000, 86_400)}
 """How far back, and in steps of how many seconds."""
 
