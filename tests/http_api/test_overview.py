@@ -137,3 +137,20 @@ def test_the_median_and_the_slowest_twentieth_are_of_completed_runs() -> None:
     [pace, later] = paces([*laps, Lap(11.0, 11.0, 500.0, "failed", "a"), Lap(70.0, None, None, "queued", "a")], 60)
     assert (pace.runs, pace.completed, pace.failed, pace.median, pace.slowest_twentieth) == (21, 20, 1, 10.0, 19.0)
     assert (later.start, later.runs, later.median) == (60.0, 1, None)
+
+
+@pytest.mark.spec("http/allowance")
+async def test_what_an_agent_would_get_is_told_before_anything_is_started() -> None:
+    async with open_doors() as doors:
+        ann = await doors.key_for("ann")
+        boss = await doors.key_for("bob", role="admin")
+        path = "/api/v1/agents/one/allowance"
+        told = (await doors.client.get(path, headers=boss)).json()
+        assert (told["agentId"], told["event"], told["answers"]) == ("one", "message.received", True)
+        run = (await a_run_of(doors, ann))["taskId"]
+        assert told["grant"] == (await doors.client.get(f"{RUNS}/{run}/story", headers=ann)).json()["grant"]
+        other = (await doors.client.get(f"{path}?event=schedule.triggered", headers=boss)).json()
+        assert other["answers"] is False
+        assert_problem(await doors.client.get(path, headers=ann), 403, "unauthorized", "this needs")
+        unknown = await doors.client.get("/api/v1/agents/nobody/allowance", headers=boss)
+        assert_problem(unknown, 404, "not_found", "there is no agent")

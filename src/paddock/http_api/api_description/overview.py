@@ -52,6 +52,9 @@ SCHEMAS: dict[str, Schema] = {
         {"taskId": TEXT, "runnerId": TEXT, "threadId": TEXT},
     ),
     "DecisionList": shape({"decisions": list_of(ref("Decision")), "next": or_null(TEXT)}),
+    "Allowance": shape(
+        {"agentId": TEXT, "runnerId": TEXT, "event": TEXT, "answers": TRUTH}, {"grant": OBJECT, "problem": TEXT}
+    ),
     "Usage": shape(
         {
             "since": MOMENT,
@@ -192,6 +195,34 @@ OPERATIONS = (
         },
         parameters=(Parameter("span", "How far back; `day` by default.", one_of("day", "week", "month")), _SCOPE),
         problems=(403,),
+    ),
+    Operation(
+        "GET",
+        "/api/v1/agents/{agent}/allowance",
+        "What an agent would get for an event",
+        ROOM,
+        {
+            200: (
+                "The grant of a run that started now.",
+                Said(
+                    ref("Allowance"),
+                    {
+                        "agentId": "assistant",
+                        "runnerId": "plugin:paddock/local-agent/default",
+                        "event": "message.received",
+                        "answers": True,
+                        "grant": {"actions": ["models.invoke"], "state_scopes": [], "storage_areas": []},
+                    },
+                ),
+            )
+        },
+        parameters=(
+            Parameter("agent", "The agent.", place="path"),
+            Parameter("event", "The type of the event; `message.received` by default."),
+        ),
+        problems=(403, 404),
+        admin=True,
+        says="Nothing is started: manifest, plugin file, agent and workspace are cut down as for a run.",
     ),
     Operation("GET", "/", "The web console", "Console", {200: ("HTML.", _HTML)}, public=True),
     Operation(
