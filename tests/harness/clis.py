@@ -84,4 +84,4 @@ def processes_of(directory: Path) -> list[psutil.Process]:
 
 def token_of(directory: Path) -> str:
     """The token that a live harness was given."""
-    return next(process.environ()["PADDOCK_MCP_TOKEN"] for process in processes_of(directory))
+    return next(process.environ()["PADDOCK_RUN_TOKEN"] for process in processes_of(directory))
