@@ -37,6 +37,8 @@ class NewRun(Value, frozen=True):
     """Both as the user set them."""
     replaces: int | None = None
     """The number of the user's item that this one takes the place of: it and what followed are left behind."""
+    rows: Sequence[Row] = ()
+    """What is written in the same commit as the input, and only then."""
 
 
 class Accepted(Value, frozen=True):

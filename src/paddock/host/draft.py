@@ -246,6 +246,7 @@ class Draft:
         if opens:
             memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
             self.rows.append(memory.book.session)
+        self.rows += new.rows
         self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
         given = RunInput(
             new.text,

@@ -68,7 +68,7 @@ class RunsDoor:
         given = read_run_input(body, self._world)
         if isinstance(given, Problem):
             raise HostError(given.code, given.message)
-        files = [await self._file(principal, url) for url in given.urls]
+        files = [await self._file(principal, url, given.thread_id) for url in given.urls]
         accepted = await self._inbox.accept(_new_run(principal, given, files, request.query_params.get("agent")))
         answer = {
             "taskId": accepted.task_id,
@@ -92,10 +92,12 @@ class RunsDoor:
         run = await self._inbox.cancel(found, principal)
         return json_response(as_json(run), 200 if found.status in TERMINAL_STATUSES else 202)
 
-    async def _file(self, principal: Principal, url: str) -> AttachmentRef:
+    async def _file(self, principal: Principal, url: str, thread_id: str) -> AttachmentRef:
         """What a URL of the message stands for. It is looked up, never fetched."""
-        found = await self._attachments.resolve(url, workspace_id=principal.workspace_id, user_id=principal.user_id)
-        if found is None:
+        found = await self._attachments.resolve(
+            url, workspace_id=principal.workspace_id, user_id=principal.user_id, thread_id=thread_id
+        )
+        if found is None or not found.mime_type.startswith("image/"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, NOT_SIGNED)
         return found
 
@@ -118,6 +120,7 @@ def _new_run(principal: Principal, given: NativeInput, files: list[AttachmentRef
         params=given.params,
         agent_id=agent_id,
         attachments=[file.artifact() for file in files],
+        rows=[file.attached(given.thread_id) for file in files],
     )
 
 

@@ -45,6 +45,7 @@ from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
 from paddock.storage.memory_keeping import MemoryKeeping, MemorySession
 from paddock.storage.memory_kept import MemoryKept
+from paddock.storage.memory_overview import MemoryOverview
 from paddock.storage.memory_people import MemoryPeople
 from paddock.storage.memory_sessions import MemorySessions
 
@@ -56,7 +57,7 @@ def open_memory_store() -> Store:
     return MemoryStore()
 
 
-class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
+class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, MemoryOverview):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
