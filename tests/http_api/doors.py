@@ -32,6 +32,7 @@ from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
 from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.connection import Connection
 from paddock.http_api.explain import ExplainDoor
@@ -192,6 +193,7 @@ def app_of(
         AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
@@ -202,7 +204,14 @@ def app_of(
     ]
     return create_app(
         ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
-        native=RunsDoor(auth=auth, inbox=house.inbox, runs=house.view, streams=streams, attachments=attachments),
+        native=RunsDoor(
+            auth=auth,
+            inbox=house.inbox,
+            runs=house.view,
+            streams=streams,
+            attachments=attachments,
+            automations=house.automations,
+        ),
         doors=doors,
     )
 

@@ -18,6 +18,7 @@ from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
+from paddock.host.automations import Automations
 from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
@@ -25,6 +26,7 @@ from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
 from paddock.host.runs import Runs
+from paddock.host.scheduler import Scheduler
 from paddock.host.sessions import Sessions
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
@@ -103,6 +105,8 @@ class House:
     agents: Agents
     approvals: Approvals
     attachments: UserAttachments
+    scheduler: Scheduler
+    automations: Automations
     tasks: Tasks
     ingest: Ingest
     bases: Bases
@@ -162,6 +166,7 @@ class House:
             self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
+            self.tasks.spawn(self.scheduler.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:

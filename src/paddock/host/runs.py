@@ -24,7 +24,7 @@ from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
 from paddock.rules.rows import Row, TranscriptRow
-from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools
+from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
@@ -293,6 +293,8 @@ class Runs:
             return {}
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(turn_id)
+        if given.event is not None and given.event.tools is not None:
+            part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
         run = self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
