@@ -172,6 +172,16 @@ class Settings(BaseModel):
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
     )
+    working_directories: AnyPath | None = setting(
+        None,
+        "where runs that need one get a working directory; `workspaces` in the data directory unless set",
+        "a path",
+    )
+    run_address: Annotated[str, AfterValidator(_origin)] | None = setting(
+        None,
+        "where runners on other machines reach this host for /mcp/run; this machine's loopback unless set",
+        "an address such as https://paddock.example.com",
+    )
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
     )
@@ -328,7 +338,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins", "tools", "jwt_secret_file", "jwt_keys", "signing_keys"})
+PATHS = frozenset(
+    {"data", "agents", "plugins", "tools", "working_directories", "jwt_secret_file", "jwt_keys", "signing_keys"}
+)
 MIN_SECRET_BYTES = 32
 
 

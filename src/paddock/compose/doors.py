@@ -62,6 +62,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
+        house.run_door,
         MetricsDoor(auth=auth, page=house.metrics.page),
         Probes(house.ready),
         DescriptionDoor(),

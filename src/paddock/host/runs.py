@@ -17,7 +17,7 @@ from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
-from paddock.ports import Records, RunHandle, RunnerGateway
+from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
@@ -66,6 +66,19 @@ class ActionRequests(Protocol):
 
     def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
         """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
+        ...
+
+
+class Around(Protocol):
+    """What some runs find around themselves besides their context."""
+
+    def needed(self, run: "LiveRun") -> bool: ...
+    async def prepare(self, run: "LiveRun", context: dict[str, Any]) -> Placement:
+        """Add to the context what it may say; the rest is returned. Raises HostError."""
+        ...
+
+    def over(self, run_id: str) -> None:
+        """The run has ended; what was open for it closes."""
         ...
 
 
@@ -250,8 +263,10 @@ class Runs:
         artifacts: Artifacts,
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
+        around: Around | None = None,
         observer: Observer | None = None,
     ) -> None:
+        self.around = around
         self._observer = observer or NOBODY
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
         self._gateway = gateway
@@ -326,6 +341,7 @@ class Runs:
                 self._spawn(run.handle.force_stop())
             case EndRun() if run is not None:
                 del self._live[command.turn_id]
+                self._close_around(run)
                 run.end()
                 self._let_go(run)
             case _:
@@ -344,9 +360,17 @@ class Runs:
     def abandon(self, turn_id: str) -> None:
         run = self._live.pop(turn_id, None)
         if run is not None:
+            self._close_around(run)
             run.end()
             if run.handle is not None:
                 self._spawn(run.handle.force_stop())
+
+    def _close_around(self, run: LiveRun) -> None:
+        if self.around is not None:
+            self.around.over(run.turn_id)
+
+    def _needs_around(self, run: LiveRun) -> bool:
+        return self.around is not None and self.around.needed(run)
 
     def _let_go(self, run: LiveRun) -> None:
         """Forget a run that ended; one that its runner still works on is stopped first."""
@@ -373,7 +397,7 @@ class Runs:
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
-        if "state.get" in run.grant.actions or _takes_over(run):
+        if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run):
             return False
         context = self._context(run, {})
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
@@ -391,7 +415,8 @@ class Runs:
             if _takes_over(run):
                 await self._fill_in(run)
             context = self._context(run, state)
-            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
+            place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
+            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run, place)
         except HostError as error:
             run.lost(_start_code(error), error.message)
             return
