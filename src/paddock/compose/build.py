@@ -28,6 +28,7 @@ from paddock.host.agents_watch import state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
+from paddock.host.automations import Automations
 from paddock.host.controls import Controls
 from paddock.host.events import Events
 from paddock.host.history import History
@@ -42,6 +43,7 @@ from paddock.host.retention import Retention
 from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
+from paddock.host.scheduler import Scheduler
 from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
@@ -160,6 +162,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     keeping = Keeping(store, blobs, sessions, clock=clock, directories=directories)
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
+    scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
     house = House(
         store=store,
@@ -178,6 +181,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=agents,
         approvals=approvals,
         attachments=attachments_of(settings, artifacts, store, clock),
+        scheduler=scheduler,
+        automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
+        artifacts=artifacts,
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),

@@ -16,8 +16,10 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.artifacts import Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
+from paddock.host.automations import Automations
 from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
@@ -26,6 +28,7 @@ from paddock.host.principals import DEV
 from paddock.host.retention import Retention
 from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runs import Runs
+from paddock.host.scheduler import Scheduler
 from paddock.host.sessions import Sessions
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
@@ -105,6 +108,9 @@ class House:
     agents: Agents
     approvals: Approvals
     attachments: UserAttachments
+    scheduler: Scheduler
+    automations: Automations
+    artifacts: Artifacts
     tasks: Tasks
     ingest: Ingest
     bases: Bases
@@ -167,6 +173,7 @@ class House:
             self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
+            self.tasks.spawn(self.scheduler.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:

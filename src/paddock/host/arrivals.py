@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddock.host.principals import Principal
+from paddock.rules.client_history import Supplied
 from paddock.rules.results import Result
 from paddock.rules.rows import Row
 from paddock.rules.run_context import TriggerSource
@@ -13,6 +14,15 @@ from paddock.rules.run_events import RunEvent
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.messages import Message
 from paddock.rules.values import Value, nothing
+
+
+class Firing(Value, frozen=True, tag=True):
+    """The tick of a job that asks for a run: on record in one commit with it, so that no tick leads to two."""
+
+    job_id: str
+    tick: float
+    next_at: float | None
+    result: str = "fired"
 
 
 class NewRun(Value, frozen=True):
@@ -39,6 +49,12 @@ class NewRun(Value, frozen=True):
     """The number of the user's item that this one takes the place of: it and what followed are left behind."""
     rows: Sequence[Row] = ()
     """What is written in the same commit as the input, and only then."""
+    cause: Firing | None = None
+    """What outside of the conversation asks for it, and does so once."""
+    supplied: Sequence[Supplied] = ()
+    """What the client brought along: put on record right before the message."""
+    thread_name: str | None = None
+    """What the client calls the thread, when it has a name of its own for it."""
 
 
 class Accepted(Value, frozen=True):

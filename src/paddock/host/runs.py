@@ -21,10 +21,11 @@ from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
+from paddock.rules.open_calls import APPROVALS, with_approvals
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.rows import Row, TranscriptRow
-from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools
+from paddock.rules.rows import ApprovalRow, Row, TranscriptRow
+from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
@@ -66,6 +67,10 @@ class ActionRequests(Protocol):
 
     def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
         """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
+        ...
+
+    def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
+        """What a run that ends now leaves to its user's decision."""
         ...
 
 
@@ -170,6 +175,8 @@ class LiveRun:
             self._state_updated(result, size)
         elif result.type == "action.requested":
             self._action_requested(result, size)
+        elif result.type == "run.completed":
+            self._line.post(Said(self.turn_id, self._with_approvals(result), size))
         elif result.type == "artifact.created":
             self._line.post_when_done(self._announced(result, size))
         elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
@@ -224,7 +231,15 @@ class LiveRun:
             return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
-        self._line.post(Said(self.turn_id, result, size, rows=rows))
+        approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
+        data = {**result.data, "approval_id": approval}
+        self._line.post(Said(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
+
+    def _with_approvals(self, result: Result) -> Result:
+        waiting = self._actions.waiting(self.turn_id) if self._actions else ()
+        if not waiting and APPROVALS not in result.data:
+            return result
+        return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
 
     # what the host does
 
@@ -308,6 +323,8 @@ class Runs:
             return {}
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(turn_id)
+        if given.event is not None and given.event.tools is not None:
+            part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
         run = self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
