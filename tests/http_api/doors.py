@@ -23,6 +23,7 @@ from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.ui_actions import UiActions
 from paddock.host.users import Users
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_door import AgUiDoor
@@ -44,6 +45,7 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
@@ -188,6 +190,10 @@ def app_of(
         BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
         HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
         AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=store, records=store, clock=house.approvals.clock),
+        ),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),

@@ -6,6 +6,7 @@ from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.runs_view import RunsView
+from paddock.host.ui_actions import UiActions
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
@@ -26,6 +27,7 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import TokenRules, Tokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.settings import Settings
 
@@ -53,6 +55,10 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             auth=auth, days=Days(house.store, house.users), attachments=attachments, agent_name=house.agents.label_of
         ),
         AttachmentsDoor(auth=auth, attachments=attachments),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=house.store, records=house.store, clock=house.clock),
+        ),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
