@@ -70,6 +70,13 @@ def _store_address(text: str) -> str:
     return text
 
 
+def _collector(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("no address")
+    return text
+
+
 def _origin(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
@@ -158,6 +165,9 @@ class Settings(BaseModel):
         "a number of seconds from 1 to 300",
         ge=1,
         le=300,
+    )
+    traces: Annotated[str, AfterValidator(_collector)] | None = setting(
+        None, "where traces of runs are sent (OTLP over HTTP)", "the http:// or https:// address of a collector"
     )
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"

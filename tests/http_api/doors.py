@@ -33,11 +33,13 @@ from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
 from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.connection import Connection
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.routing import Door
@@ -56,6 +58,7 @@ from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.telemetry.metrics import Metrics
 
 KEYS = SigningKeys("k1", {"k1": b"a secret of the tests", "k0": b"an older one"})
 LOCAL_TOKEN = "local-token-of-the-test"
@@ -196,16 +199,25 @@ def app_of(
         ),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
+        MetricsDoor(auth=auth, page=Metrics("test").page),
         Probes(ready),
         DescriptionDoor(),
     ]
     return create_app(
         ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
-        native=RunsDoor(auth=auth, inbox=house.inbox, runs=house.view, streams=streams, attachments=attachments),
+        native=RunsDoor(
+            auth=auth,
+            inbox=house.inbox,
+            runs=house.view,
+            streams=streams,
+            attachments=attachments,
+            automations=house.automations,
+        ),
         doors=doors,
     )
 

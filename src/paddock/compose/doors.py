@@ -15,11 +15,13 @@ from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
 from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.issuer_keys import IssuerKeys
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes
 from paddock.http_api.routing import Door
@@ -61,16 +63,25 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         ),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
+        MetricsDoor(auth=auth, page=house.metrics.page),
         Probes(house.ready),
         DescriptionDoor(),
     ]
     return create_app(
         ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
-        native=RunsDoor(auth=auth, inbox=house.inbox, runs=runs, streams=streams, attachments=attachments),
+        native=RunsDoor(
+            auth=auth,
+            inbox=house.inbox,
+            runs=runs,
+            streams=streams,
+            attachments=attachments,
+            automations=house.automations,
+        ),
         doors=doors,
     )
 

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
@@ -28,6 +30,9 @@ from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.loading import load_tools, tools_in
 from paddock.tools.mcp import McpTools
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
 
 MIB = 1024 * 1024
 
@@ -98,6 +103,15 @@ def tools_of(
 def revealed(text: str) -> str:
     """What a reference leads to; any other text is itself."""
     return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
+
+
+def traces_of(settings: Settings) -> "Traces | None":
+    """Traces to the collector that is set. The library is loaded only then."""
+    if settings.traces is None:
+        return None
+    from paddock.telemetry.traces import traces_to
+
+    return traces_to(settings.traces, version("paddock"))
 
 
 def mark_of(data: Path) -> str:

@@ -1,5 +1,6 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
+from paddock.rules.automation_rows import AboutJobs
 from paddock.rules.values import Value
 
 RUN_STATUSES = ("queued", "running", "completed", "failed", "cancelled")
@@ -371,9 +372,8 @@ Kept = (
 )
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
 AboutPeople = UserRow | FeedbackRow | LeftBehindRow
-Apart = (
-    AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | AboutPeople | Kept
-)
+Calls = ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow
+Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | Kept
 """Rows that may be written without any fact of a session."""
 Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
 NotedRow = AuditRow | ModelUsageRow
