@@ -29,6 +29,7 @@ from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.thread_names import ThreadNames
+from paddock.host.ui_actions import UiActions
 from paddock.host.users import Users
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_connect import Standing
@@ -56,6 +57,7 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
@@ -222,6 +224,10 @@ def app_of(
             auth=auth, names=names, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of
         ),
         AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=store, records=store, clock=house.approvals.clock),
+        ),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),

@@ -11,6 +11,7 @@ from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.runs_view import RunsView
 from paddock.host.thread_names import ThreadNames
+from paddock.host.ui_actions import UiActions
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
@@ -37,6 +38,7 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import TokenRules, Tokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.settings import Settings
 
@@ -83,6 +85,10 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             agent_name=house.agents.label_of,
         ),
         AttachmentsDoor(auth=auth, attachments=attachments),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=house.store, records=house.store, clock=house.clock),
+        ),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
