@@ -5,7 +5,7 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -161,9 +161,11 @@ def app_of(
     keep_alive: float = 15.0,
     attachments: Attachments,
     tokens: CallerTokens | None = None,
+    origins: Sequence[str] = (),
+    calls_per_second: float = 0.0,
 ) -> ShortWay:
     """The same doors as the real house has, on the parts of a small one."""
-    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens)
+    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens, origins=origins, calls_per_second=calls_per_second)
     store, clock = house.store, time.time
     streams = RunStreams(tails=house.tails, runs=house.view, keeping=house.keeping, keep_alive_seconds=keep_alive)
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
@@ -219,6 +221,7 @@ def app_of(
             attachments=attachments,
         ),
         doors=doors,
+        origins=origins,
     )
 
 
@@ -229,6 +232,8 @@ async def open_doors(
     keep_alive: float = 15.0,
     attachments: Attachments | None = None,
     tokens: CallerTokens | None = None,
+    origins: Sequence[str] = (),
+    calls_per_second: float = 0.0,
     **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
@@ -248,6 +253,8 @@ async def open_doors(
             keep_alive=keep_alive,
             attachments=attachments or NoAttachments(),
             tokens=tokens,
+            origins=origins,
+            calls_per_second=calls_per_second,
         )
         reading = asyncio.create_task(ingest.run())
         overheard = Overheard(app)

@@ -37,7 +37,13 @@ from paddock.settings import Settings
 
 def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
-    auth = Auth(house.store, local_token=local_token, tokens=tokens_of(settings))
+    auth = Auth(
+        house.store,
+        local_token=local_token,
+        tokens=tokens_of(settings),
+        origins=settings.cors_origins,
+        calls_per_second=settings.calls_per_second,
+    )
     runs, attachments = RunsView(house.store), NoAttachments()
     streams = RunStreams(
         tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
@@ -97,6 +103,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             attachments=attachments,
         ),
         doors=doors,
+        origins=settings.cors_origins,
     )
 
 
