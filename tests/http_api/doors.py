@@ -18,6 +18,7 @@ import uvicorn
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.ordering import Overheard
 from paddock.host.agent_health import AgentHealth
+from paddock.host.attachments import UserAttachments
 from paddock.host.branches import Branches
 from paddock.host.client_files import ClientFiles
 from paddock.host.client_history import ClientHistory
@@ -35,12 +36,15 @@ from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
+from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.connection import Connection
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.routing import Door
@@ -49,13 +53,18 @@ from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
 from paddock.http_api.users import UsersDoor
+from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
-from paddock.ports.attachments import Attachments, NoAttachments
+from paddock.ports.attachments import Attachments
+from paddock.rules.attachments import AttachmentLimits
+from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.telemetry.metrics import Metrics
 
+KEYS = SigningKeys("k1", {"k1": b"a secret of the tests", "k0": b"an older one"})
 LOCAL_TOKEN = "local-token-of-the-test"
 
 
@@ -151,6 +160,11 @@ class Doors:
                 await asyncio.sleep(0.005)
 
 
+def uploads_of(house: SmallHouse, keys: SigningKeys = KEYS, limits: AttachmentLimits | None = None) -> UserAttachments:
+    parts = (house.artifacts, house.store, ChildPictures())
+    return UserAttachments(*parts, keys=lambda: keys, clock=house.artifacts._clock, limits=limits)
+
+
 def app_of(
     house: SmallHouse,
     gateway: Any,
@@ -160,6 +174,7 @@ def app_of(
     ready: Ready = lambda: (True, "ready"),
     keep_alive: float = 15.0,
     attachments: Attachments,
+    uploads: UserAttachments | None = None,
     tokens: CallerTokens | None = None,
     origins: Sequence[str] = (),
     calls_per_second: float = 0.0,
@@ -172,7 +187,6 @@ def app_of(
     health = AgentHealth(house.agents, house.runs.authority)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
     names, history = ThreadNames(store), ClientHistory(store)
-    files = ClientFiles(house.artifacts, attachments, clock=clock)
     standing = Standing(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
@@ -182,7 +196,7 @@ def app_of(
         streams=streams,
         agents=house.agents,
         names=names,
-        client_runs=ClientRuns(history, files, house.approvals, clock=house.approvals.clock),
+        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
         standing=standing,
     )
     doors: list[Door] = [
@@ -200,12 +214,15 @@ def app_of(
         HistoryDoor(
             auth=auth, names=names, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of
         ),
+        AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
+        MetricsDoor(auth=auth, page=Metrics("test").page),
         Probes(ready),
         DescriptionDoor(),
     ]
@@ -219,6 +236,7 @@ def app_of(
             runs=house.view,
             streams=streams,
             attachments=attachments,
+            automations=house.automations,
         ),
         doors=doors,
         origins=origins,
@@ -234,6 +252,8 @@ async def open_doors(
     tokens: CallerTokens | None = None,
     origins: Sequence[str] = (),
     calls_per_second: float = 0.0,
+    keys: SigningKeys = KEYS,
+    uploading: AttachmentLimits | None = None,
     **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
@@ -244,6 +264,7 @@ async def open_doors(
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
+        uploads = uploads_of(house, keys, uploading)
         app = app_of(
             house,
             gateway,
@@ -251,14 +272,15 @@ async def open_doors(
             knowledge=knowledge,
             ready=lambda: ready[0],
             keep_alive=keep_alive,
-            attachments=attachments or NoAttachments(),
+            attachments=attachments or uploads,
+            uploads=uploads,
             tokens=tokens,
             origins=origins,
             calls_per_second=calls_per_second,
         )
         reading = asyncio.create_task(ingest.run())
-        overheard = Overheard(app)
-        async with serving(overheard) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+        overheard = Overheard()
+        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10, transport=overheard) as client:
             yield Doors(house, gateway, url, client, ready, app)
         reading.cancel()
         assert overheard.wrong == []

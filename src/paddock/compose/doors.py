@@ -17,12 +17,15 @@ from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
+from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.issuer_keys import IssuerKeys
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes
 from paddock.http_api.routing import Door
@@ -31,7 +34,6 @@ from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import TokenRules, Tokens
 from paddock.http_api.users import UsersDoor
-from paddock.ports.attachments import NoAttachments
 from paddock.settings import Settings
 
 
@@ -44,13 +46,12 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         origins=settings.cors_origins,
         calls_per_second=settings.calls_per_second,
     )
-    runs, attachments = RunsView(house.store), NoAttachments()
+    runs, attachments = RunsView(house.store), house.attachments
     streams = RunStreams(
         tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
     )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
     names, history = ThreadNames(house.store), ClientHistory(house.store)
-    files = ClientFiles(house.artifacts, attachments, clock=house.clock)
     standing = Standing(
         records=house.store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
@@ -60,7 +61,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         streams=streams,
         agents=house.agents,
         names=names,
-        client_runs=ClientRuns(history, files, house.approvals, clock=house.clock),
+        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.clock),
         standing=standing,
     )
     doors: list[Door] = [
@@ -82,12 +83,15 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             attachments=attachments,
             agent_name=house.agents.label_of,
         ),
+        AttachmentsDoor(auth=auth, attachments=attachments),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
+        MetricsDoor(auth=auth, page=house.metrics.page),
         Probes(house.ready),
         DescriptionDoor(),
     ]
@@ -101,6 +105,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             runs=runs,
             streams=streams,
             attachments=attachments,
+            automations=house.automations,
         ),
         doors=doors,
         origins=settings.cors_origins,

@@ -16,6 +16,15 @@ from paddock.rules.session.messages import Message
 from paddock.rules.values import Value, nothing
 
 
+class Firing(Value, frozen=True, tag=True):
+    """The tick of a job that asks for a run: on record in one commit with it, so that no tick leads to two."""
+
+    job_id: str
+    tick: float
+    next_at: float | None
+    result: str = "fired"
+
+
 class NewRun(Value, frozen=True):
     """What a door asks for: one message of a user, to be answered by an agent. All of `params` is untrusted."""
 
@@ -42,6 +51,10 @@ class NewRun(Value, frozen=True):
     """What the client brought along: put on record right before the message."""
     thread_name: str | None = None
     """What the client calls the thread, when it has a name of its own for it."""
+    rows: Sequence[Row] = ()
+    """What is written in the same commit as the input, and only then."""
+    cause: Firing | None = None
+    """What outside of the conversation asks for it, and does so once."""
 
 
 class Accepted(Value, frozen=True):

@@ -99,7 +99,13 @@ class ClientRuns:
                 files.append(file)
                 parts.append({"type": "binary", **file.block()})
         message = {"id": asked.message_id, "content": parts}
-        return replace(new, message=message, text=asked.text, attachments=[file.artifact() for file in files])
+        return replace(
+            new,
+            message=message,
+            text=asked.text,
+            attachments=[file.artifact() for file in files],
+            rows=[*new.rows, *(file.attached(new.thread_id) for file in files)],
+        )
 
     async def _file(self, new: NewRun, media: Media, before: int) -> AttachmentRef | None:
         """A part that cannot be used is passed over: a run never fails over it."""
