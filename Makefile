@@ -8,7 +8,7 @@ unexport VIRTUAL_ENV
 CONSOLE := src/paddock/console_assets/index.html
 CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-.PHONY: run install console console-if-possible browser screenshots harnesses have-harnesses test check fix lint test-long prove mutate bench clean
+.PHONY: run install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses test check fix lint test-long prove mutate bench clean
 
 run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -59,6 +59,14 @@ harnesses/node_modules/.installed: harnesses/package.json harnesses/package-lock
 	@command -v npm >/dev/null || { echo "make harnesses needs Node and npm; install Node 20 or newer first"; exit 1; }
 	@echo "installing Claude Code and Codex into harnesses/ (about 800 MB) ..."
 	@cd harnesses && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+harnesses-acp: harnesses/acp/node_modules/.installed  ## Kimi Code with the Node it needs, for the long tests
+
+harnesses/acp/node_modules/.installed: harnesses/acp/package.json harnesses/acp/package-lock.json
+	@command -v npm >/dev/null || { echo "make harnesses-acp needs Node and npm; install Node 20 or newer first"; exit 1; }
+	@echo "installing Kimi Code into harnesses/acp/ (about 300 MB) ..."
+	@cd harnesses/acp && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 have-harnesses:  # where there is no npm the tests say what they did not run, and fail in CI

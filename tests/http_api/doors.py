@@ -17,6 +17,7 @@ import uvicorn
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agent_health import AgentHealth
+from paddock.host.attachments import UserAttachments
 from paddock.host.branches import Branches
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
@@ -31,13 +32,16 @@ from paddock.http_api.allowances import AllowancesDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
+from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.connection import Connection
 from paddock.http_api.console import ConsoleDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.overview import OverviewDoor
 from paddock.http_api.probes import Probes, Ready
@@ -47,14 +51,19 @@ from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
 from paddock.http_api.users import UsersDoor
+from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
-from paddock.ports.attachments import Attachments, NoAttachments
+from paddock.ports.attachments import Attachments
+from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.rows import AuditRow
+from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.telemetry.metrics import Metrics
 
+KEYS = SigningKeys("k1", {"k1": b"a secret of the tests", "k0": b"an older one"})
 LOCAL_TOKEN = "local-token-of-the-test"
 
 
@@ -152,6 +161,11 @@ class Doors:
                 await asyncio.sleep(0.005)
 
 
+def uploads_of(house: SmallHouse, keys: SigningKeys = KEYS, limits: AttachmentLimits | None = None) -> UserAttachments:
+    parts = (house.artifacts, house.store, ChildPictures())
+    return UserAttachments(*parts, keys=lambda: keys, clock=house.artifacts._clock, limits=limits)
+
+
 def app_of(
     house: SmallHouse,
     gateway: Any,
@@ -161,6 +175,7 @@ def app_of(
     ready: Ready = lambda: (True, "ready"),
     keep_alive: float = 15.0,
     attachments: Attachments,
+    uploads: UserAttachments | None = None,
     tokens: CallerTokens | None = None,
     note: Callable[[AuditRow], None] = lambda _row: None,
 ) -> ShortWay:
@@ -183,21 +198,31 @@ def app_of(
         ),
         BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
         HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
+        AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
         OverviewDoor(auth=auth, overview=Overview(store, house.approvals.clock, note=note)),
+        MetricsDoor(auth=auth, page=Metrics("test").page),
         Probes(ready),
         ConsoleDoor(),
         DescriptionDoor(),
     ]
     return create_app(
         ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
-        native=RunsDoor(auth=auth, inbox=house.inbox, runs=house.view, streams=streams, attachments=attachments),
+        native=RunsDoor(
+            auth=auth,
+            inbox=house.inbox,
+            runs=house.view,
+            streams=streams,
+            attachments=attachments,
+            automations=house.automations,
+        ),
         doors=doors,
     )
 
@@ -209,6 +234,8 @@ async def open_doors(
     keep_alive: float = 15.0,
     attachments: Attachments | None = None,
     tokens: CallerTokens | None = None,
+    keys: SigningKeys = KEYS,
+    uploading: AttachmentLimits | None = None,
     **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
@@ -220,6 +247,7 @@ async def open_doors(
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
         noted: list[AuditRow] = []
+        uploads = uploads_of(house, keys, uploading)
         app = app_of(
             house,
             gateway,
@@ -227,7 +255,8 @@ async def open_doors(
             knowledge=knowledge,
             ready=lambda: ready[0],
             keep_alive=keep_alive,
-            attachments=attachments or NoAttachments(),
+            attachments=attachments or uploads,
+            uploads=uploads,
             tokens=tokens,
             note=noted.append,
         )

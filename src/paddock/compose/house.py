@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from secrets import SystemRandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import anyio.to_thread
 import structlog
 from starlette.types import ASGIApp
 
@@ -15,7 +16,9 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
+from paddock.host.automations import Automations
 from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
@@ -23,6 +26,7 @@ from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
 from paddock.host.runs import Runs
+from paddock.host.scheduler import Scheduler
 from paddock.host.sessions import Sessions
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
@@ -37,8 +41,12 @@ from paddock.ports.artifacts import Blobs
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
+from paddock.telemetry.metrics import Metrics
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.mcp import McpTools
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
 
 log = structlog.get_logger("paddock.house")
 
@@ -96,6 +104,9 @@ class House:
     audit: Audit
     agents: Agents
     approvals: Approvals
+    attachments: UserAttachments
+    scheduler: Scheduler
+    automations: Automations
     tasks: Tasks
     ingest: Ingest
     bases: Bases
@@ -107,6 +118,9 @@ class House:
     stored_agents: StoredAgents
     health: AgentHealth
     clock: Callable[[], float]
+    metrics: Metrics
+    traces: "Traces | None" = None
+    """Sent to a collector, if one is set."""
     watch: AgentsWatch | None = None
     """Over the agents file, if there is one."""
     app: ASGIApp = field(default_factory=lambda: nothing_yet)
@@ -152,6 +166,7 @@ class House:
             self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
+            self.tasks.spawn(self.scheduler.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
@@ -187,6 +202,8 @@ class House:
         await self.gateway.stop()
         await self.models.close()
         await self.tasks.stop()
+        if self.traces is not None:
+            await anyio.to_thread.run_sync(self.traces.close)
         await self.blobs.close()
         await self.store.close()
 

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 from paddock.ports.agents import AgentRecords
 from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
+from paddock.ports.automations import AutomationRecords
 from paddock.ports.calls import CallRecords
 from paddock.ports.days import DayRecords
 from paddock.ports.events import EventRecords
@@ -76,7 +77,15 @@ class EventLog(Protocol):
 
 
 class Records(
-    ArtifactRecords, StorageRecords, EventRecords, SessionRecords, KeepingRecords, DayRecords, UserRecords, Protocol
+    ArtifactRecords,
+    StorageRecords,
+    EventRecords,
+    SessionRecords,
+    KeepingRecords,
+    DayRecords,
+    UserRecords,
+    AutomationRecords,
+    Protocol,
 ):
     """What can be looked up beside the log. Every read is of committed data."""
 

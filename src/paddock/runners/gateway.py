@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -187,6 +188,12 @@ class Gateway:
             return ELSEWHERE
         supervisor = self._supervisors.get(plugin)
         return "unknown" if supervisor is None else max(supervisor.plugin.isolation, self._isolation)
+
+    def count_by_state(self) -> Mapping[str, int]:
+        """How many plugins are in each state, asked without starting any."""
+        states = Counter(each.state() for each in self._supervisors.values())
+        guests = sum(map(len, self._attached.values()))
+        return {**states, "attached": guests} if guests else states
 
     async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started

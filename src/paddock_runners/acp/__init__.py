@@ -74,11 +74,26 @@ class Acp(HarnessRunner):
         env |= {key: value for key, value in given.items() if key and value}
         for directory in (value for value in env.values() if value.startswith(f"{place.home}/")):
             Path(directory).mkdir(parents=True, exist_ok=True)
+        if config.api_key and not config.home:
+            _write_settings(config, place.home)
         return [program(name, place.env), *rest, *config.args], env
 
     def wire(self, process: HarnessProcess, config: Config, place: Place) -> AcpWire:
         assert isinstance(config, AcpConfig)
         token = place.endpoint.token if place.endpoint else None
         servers = place.files.acp_servers(token)
-        opening = Opening(str(place.directory), servers, place.context, config.model, config.mode, config.auth)
+        chosen = "" if config.preset.files else config.model  # a file has said it already
+        opening = Opening(str(place.directory), servers, place.context, chosen, config.mode, config.auth)
         return AcpWire(process, opening)
+
+
+def _write_settings(config: AcpConfig, home: Path) -> None:
+    """The key itself is in no file, only the name of the variable that holds it."""
+    preset = config.preset
+    said = {"model": config.model, "base_url": config.base_url or preset.address, "key_env": preset.key_env}
+    if any(character in value for value in said.values() for character in '"\\\n'):
+        raise ConfigError("config.model and config.base_url must be plain text, without quotes or backslashes")
+    for name, template in preset.files.items():
+        file = home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(template.format(**said), "utf-8")

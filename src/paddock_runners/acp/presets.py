@@ -17,10 +17,37 @@ class Preset:
     """Where it looks for its provider's key, and for its provider's address."""
     url_env: str = ""
     as_root: Mapping[str, str] = field(default_factory=dict[str, str])
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Settings it takes only from files: path below the home, and text with `{model}`, `{base_url}` and `{key_env}`.
+    Written when a key is set, and never into a home that the owner named."""
+    address: str = ""
+    """Of its provider, where such a file must name one."""
 
+
+KIMI_SETTINGS = """default_model = "chosen"
+telemetry = false
+
+[providers.chosen]
+type = "openai"
+base_url = "{base_url}"
+api_key_env = "{key_env}"
+
+[models.chosen]
+provider = "chosen"
+model = "{model}"
+max_context_size = 262144
+"""
 
 PRESETS: Mapping[str, Preset] = {
-    "kimi-code": Preset(("kimi", "acp"), "Kimi Code", "kimi", {"KIMI_CODE_HOME": "{home}/.kimi-code"}),
+    "kimi-code": Preset(
+        ("kimi", "acp"),
+        "Kimi Code",
+        "kimi",
+        {"KIMI_CODE_HOME": "{home}/.kimi-code"},
+        "PADDOCK_KIMI_API_KEY",
+        files={".kimi-code/config.toml": KIMI_SETTINGS},
+        address="https://api.kimi.com/coding/v1",
+    ),
     "opencode": Preset(("opencode", "acp"), "opencode", "opencode"),
     "gemini": Preset(
         ("gemini", "--acp"),

@@ -3,6 +3,7 @@
 We offer no files and no terminal of ours: the agent works in its own directory with its own tools.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +64,7 @@ class AcpWire(RpcWire):
         self._opening = opening
         self._session = ""
         self._replaying = False
-        self._names: dict[str, str] = {}
+        self._calls: dict[str, Call] = {}
 
     async def open(self, session_id: str | None) -> None:
         said = await self.request(
@@ -145,11 +146,12 @@ class AcpWire(RpcWire):
     def asked(self, key: Any, method: str, params: dict[str, Any]) -> Iterable[Heard] | None:
         if method != "session/request_permission":
             return None
-        call = mapping(params.get("toolCall"))
-        call_id, name = str(call.get("toolCallId") or key), self._named(call)
+        said = mapping(params.get("toolCall"))
+        call_id = str(said.get("toolCallId") or key)
+        call = self._learn(call_id, said)
         options = tuple(mapping(option) for option in listing(params.get("options")))
-        about = mapping(call.get("rawInput")) or {"title": call.get("title")}
-        return [Permission(key, call_id, name, about, options, own=OWN_TOOL.match(name) is not None)]
+        about, own = call.about(said), OWN_TOOL.match(call.name) is not None
+        return [Permission(key, call_id, call.name, about, options, exact=set(about) != {"title"}, own=own)]
 
     def heard(self, method: str, params: dict[str, Any]) -> Iterable[Heard]:
         if method != "session/update" or self._replaying or params.get("sessionId") != self._session:
@@ -180,25 +182,56 @@ class AcpWire(RpcWire):
                 return
 
     def _tool(self, update: dict[str, Any]) -> Iterator[Heard]:
+        """Some agents say only in the course of a call what it is called with; it is told when that is known."""
         call_id, status = str(update.get("toolCallId")), update.get("status")
-        if update.get("sessionUpdate") == "tool_call" or call_id not in self._names:
-            name = self._named(update)
-            parameters = mapping(update.get("rawInput")) or {"title": update.get("title")}
-            yield ToolBegan(call_id, name, parameters)
-        if status == "completed":
-            yield ToolEnded(call_id, self._names.get(call_id, ""), result=_words(update))
-        elif status == "failed":
-            yield ToolEnded(call_id, self._names.get(call_id, ""), error=_words(update) or "it failed")
+        call = self._learn(call_id, update)
+        over = status in {"completed", "failed"}
+        if call.given or over:
+            yield ToolBegan(call_id, call.name, call.given or call.about(update))
+        if over:
+            words = _words(update)
+            error = (words or "it failed") if status == "failed" else None
+            yield ToolEnded(call_id, call.name, error=error) if error else ToolEnded(call_id, call.name, result=words)
+            self._calls.pop(call_id, None)
 
-    def _named(self, call: Mapping[str, Any]) -> str:
+    def _learn(self, call_id: str, said: Mapping[str, Any]) -> "Call":
+        call = self._calls.setdefault(call_id, Call())
+        call.learn(said)
+        return call
+
+
+class Call:
+    """What is known of one call of a tool, piece by piece."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.given: dict[str, Any] = {}
+        self._draft: dict[str, Any] = {}
+
+    def learn(self, said: Mapping[str, Any]) -> None:
         """The tool's name where the agent says it; the title is for people, and often the whole command."""
-        call_id = str(call.get("toolCallId"))
-        told = mapping(mapping(call.get("_meta")).get("claudeCode")).get("toolName")
-        title = str(call.get("title") or "")
+        told = mapping(mapping(said.get("_meta")).get("claudeCode")).get("toolName")
+        title = str(said.get("title") or "")
         plain = title if _NAME.fullmatch(title) or OWN_TOOL.match(title) else ""
-        name = str(told or plain or self._names.get(call_id) or call.get("kind") or "tool")
-        self._names[call_id] = name
-        return name
+        self.name = str(told or self.name or plain or said.get("kind") or "tool")
+        self.given = mapping(said.get("rawInput")) or self.given
+        self._draft = _object_in(_words(said)) or self._draft
+
+    def about(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """What it is called with, as exactly as the agent tells."""
+        if self.given or self._draft:
+            return self.given or self._draft
+        title = {"title": said.get("title")} if said.get("title") else {}
+        content = listing(said.get("content"))
+        return {**title, "content": content} if content else title
+
+
+def _object_in(text: str) -> dict[str, Any]:
+    """Arguments that an agent shows as text; half of them are none yet."""
+    try:
+        return mapping(json.loads(text)) if text.startswith("{") else {}
+    except ValueError:
+        return {}
 
 
 def _usage(usage: Mapping[str, Any]) -> Iterator[Heard]:

@@ -61,6 +61,8 @@ class Permission:
     name: str
     parameters: Mapping[str, Any]
     options: tuple[Mapping[str, Any], ...] = ()
+    exact: bool = True
+    """Whether name and parameters say what exactly will be done; else a person's yes would be for anything."""
     own: bool = False
     """A tool of the run's own endpoint, where the host itself decides at each call."""
 

@@ -21,6 +21,7 @@ NO_PERSON = frozenset({"scheduler", "system"})
 """Who starts a run with nobody there to ask."""
 REFUSED = "the settings of this agent do not allow it"
 NOBODY = "it needs a person's approval, and nobody can be asked in this run"
+VAGUE = "it needs a person's approval, and the harness does not say what exactly it would do"
 WAITS = "waits for the user's approval"
 SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
 MAX_SHOWN = 500
@@ -65,13 +66,15 @@ class Policy:
         if _matches(asked.name, self._config.deny):
             return "refuse", REFUSED
         call = (asked.name, canonical(asked.parameters))
-        if call in self._once:
+        if asked.exact and call in self._once:
             self._once.remove(call)
             return "allow", ""
         if asked.own or _matches(asked.name, self._config.allow) or self._config.on_permission == "allow":
             return "allow", ""
         if self._config.on_permission == "deny":
             return "refuse", REFUSED
+        if not asked.exact:
+            return "refuse", VAGUE
         return ("ask", WAITS) if self._can_ask else ("refuse", NOBODY)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from paddock_runners.harness.heard import HarnessError
-from paddock_runners.harness.leftovers import MARK_VARIABLE, sweep
+from paddock_runners.harness.leftovers import MARK_VARIABLE, started_at, sweep
 
 LINE_BYTES = 64 * 1024 * 1024
 """A harness says a whole file in one line."""
@@ -32,6 +32,7 @@ class HarnessProcess:
 
     def __init__(self, child: asyncio.subprocess.Process, mark: str) -> None:
         self._child, self._mark = child, mark
+        self._began = started_at(child.pid)
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._draining = asyncio.create_task(self._drain_errors())
         self._ending: asyncio.Task[None] | None = None
@@ -120,7 +121,7 @@ class HarnessProcess:
                 self._demand(demand)
             if await self._within(seconds) is not None:
                 break
-        self.swept = await sweep(self._mark, self._child.pid)
+        self.swept = await sweep(self._mark, self._child.pid, self._began)
         await self._within(0.5)
         self._draining.cancel()
 

@@ -37,7 +37,14 @@ class Acp(Fake):
         self.update("tool_call_update", toolCallId=call_id, status="failed" if failed else "completed", content=content)
 
     def ask(self, call_id: str, name: str, parameters: dict[str, Any]) -> str:
-        call = {"toolCallId": call_id, "title": name, "kind": "execute", "rawInput": parameters}
+        call: dict[str, Any] = {"toolCallId": call_id, "title": name, "kind": "execute", "rawInput": parameters}
+        if "--terse" in sys.argv:
+            text = {"type": "text", "text": f"May I run {parameters['command']}?"}
+            call = {"toolCallId": call_id, "title": name, "content": [{"type": "content", "content": text}]}
+        if "--vague" in sys.argv:
+            call = {"toolCallId": call_id, "title": name}
+        if "--own" in sys.argv:
+            call = {"toolCallId": call_id, "title": "mcp__host__add"}
         params = {"sessionId": self.session, "toolCall": call, "options": OPTIONS}
         self.write({"jsonrpc": "2.0", "id": 900, "method": "session/request_permission", "params": params})
         while (said := self.read()).get("id") != 900:

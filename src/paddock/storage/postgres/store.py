@@ -19,6 +19,7 @@ from paddock.rules.rows import Apart, AuditRow, TranscriptRow
 from paddock.storage.postgres.agents import AgentReads
 from paddock.storage.postgres.approvals import ApprovalReads
 from paddock.storage.postgres.audit import AuditReads
+from paddock.storage.postgres.automations import AutomationReads
 from paddock.storage.postgres.calls import CallReads
 from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.conversation import ConversationReads
@@ -55,6 +56,7 @@ class PostgresStore(
     KeepingReads,
     OverviewReads,
     PeopleReads,
+    AutomationReads,
     AuditReads,
     KeyReads,
 ):
