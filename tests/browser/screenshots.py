@@ -11,22 +11,19 @@ from browser.conftest import AGENTS
 from browser.people import Visitor
 from walk.hosts import NASTY, HostProcess
 
-TABLE = "Here is **what I found**:\n\n| city | time |\n|---|---|\n| Oslo | 09:12 |\n| Shanghai | 16:12 |\n\n"
-CODE = "```python\nfrom paddock import Agent\n\nagent = Agent('You host a quiz.')\n```"
-
 
 def take(browser: Browser, url: str, folder: Path) -> None:
     ann = Visitor(browser, f"{url}/#/?agent=helper", width=1280, height=800, device_scale_factor=1.5)
     ann.ask("what time is it in Asia/Shanghai")
-    ann.ask('call calculate {"expression": "19 * 23"}')
-    ann.ask(f"@echo {TABLE}{CODE}")
+    ann.ask("calculate 19 * 23").locator(".tool summary").click()
+    ann.ask("@echo Thanks, **both** of you!")
     thread = ann.page.url
     ann.page.screenshot(path=folder / "chat.png")
     link = ann.turns.nth(1).locator("a[href^='#/run/']").get_attribute("href")
     ann.page.goto(f"{url}/{link}")
     expect(ann.page.locator(".timeline > li").first).to_be_visible()
     ann.page.screenshot(path=folder / "run.png")
-    for name, place in (("agents", "agents"), ("agent", "agents/helper"), ("operate", "operate/live")):
+    for name, place in (("agent", "agents/helper"),):
         ann.page.goto(f"{url}/#/{place}")
         expect(ann.page.locator(".tile, .panel").nth(1)).to_be_visible()
         ann.page.wait_for_load_state("networkidle")

@@ -36,6 +36,8 @@ def test_the_story_of_a_run_has_its_grant_its_calls_and_why_they_were_allowed(vi
     call = ann.page.locator(".timeline > li", has_text="tools.call").first
     call.locator("summary").click()
     expect(call.locator(".json")).to_contain_text("reason")
+    call.get_by_role("button", name="Why?").click()
+    expect(call.locator(".why")).to_contain_text("calculate")
     ann.page.get_by_role("button", name="Show raw events").click()
     ann.sees('"type":"RUN_FINISHED"')
 
@@ -197,6 +199,7 @@ def test_everything_can_be_done_by_keyboard(visit: Visit) -> None:
     ann = visit()
     expect(ann.page.get_by_label("Message", exact=True)).to_be_focused()
     ann.page.keyboard.type("@ec")
+    expect(ann.page.get_by_role("option")).to_contain_text("@echo")
     ann.page.keyboard.press("Tab")
     ann.page.keyboard.type("by keyboard")
     ann.page.keyboard.press("Enter")
