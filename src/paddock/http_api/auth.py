@@ -125,7 +125,7 @@ def _require_this_machine(scope: Scope, headers: Headers, own_pages: frozenset[b
 
 def _is_page_of_this_machine(origin: str) -> bool:
     scheme, _, authority = origin.partition("://")
-    return scheme in ("http", "https") and _names_loopback(authority.encode())
+    return scheme in ("http", "https") and names_loopback(authority.encode())
 
 
 def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes] = frozenset()) -> str | None:
