@@ -31,6 +31,8 @@ from paddock.http_api.attach import AttachDoor
 from paddock.http_api.auth import Auth
 from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.deliveries import DeliveriesDoor
+from paddock.http_api.events import EventsDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
@@ -177,6 +179,8 @@ def app_of(
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
+        EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=time.time),
+        DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),

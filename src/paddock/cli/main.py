@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from paddock.cli.commands import admin, agents, approvals, automations, hosting, keys, knowledge, runner, talking
+from paddock.cli.commands import (
+    admin,
+    agents,
+    approvals,
+    automations,
+    deliveries,
+    hosting,
+    keys,
+    knowledge,
+    runner,
+    talking,
+)
 from paddock.cli.commands.options import option
 from paddock.cli.failures import FAILED, USAGE, CommandError
 
@@ -28,6 +39,7 @@ FAMILIES = {
     "knowledge": knowledge.knowledge,
     "approvals": approvals.approvals,
     "automations": automations.automations,
+    "deliveries": deliveries.deliveries,
     "agents": agents.agents,
     "runner": runner.runner,
 }

@@ -24,6 +24,7 @@ from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
 from paddock.host.agents_file import AgentsFileError
+from paddock.host.platforms import PlatformError
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
@@ -178,7 +179,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 def _built(settings: Settings, token: str) -> compose.House:
     try:
         return compose.build(settings, local_token=token)
-    except (AgentsFileError, ToolDefinitionError, ModelSettingsError) as error:
+    except (AgentsFileError, ToolDefinitionError, ModelSettingsError, PlatformError) as error:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 

@@ -26,14 +26,18 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
+from paddock.host.deliveries import Deliveries
+from paddock.host.delta_stream import DeltaStream
 from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
+from paddock.host.platforms import Platforms
 from paddock.host.retention import Retention
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
@@ -49,7 +53,7 @@ from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
-from paddock.ports.platform import NoPlatform
+from paddock.platforms.webhooks import HttpWebhooks
 from paddock.rules.limits import Rates
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -87,7 +91,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
-    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    webhooks = HttpWebhooks()
+    platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
+    deliveries = Deliveries(store, platforms, clock=clock)
+    approvals = Approvals(store, platforms, clock=clock, spawn=tasks.spawn)
     steering = Steering(store)
     work = {
         **History(store).work,
@@ -139,10 +146,12 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=lambda: agents,
         clock=clock,
         spawn=tasks.spawn,
+        deliveries_wait=deliveries.wake,
     )
     keeping = Keeping(store, blobs, sessions, clock=clock)
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
+    deltas = DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn)
     scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
     house = House(
@@ -162,6 +171,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=agents,
         approvals=approvals,
         scheduler=scheduler,
+        platforms=platforms,
+        webhooks=webhooks,
+        deliveries=deliveries,
+        ingress=Ingress(inbox=inbox, records=store, agents=lambda: agents, accepted=deltas.follow),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from paddock.http_api.api_description import administration, automations, knowledge, runs, sessions
+from paddock.http_api.api_description import administration, automations, knowledge, platforms, runs, sessions
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
 from paddock.rules.errors import ErrorCode
 
-ROOMS = (runs, sessions, automations, administration, knowledge)
+ROOMS = (runs, sessions, automations, platforms, administration, knowledge)
 OPERATIONS: tuple[Operation, ...] = tuple(one for room in ROOMS for one in room.OPERATIONS)
 
 WHEN = {
