@@ -27,6 +27,7 @@ from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
 from paddock.cli.run_socket import run_socket
 from paddock.host.agents_file import AgentsFileError
+from paddock.host.platforms import PlatformError
 from paddock.http_api.app import ShortWay
 from paddock.http_api.connection import Connection
 from paddock.models.loading import ModelSettingsError
@@ -184,7 +185,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 def _built(settings: Settings, token: str) -> compose.House:
     try:
         return compose.build(settings, local_token=token)
-    except (AgentsFileError, ToolDefinitionError, ModelSettingsError) as error:
+    except (AgentsFileError, ToolDefinitionError, ModelSettingsError, PlatformError) as error:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 

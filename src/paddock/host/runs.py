@@ -541,6 +541,7 @@ def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput
         actor_id=actor.get("actor_id"),
         subject_type=subject.get("subject_type"),
         subject_id=subject.get("subject_id"),
+        platform=event.delivery.get("surface") if event.delivery is not None and given.source == "platform" else None,
     )
 
 

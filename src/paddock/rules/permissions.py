@@ -104,6 +104,8 @@ class RunScope(Value, frozen=True):
     subject_type: str | None = None
     subject_id: str | None = None
     """What the event is about, when that has an identity of its own; a message has none."""
+    platform: str | None = None
+    """The platform it came from and can be asked to act on; none for the host's own doors."""
 
 
 NO_RESOURCES: Operations = MappingProxyType({})

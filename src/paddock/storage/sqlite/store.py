@@ -33,6 +33,7 @@ from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.automations import AutomationReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.deliveries import DeliveryReads
 from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
 from paddock.storage.sqlite.keeping import KeepingReads
@@ -52,7 +53,15 @@ _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning 
 
 
 class SqliteStore(
-    KeptReads, EventReads, ApprovalReads, SessionReads, KeepingReads, PeopleReads, OverviewReads, AutomationReads
+    KeptReads,
+    EventReads,
+    ApprovalReads,
+    SessionReads,
+    KeepingReads,
+    PeopleReads,
+    OverviewReads,
+    AutomationReads,
+    DeliveryReads,
 ):
     """All of the `Store` port over one SQLite file in `directory`."""
 
