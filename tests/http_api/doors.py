@@ -5,7 +5,7 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,13 +26,16 @@ from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
+from paddock.host.overview import Overview
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.thread_names import ThreadNames
+from paddock.host.ui_actions import UiActions
 from paddock.host.users import Users
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
+from paddock.http_api.allowances import AllowancesDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
@@ -41,17 +44,20 @@ from paddock.http_api.auth import Auth
 from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.connection import Connection
+from paddock.http_api.console import ConsoleDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
+from paddock.http_api.overview import OverviewDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.routing import Door
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
@@ -59,6 +65,7 @@ from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.attachments import AttachmentLimits
+from paddock.rules.rows import AuditRow
 from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
@@ -118,6 +125,8 @@ class Doors:
     """Without a key, from this very machine."""
     ready: list[tuple[bool, str]]
     app: ShortWay
+    noted: list[AuditRow]
+    """What administrators did, as far as it is noted by the way."""
 
     async def key_for(
         self, user: str, workspace: str = "default", role: Literal["user", "admin"] = "user"
@@ -176,6 +185,7 @@ def app_of(
     attachments: Attachments,
     uploads: UserAttachments | None = None,
     tokens: CallerTokens | None = None,
+    note: Callable[[AuditRow], None] = lambda _row: None,
     origins: Sequence[str] = (),
     calls_per_second: float = 0.0,
 ) -> ShortWay:
@@ -215,15 +225,22 @@ def app_of(
             auth=auth, names=names, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of
         ),
         AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=store, records=store, clock=house.approvals.clock),
+        ),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
+        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
         MetricsDoor(auth=auth, page=Metrics("test").page),
+        OverviewDoor(auth=auth, names=names, overview=Overview(store, house.approvals.clock, note=note)),
         Probes(ready),
+        ConsoleDoor(),
         DescriptionDoor(),
     ]
     return create_app(
@@ -265,6 +282,7 @@ async def open_doors(
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
         uploads = uploads_of(house, keys, uploading)
+        noted: list[AuditRow] = []
         app = app_of(
             house,
             gateway,
@@ -275,13 +293,14 @@ async def open_doors(
             attachments=attachments or uploads,
             uploads=uploads,
             tokens=tokens,
+            note=noted.append,
             origins=origins,
             calls_per_second=calls_per_second,
         )
         reading = asyncio.create_task(ingest.run())
         overheard = Overheard()
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10, transport=overheard) as client:
-            yield Doors(house, gateway, url, client, ready, app)
+            yield Doors(house, gateway, url, client, ready, app, noted)
         reading.cancel()
         assert overheard.wrong == []
 

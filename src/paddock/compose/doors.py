@@ -8,12 +8,15 @@ from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
+from paddock.host.overview import Overview
 from paddock.host.runs_view import RunsView
 from paddock.host.thread_names import ThreadNames
+from paddock.host.ui_actions import UiActions
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
+from paddock.http_api.allowances import AllowancesDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
@@ -21,18 +24,21 @@ from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
 from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.console import ConsoleDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.issuer_keys import IssuerKeys
 from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
+from paddock.http_api.overview import OverviewDoor
 from paddock.http_api.probes import Probes
 from paddock.http_api.routing import Door
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import TokenRules, Tokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.settings import Settings
 
@@ -84,15 +90,23 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             agent_name=house.agents.label_of,
         ),
         AttachmentsDoor(auth=auth, attachments=attachments),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=house.store, records=house.store, clock=house.clock),
+        ),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
+        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
+        house.run_door,
         MetricsDoor(auth=auth, page=house.metrics.page),
+        OverviewDoor(auth=auth, names=names, overview=Overview(house.store, house.clock, note=house.audit.soon)),
         Probes(house.ready),
+        ConsoleDoor(),
         DescriptionDoor(),
     ]
     return create_app(

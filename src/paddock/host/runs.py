@@ -17,7 +17,8 @@ from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
-from paddock.ports import Records, RunHandle, RunnerGateway
+from paddock.host.titles import TITLE_ACTION, Titles
+from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
@@ -74,6 +75,19 @@ class ActionRequests(Protocol):
         ...
 
 
+class Around(Protocol):
+    """What some runs find around themselves besides their context."""
+
+    def needed(self, run: "LiveRun") -> bool: ...
+    async def prepare(self, run: "LiveRun", context: dict[str, Any]) -> Placement:
+        """Add to the context what it may say; the rest is returned. Raises HostError."""
+        ...
+
+    def over(self, run_id: str) -> None:
+        """The run has ended; what was open for it closes."""
+        ...
+
+
 class LiveRun:
     """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
 
@@ -85,6 +99,7 @@ class LiveRun:
         "_line",
         "_taken",
         "_timers",
+        "_titles",
         "artifacts",
         "forced",
         "grant",
@@ -111,6 +126,8 @@ class LiveRun:
         artifacts: Artifacts,
         spawn: Spawn,
         actions: ActionRequests | None = None,
+        *,
+        titles: Titles | None = None,
     ) -> None:
         self.session = session
         self.observer: Observer = NOBODY
@@ -137,6 +154,7 @@ class LiveRun:
         self._bytes = 0
         self._actions = actions
         self._actions_asked = 0
+        self._titles = titles
 
     @property
     def connection_id(self) -> str | None:
@@ -216,6 +234,9 @@ class LiveRun:
         if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
             self._line.post(Said(self.turn_id, result, size))
             return
+        if result.data.get("action") == TITLE_ACTION and self._titles is not None:
+            self._line.post_when_done(self._titled(self._titles, result, size))
+            return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
         approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
@@ -227,6 +248,9 @@ class LiveRun:
         if not waiting and APPROVALS not in result.data:
             return result
         return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
+
+    async def _titled(self, titles: Titles, result: Result, size: int) -> Said:
+        return Said(self.turn_id, await titles.suggested(self.grant, result), size)
 
     # what the host does
 
@@ -265,8 +289,10 @@ class Runs:
         artifacts: Artifacts,
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
+        around: Around | None = None,
         observer: Observer | None = None,
     ) -> None:
+        self.around = around
         self._observer = observer or NOBODY
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
         self._gateway = gateway
@@ -278,6 +304,7 @@ class Runs:
         self._deadline_seconds = deadline_seconds
         self._actions = actions
         self._artifacts = artifacts
+        self._titles = Titles(records, clock)
         self._live: dict[str, LiveRun] = {}
         self.draining = False
 
@@ -312,7 +339,7 @@ class Runs:
             part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
         run = self._live[turn_id] = LiveRun(
-            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
+            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions, titles=self._titles
         )
         run.observer = self._observer
         self._observer.run_started(grant, at)
@@ -341,6 +368,7 @@ class Runs:
                 self._spawn(run.handle.force_stop())
             case EndRun() if run is not None:
                 del self._live[command.turn_id]
+                self._close_around(run)
                 run.end()
                 self._let_go(run)
             case _:
@@ -359,9 +387,17 @@ class Runs:
     def abandon(self, turn_id: str) -> None:
         run = self._live.pop(turn_id, None)
         if run is not None:
+            self._close_around(run)
             run.end()
             if run.handle is not None:
                 self._spawn(run.handle.force_stop())
+
+    def _close_around(self, run: LiveRun) -> None:
+        if self.around is not None:
+            self.around.over(run.turn_id)
+
+    def _needs_around(self, run: LiveRun) -> bool:
+        return self.around is not None and self.around.needed(run)
 
     def _let_go(self, run: LiveRun) -> None:
         """Forget a run that ended; one that its runner still works on is stopped first."""
@@ -388,7 +424,7 @@ class Runs:
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
-        if "state.get" in run.grant.actions or _takes_over(run):
+        if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run):
             return False
         context = self._context(run, {})
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
@@ -406,7 +442,8 @@ class Runs:
             if _takes_over(run):
                 await self._fill_in(run)
             context = self._context(run, state)
-            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
+            place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
+            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run, place)
         except HostError as error:
             run.lost(_start_code(error), error.message)
             return

@@ -53,9 +53,16 @@ class HistoryDoor:
             "threadId": found.thread_id,
             "day": None if found.day is None else found.day.isoformat(),
             "hasMore": found.more,
-            "messages": [self.message(request, principal, row) for row in found.items],
+            "messages": [self._with_opinion(request, principal, row, found) for row in found.items],
         }
         return {**snapshot, "truncated": True} if found.cut else snapshot
+
+    def _with_opinion(
+        self, request: Request, principal: Principal, row: TranscriptRow, found: Day
+    ) -> Mapping[str, Any]:
+        opinion = found.opinions.get(row.item_id)
+        told = {"feedback": {"rating": opinion.rating, "comment": opinion.comment}} if opinion else {}
+        return {**self.message(request, principal, row), **told}
 
     def message(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         return self._user(request, principal, row) if row.role == "user" else self._assistant(principal, row)
@@ -64,6 +71,7 @@ class HistoryDoor:
         return {
             "id": _metadata(row).get("message_id") or row.item_id,
             "itemId": row.item_id,
+            "taskId": row.run_id,
             "seq": row.seq,
             "role": "user",
             "content": row.content,
@@ -74,6 +82,7 @@ class HistoryDoor:
     def _assistant(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         seen: dict[str, Any] = {
             "id": row.item_id,
+            "taskId": row.run_id,
             "seq": row.seq,
             "role": "assistant",
             "content": row.content,

@@ -135,6 +135,7 @@ SCHEMAS = {
                 {
                     "id": TEXT,
                     "itemId": TEXT,
+                    "taskId": TEXT,
                     "seq": COUNT,
                     "role": one_of("user"),
                     "content": TEXT,
@@ -145,13 +146,14 @@ SCHEMAS = {
             shape(
                 {
                     "id": TEXT,
+                    "taskId": TEXT,
                     "seq": COUNT,
                     "role": one_of("assistant"),
                     "content": TEXT,
                     "ui_schema": or_null(OBJECT),
                     "timestamp": MOMENT,
                 },
-                {"agentId": TEXT, "name": TEXT},
+                {"agentId": TEXT, "name": TEXT, "feedback": shape({"rating": one_of("up", "down"), "comment": TEXT})},
             ),
         ]
     },
@@ -220,6 +222,7 @@ _DAY = Said(
             {
                 "id": "msg-001",
                 "itemId": f"{TASK_ID}.0",
+                "taskId": TASK_ID,
                 "seq": 1,
                 "role": "user",
                 "content": "A meeting at ten, please",
@@ -228,6 +231,7 @@ _DAY = Said(
             },
             {
                 "id": f"{TASK_ID}.1",
+                "taskId": TASK_ID,
                 "seq": 4,
                 "role": "assistant",
                 "content": "Done.",
