@@ -5,7 +5,7 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -186,16 +186,17 @@ def app_of(
     uploads: UserAttachments | None = None,
     tokens: CallerTokens | None = None,
     note: Callable[[AuditRow], None] = lambda _row: None,
+    origins: Sequence[str] = (),
+    calls_per_second: float = 0.0,
 ) -> ShortWay:
     """The same doors as the real house has, on the parts of a small one."""
-    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens)
+    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens, origins=origins, calls_per_second=calls_per_second)
     store, clock = house.store, time.time
     streams = RunStreams(tails=house.tails, runs=house.view, keeping=house.keeping, keep_alive_seconds=keep_alive)
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
     names, history = ThreadNames(store), ClientHistory(store)
-    files = ClientFiles(house.artifacts, attachments, clock=clock)
     standing = Standing(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
@@ -205,7 +206,7 @@ def app_of(
         streams=streams,
         agents=house.agents,
         names=names,
-        client_runs=ClientRuns(history, files, house.approvals, clock=house.approvals.clock),
+        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
         standing=standing,
     )
     doors: list[Door] = [
@@ -255,6 +256,7 @@ def app_of(
             automations=house.automations,
         ),
         doors=doors,
+        origins=origins,
     )
 
 
@@ -265,6 +267,8 @@ async def open_doors(
     keep_alive: float = 15.0,
     attachments: Attachments | None = None,
     tokens: CallerTokens | None = None,
+    origins: Sequence[str] = (),
+    calls_per_second: float = 0.0,
     keys: SigningKeys = KEYS,
     uploading: AttachmentLimits | None = None,
     **house_of: Any,
@@ -290,10 +294,12 @@ async def open_doors(
             uploads=uploads,
             tokens=tokens,
             note=noted.append,
+            origins=origins,
+            calls_per_second=calls_per_second,
         )
         reading = asyncio.create_task(ingest.run())
-        overheard = Overheard(app)
-        async with serving(overheard) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+        overheard = Overheard()
+        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10, transport=overheard) as client:
             yield Doors(house, gateway, url, client, ready, app, noted)
         reading.cancel()
         assert overheard.wrong == []

@@ -45,14 +45,19 @@ from paddock.settings import Settings
 
 def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
-    auth = Auth(house.store, local_token=local_token, tokens=tokens_of(settings))
+    auth = Auth(
+        house.store,
+        local_token=local_token,
+        tokens=tokens_of(settings),
+        origins=settings.cors_origins,
+        calls_per_second=settings.calls_per_second,
+    )
     runs, attachments = RunsView(house.store), house.attachments
     streams = RunStreams(
         tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
     )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
     names, history = ThreadNames(house.store), ClientHistory(house.store)
-    files = ClientFiles(house.artifacts, attachments, clock=house.clock)
     standing = Standing(
         records=house.store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
@@ -62,7 +67,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         streams=streams,
         agents=house.agents,
         names=names,
-        client_runs=ClientRuns(history, files, house.approvals, clock=house.clock),
+        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.clock),
         standing=standing,
     )
     doors: list[Door] = [
@@ -117,6 +122,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             automations=house.automations,
         ),
         doors=doors,
+        origins=settings.cors_origins,
     )
 
 

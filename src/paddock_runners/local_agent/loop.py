@@ -81,7 +81,7 @@ async def _use_tools(desk: Desk, reply: Reply) -> Results:
             yield refused(desk.messages, call, approvals.NO_PLACE)
         asking = []
     if asking:
-        for result in await approvals.ask(desk.api, [*asking], desk.usage):
+        for result in await approvals.ask(desk.api, [*asking], desk.usage, [call.call_id for call in pending]):
             yield result
     elif pending:
         yield completed(usage=desk.usage or None, pending_tool_call_ids=[call.call_id for call in pending])
