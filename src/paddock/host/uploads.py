@@ -37,6 +37,8 @@ class Uploads:
         self._clock = clock
         self._limits = limits
         self._places = asyncio.Semaphore(limits.at_once)
+        self._under_way = set[str]()
+        """Addresses that somebody uploads to right now."""
 
     def offer(self, owner: Owner, *, mime_type: str, size: int, sha256: str | None, name: str | None) -> Upload:
         """What may be uploaded later, if it is what is said. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
@@ -58,10 +60,16 @@ class Uploads:
 
     async def finish(self, upload: Upload, content: bytes) -> ArtifactRow:
         """Keep what was offered, once. Raises CONFLICT for a second time."""
-        owner = Owner(upload.workspace_id, upload.user_id)
-        if await self._records.artifact(upload.artifact_id) is not None:
-            raise HostError(ErrorCode.CONFLICT, "something was uploaded here already; ask for another address")
-        return await self.keep(owner, content, upload.name, promised=upload)
+        if upload.artifact_id in self._under_way:
+            raise _used()
+        self._under_way.add(upload.artifact_id)
+        try:
+            if await self._records.artifact(upload.artifact_id) is not None:
+                raise _used()
+            owner = Owner(upload.workspace_id, upload.user_id)
+            return await self.keep(owner, content, upload.name, promised=upload)
+        finally:
+            self._under_way.discard(upload.artifact_id)
 
     async def _kept(self, owner: Owner, content: bytes, name: str | None, promised: Upload | None) -> ArtifactRow:
         if promised is not None:
@@ -120,6 +128,10 @@ def _check_promise(promised: Upload, content: bytes) -> None:
         raise _invalid(f"the file has {len(content)} bytes and not {promised.size}, as was said before")
     if promised.sha256 is not None and sha256(content).hexdigest() != promised.sha256:
         raise _invalid("the file has another SHA-256 than was said before")
+
+
+def _used() -> HostError:
+    return HostError(ErrorCode.CONFLICT, "something was uploaded here already; ask for another address")
 
 
 def _invalid(text: str) -> HostError:
