@@ -212,7 +212,7 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads, KeepingRea
     # --- for tables of their own that live in this file
 
     async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
-        """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
+        """Do something inside the next commit, together with these rows. Short: others wait for it."""
         await self._writer.submit(None, rows, deed)
 
     async def fold(self) -> None:
