@@ -7,13 +7,13 @@ Total: a runner's odd payload makes an odd event, never an invalid one and never
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
 
 from paddock.http_api.ag_ui_outputs import Event, Json, custom, mapping, output
 from paddock.rules.chain import StoredFact
+from paddock.rules.values import Value
 
 PROTOCOL_VERSION = "1.0"
 TERMINAL_KINDS = frozenset(
@@ -31,8 +31,7 @@ TERMINAL_KINDS = frozenset(
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Value, frozen=True):
     """Whom we talk to: the dialect, and what the client calls its thread and its run."""
 
     dialect: str

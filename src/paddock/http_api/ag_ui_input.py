@@ -6,12 +6,12 @@ Parts that are not text are passed over: the host never fetches what a client po
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from paddock.rules.client_time import wrong_part
 from paddock.rules.run_input import decode_object
 from paddock.rules.run_input_shapes import InvalidInputError, require
+from paddock.rules.values import Value
 
 MAX_BODY_BYTES = 8 * 1024 * 1024
 MAX_MESSAGES = 2_000
@@ -22,8 +22,7 @@ INSTRUCTIONS = frozenset({"system", "developer"})
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class AgUiInput:
+class AgUiInput(Value, frozen=True):
     """One run as an AG-UI client asks for it. Nobody vouches for what is in `params`."""
 
     thread_name: str

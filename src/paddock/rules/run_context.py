@@ -56,6 +56,8 @@ class AgentPart(Value, frozen=True):
     available_apis: Mapping[str, bool]
     static_refs: Mapping[str, Any]
     extras: AgentExtras = NO_EXTRAS
+    granted: msgspec.Raw = msgspec.Raw(b"{}")
+    """The summary of every grant that comes of it, as JSON: it goes on record with each run and is written out once."""
 
 
 class RunInput(Value, frozen=True):
@@ -104,7 +106,8 @@ def agent_part(
         "mcp": list(extras.mcp),
     }
     refs = _static_refs(allowance, config, resources) if wants_static_refs else {}
-    return AgentPart(allowance, config, resources, apis, refs, extras)
+    granted = msgspec.Raw(msgspec.json.encode(allowance.summary()))
+    return AgentPart(allowance, config, resources, apis, refs, extras, granted)
 
 
 def _static_refs(allowance: Allowance, config: Mapping[str, Any], resources: Mapping[str, Any]) -> dict[str, Any]:
