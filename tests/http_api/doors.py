@@ -17,6 +17,7 @@ import uvicorn
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agent_health import AgentHealth
+from paddock.host.attachments import UserAttachments
 from paddock.host.branches import Branches
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
@@ -29,12 +30,15 @@ from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
+from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.connection import Connection
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.routing import Door
@@ -43,13 +47,18 @@ from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
 from paddock.http_api.users import UsersDoor
+from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
-from paddock.ports.attachments import Attachments, NoAttachments
+from paddock.ports.attachments import Attachments
+from paddock.rules.attachments import AttachmentLimits
+from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.telemetry.metrics import Metrics
 
+KEYS = SigningKeys("k1", {"k1": b"a secret of the tests", "k0": b"an older one"})
 LOCAL_TOKEN = "local-token-of-the-test"
 
 
@@ -145,6 +154,11 @@ class Doors:
                 await asyncio.sleep(0.005)
 
 
+def uploads_of(house: SmallHouse, keys: SigningKeys = KEYS, limits: AttachmentLimits | None = None) -> UserAttachments:
+    parts = (house.artifacts, house.store, ChildPictures())
+    return UserAttachments(*parts, keys=lambda: keys, clock=house.artifacts._clock, limits=limits)
+
+
 def app_of(
     house: SmallHouse,
     gateway: Any,
@@ -154,6 +168,7 @@ def app_of(
     ready: Ready = lambda: (True, "ready"),
     keep_alive: float = 15.0,
     attachments: Attachments,
+    uploads: UserAttachments | None = None,
     tokens: CallerTokens | None = None,
 ) -> ShortWay:
     """The same doors as the real house has, on the parts of a small one."""
@@ -175,18 +190,28 @@ def app_of(
         ),
         BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
         HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
+        AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
+        MetricsDoor(auth=auth, page=Metrics("test").page),
         Probes(ready),
         DescriptionDoor(),
     ]
     return create_app(
         ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
-        native=RunsDoor(auth=auth, inbox=house.inbox, runs=house.view, streams=streams, attachments=attachments),
+        native=RunsDoor(
+            auth=auth,
+            inbox=house.inbox,
+            runs=house.view,
+            streams=streams,
+            attachments=attachments,
+            automations=house.automations,
+        ),
         doors=doors,
     )
 
@@ -198,6 +223,8 @@ async def open_doors(
     keep_alive: float = 15.0,
     attachments: Attachments | None = None,
     tokens: CallerTokens | None = None,
+    keys: SigningKeys = KEYS,
+    uploading: AttachmentLimits | None = None,
     **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
@@ -208,6 +235,7 @@ async def open_doors(
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
+        uploads = uploads_of(house, keys, uploading)
         app = app_of(
             house,
             gateway,
@@ -215,7 +243,8 @@ async def open_doors(
             knowledge=knowledge,
             ready=lambda: ready[0],
             keep_alive=keep_alive,
-            attachments=attachments or NoAttachments(),
+            attachments=attachments or uploads,
+            uploads=uploads,
             tokens=tokens,
         )
         reading = asyncio.create_task(ingest.run())

@@ -9,12 +9,14 @@ from paddock.compose.house import House, Tasks
 from paddock.compose.parts import (
     MIB,
     artifact_limits,
+    attachments_of,
     budgets_of,
     mark_of,
     models_of,
     periods,
     revealed,
     tools_of,
+    traces_of,
     watch_of,
 )
 from paddock.host.agent_files import AgentFiles, first_of
@@ -24,6 +26,7 @@ from paddock.host.agents_watch import state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
+from paddock.host.automations import Automations
 from paddock.host.controls import Controls
 from paddock.host.events import Events
 from paddock.host.history import History
@@ -32,10 +35,12 @@ from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
+from paddock.host.observed_calls import ObservedCalls
 from paddock.host.offers import Offers
 from paddock.host.retention import Retention
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
+from paddock.host.scheduler import Scheduler
 from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
@@ -54,6 +59,8 @@ from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
 from paddock.storage.files import FileBlobs
+from paddock.telemetry.metrics import Metrics, Now
+from paddock.telemetry.together import Together
 from paddock.tools.mcp import McpTools
 
 
@@ -100,11 +107,13 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         **steering.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
+    metrics, traces = Metrics(version("paddock")), traces_of(settings)
+    observer = Together([metrics, *([traces] if traces else [])])
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=calls.on_wire,
+        on_call=ObservedCalls(calls.on_wire, observer, clock),
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
@@ -120,6 +129,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         spawn=tasks.spawn,
         offered=calls.offered,
         offers=offers,
+        observer=observer,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
@@ -141,6 +151,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     keeping = Keeping(store, blobs, sessions, clock=clock)
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
+    scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
     house = House(
         store=store,
@@ -158,6 +169,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         audit=audit,
         agents=agents,
         approvals=approvals,
+        attachments=attachments_of(settings, artifacts, store, clock),
+        scheduler=scheduler,
+        automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
@@ -170,6 +184,16 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         tool_calls=tool_calls,
         mcp=mcp,
         clock=clock,
+        metrics=metrics,
+        traces=traces,
+    )
+    metrics.watch(
+        Now(
+            runs=lambda: len(runs.live),
+            sessions=lambda: sessions.loaded,
+            runners=gateway.count_by_state,
+            store_healthy=store.healthy,
+        )
     )
     house.app = application(house, settings, local_token)
     return house
