@@ -183,7 +183,6 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         attachments=attachments_of(settings, artifacts, store, clock),
         scheduler=scheduler,
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
-        artifacts=artifacts,
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),

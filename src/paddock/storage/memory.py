@@ -95,8 +95,8 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
             UserRow: self._write_about_people,
             FeedbackRow: self._write_about_people,
             LeftBehindRow: self._write_about_people,
-            **dict.fromkeys((AutomationRow, AutomationGone, TickRow, JobClaim), self._write_about_job),
             ThreadNameRow: self._write_about_people,
+            **dict.fromkeys((AutomationRow, AutomationGone, TickRow, JobClaim), self._write_about_job),
         }
 
     async def open(self) -> None:
