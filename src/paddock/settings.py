@@ -172,6 +172,23 @@ class Settings(BaseModel):
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
     )
+    working_directories: AnyPath | None = setting(
+        None,
+        "where runs that need one get a working directory; `workspaces` in the data directory unless set",
+        "a path",
+    )
+    working_directory_mib: Int = setting(
+        4096,
+        "how many MiB a conversation's working directory may hold before its agent's next run is refused",
+        "a whole number from 1 to 1048576",
+        ge=1,
+        le=1_048_576,
+    )
+    run_address: Annotated[str, AfterValidator(_origin)] | None = setting(
+        None,
+        "where runners on other machines reach this host for /mcp/run; this machine's loopback unless set",
+        "an address such as https://paddock.example.com",
+    )
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
     )
@@ -328,7 +345,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins", "tools", "jwt_secret_file", "jwt_keys", "signing_keys"})
+PATHS = frozenset(
+    {"data", "agents", "plugins", "tools", "working_directories", "jwt_secret_file", "jwt_keys", "signing_keys"}
+)
 MIN_SECRET_BYTES = 32
 
 

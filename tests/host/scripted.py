@@ -154,8 +154,11 @@ class ScriptedGateway:
     ) -> AtRunner | None:
         return None
 
-    def isolation_of(self, runner_id: str, workspace: str) -> str:
+    def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
         return "L0"
+
+    def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
+        return True
 
     async def list_runners(self) -> Sequence[RunnerStatus]:
         return []

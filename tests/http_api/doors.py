@@ -16,16 +16,22 @@ import httpx
 import uvicorn
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
+from http_api.ordering import Overheard
 from paddock.host.agent_health import AgentHealth
 from paddock.host.attachments import UserAttachments
 from paddock.host.branches import Branches
+from paddock.host.client_files import ClientFiles
+from paddock.host.client_history import ClientHistory
+from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.thread_names import ThreadNames
 from paddock.host.users import Users
 from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.allowances import AllowancesDoor
@@ -186,18 +192,35 @@ def app_of(
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
+    names, history = ThreadNames(store), ClientHistory(store)
+    files = ClientFiles(house.artifacts, attachments, clock=clock)
+    standing = Standing(
+        records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
+    )
+    ag_ui = AgUiDoor(
+        auth=auth,
+        inbox=house.inbox,
+        streams=streams,
+        agents=house.agents,
+        names=names,
+        client_runs=ClientRuns(history, files, house.approvals, clock=house.approvals.clock),
+        standing=standing,
+    )
     doors: list[Door] = [
-        ExplainDoor(auth=auth, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
+        ExplainDoor(auth=auth, names=names, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
         SessionsDoor(
             auth=auth,
+            names=names,
             controls=house.controls,
             keeping=house.keeping,
             inbox=house.inbox,
             tails=house.tails,
             keep_alive_seconds=keep_alive,
         ),
-        BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
-        HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
+        BranchesDoor(auth=auth, names=names, branches=branches, controls=house.controls, exports=Exports(store)),
+        HistoryDoor(
+            auth=auth, names=names, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of
+        ),
         AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
@@ -207,16 +230,18 @@ def app_of(
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
-        OverviewDoor(auth=auth, overview=Overview(store, house.approvals.clock, note=note)),
         MetricsDoor(auth=auth, page=Metrics("test").page),
+        OverviewDoor(auth=auth, names=names, overview=Overview(store, house.approvals.clock, note=note)),
         Probes(ready),
         ConsoleDoor(),
         DescriptionDoor(),
     ]
     return create_app(
-        ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
+        ag_ui=ag_ui,
         native=RunsDoor(
             auth=auth,
+            names=names,
+            history=history,
             inbox=house.inbox,
             runs=house.view,
             streams=streams,
@@ -246,8 +271,8 @@ async def open_doors(
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
-        noted: list[AuditRow] = []
         uploads = uploads_of(house, keys, uploading)
+        noted: list[AuditRow] = []
         app = app_of(
             house,
             gateway,
@@ -261,9 +286,11 @@ async def open_doors(
             note=noted.append,
         )
         reading = asyncio.create_task(ingest.run())
-        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+        overheard = Overheard(app)
+        async with serving(overheard) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
             yield Doors(house, gateway, url, client, ready, app, noted)
         reading.cancel()
+        assert overheard.wrong == []
 
 
 @asynccontextmanager

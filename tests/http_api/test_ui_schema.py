@@ -10,8 +10,9 @@ import pytest
 
 from host.scripted import AtRunner
 from http_api.doors import Doors, a_body, open_doors
-from http_api.facts import assert_official, assert_ordered, events_of
+from http_api.facts import events_of
 from http_api.frames import split
+from http_api.ordering import assert_official, assert_ordered
 from paddock.rules.ui_schema import COMPILER
 from rules.ui_schema.checking import VALIDATOR, nodes_of
 

@@ -25,6 +25,7 @@ from paddock import compose
 from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
+from paddock.cli.run_socket import run_socket
 from paddock.host.agents_file import AgentsFileError
 from paddock.http_api.app import ShortWay
 from paddock.http_api.connection import Connection
@@ -169,9 +170,10 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     _collect_rarely()
     stop = asyncio.Event()
     url = _url(settings.host, listener)
+    house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
     server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url, house))
     with _signals(stop), presence.announced(settings.data, url=_reachable(url), token=token):
-        async with house.running():
+        async with run_socket(house.run_door, house.run_endpoints, settings.data), house.running():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             serving.add_done_callback(lambda _: stop.set())
             await stop.wait()

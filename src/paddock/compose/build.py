@@ -11,6 +11,7 @@ from paddock.compose.parts import (
     artifact_limits,
     attachments_of,
     budgets_of,
+    directories_of,
     mark_of,
     models_of,
     periods,
@@ -18,6 +19,7 @@ from paddock.compose.parts import (
     tools_of,
     traces_of,
     watch_of,
+    why_no_network,
 )
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
@@ -38,6 +40,7 @@ from paddock.host.models import ModelCalls
 from paddock.host.observed_calls import ObservedCalls
 from paddock.host.offers import Offers
 from paddock.host.retention import Retention
+from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.scheduler import Scheduler
@@ -46,10 +49,12 @@ from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
 from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.surroundings import Surroundings
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
+from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports.platform import NoPlatform
@@ -94,6 +99,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
     approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
     steering = Steering(store)
+    endpoints = RunEndpoints(settings.run_address)
+    directories = directories_of(settings)
     work = {
         **History(store).work,
         **RunnerState(store).work,
@@ -109,16 +116,19 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     metrics, traces = Metrics(version("paddock")), traces_of(settings)
     observer = Together([metrics, *([traces] if traces else [])])
+    on_call = ObservedCalls(calls.on_wire, observer, clock)
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=ObservedCalls(calls.on_wire, observer, clock),
+        on_call=on_call,
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
         on_foreign=calls.foreign,
         on_overload=calls.overloaded,
+        run_socket=lambda: endpoints.socket,
+        network_refused=lambda: why_no_network(store),
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
@@ -134,6 +144,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
         artifacts=artifacts,
+        around=Surroundings(gateway, endpoints, directories, tasks.spawn),
     )
     calls.serve(runs)
     steering.serve(runs)
@@ -148,7 +159,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         clock=clock,
         spawn=tasks.spawn,
     )
-    keeping = Keeping(store, blobs, sessions, clock=clock)
+    keeping = Keeping(store, blobs, sessions, clock=clock, directories=directories)
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
     scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
@@ -172,6 +183,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         attachments=attachments_of(settings, artifacts, store, clock),
         scheduler=scheduler,
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
+        artifacts=artifacts,
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
@@ -183,6 +195,8 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         tools=tools,
         tool_calls=tool_calls,
         mcp=mcp,
+        run_endpoints=endpoints,
+        run_door=McpDoor(endpoints, calls, on_call=on_call, note=audit.soon, clock=clock, spawn=tasks.spawn),
         clock=clock,
         metrics=metrics,
         traces=traces,

@@ -2,12 +2,17 @@
 
 from paddock.compose.house import House
 from paddock.host.branches import Branches
+from paddock.host.client_files import ClientFiles
+from paddock.host.client_history import ClientHistory
+from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.runs_view import RunsView
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.allowances import AllowancesDoor
@@ -44,19 +49,38 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
     )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
+    names, history = ThreadNames(house.store), ClientHistory(house.store)
+    files = ClientFiles(house.artifacts, attachments, clock=house.clock)
+    standing = Standing(
+        records=house.store, controls=house.controls, streams=streams, attachments=attachments, history=history
+    )
+    ag_ui = AgUiDoor(
+        auth=auth,
+        inbox=house.inbox,
+        streams=streams,
+        agents=house.agents,
+        names=names,
+        client_runs=ClientRuns(history, files, house.approvals, clock=house.clock),
+        standing=standing,
+    )
     doors: list[Door] = [
-        ExplainDoor(auth=auth, runs=runs, explanations=Explanations(house.store, house.clock)),
+        ExplainDoor(auth=auth, names=names, runs=runs, explanations=Explanations(house.store, house.clock)),
         SessionsDoor(
             auth=auth,
+            names=names,
             controls=house.controls,
             keeping=house.keeping,
             inbox=house.inbox,
             tails=house.tails,
             keep_alive_seconds=settings.keep_alive_seconds,
         ),
-        BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(house.store)),
+        BranchesDoor(auth=auth, names=names, branches=branches, controls=house.controls, exports=Exports(house.store)),
         HistoryDoor(
-            auth=auth, days=Days(house.store, house.users), attachments=attachments, agent_name=house.agents.label_of
+            auth=auth,
+            names=names,
+            days=Days(house.store, house.users),
+            attachments=attachments,
+            agent_name=house.agents.label_of,
         ),
         AttachmentsDoor(auth=auth, attachments=attachments),
         UsersDoor(auth=auth, users=house.users),
@@ -67,16 +91,19 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
-        OverviewDoor(auth=auth, overview=Overview(house.store, house.clock, note=house.audit.soon)),
+        house.run_door,
         MetricsDoor(auth=auth, page=house.metrics.page),
+        OverviewDoor(auth=auth, names=names, overview=Overview(house.store, house.clock, note=house.audit.soon)),
         Probes(house.ready),
         ConsoleDoor(),
         DescriptionDoor(),
     ]
     return create_app(
-        ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
+        ag_ui=ag_ui,
         native=RunsDoor(
             auth=auth,
+            names=names,
+            history=history,
             inbox=house.inbox,
             runs=runs,
             streams=streams,

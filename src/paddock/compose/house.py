@@ -16,6 +16,7 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.artifacts import Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
@@ -25,6 +26,7 @@ from paddock.host.keeping import Keeping
 from paddock.host.offers import Offers
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
+from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runs import Runs
 from paddock.host.scheduler import Scheduler
 from paddock.host.sessions import Sessions
@@ -33,6 +35,7 @@ from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
+from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
@@ -107,6 +110,7 @@ class House:
     attachments: UserAttachments
     scheduler: Scheduler
     automations: Automations
+    artifacts: Artifacts
     tasks: Tasks
     ingest: Ingest
     bases: Bases
@@ -115,6 +119,9 @@ class House:
     tools: ToolCatalog
     tool_calls: ToolCalls
     mcp: McpTools
+    run_endpoints: RunEndpoints
+    run_door: McpDoor
+    """What a run's own endpoint is served by; a sandbox reaches nothing else of the host."""
     stored_agents: StoredAgents
     health: AgentHealth
     clock: Callable[[], float]

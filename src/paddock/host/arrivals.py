@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddock.host.principals import Principal
+from paddock.rules.client_history import Supplied
 from paddock.rules.results import Result
 from paddock.rules.rows import Row
 from paddock.rules.run_context import TriggerSource
@@ -50,6 +51,10 @@ class NewRun(Value, frozen=True):
     """What is written in the same commit as the input, and only then."""
     cause: Firing | None = None
     """What outside of the conversation asks for it, and does so once."""
+    supplied: Sequence[Supplied] = ()
+    """What the client brought along: put on record right before the message."""
+    thread_name: str | None = None
+    """What the client calls the thread, when it has a name of its own for it."""
 
 
 class Accepted(Value, frozen=True):

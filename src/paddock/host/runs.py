@@ -17,13 +17,14 @@ from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
-from paddock.ports import Records, RunHandle, RunnerGateway
+from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
+from paddock.rules.open_calls import APPROVALS, with_approvals
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.rows import Row, TranscriptRow
+from paddock.rules.rows import ApprovalRow, Row, TranscriptRow
 from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
@@ -66,6 +67,23 @@ class ActionRequests(Protocol):
 
     def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
         """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
+        ...
+
+    def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
+        """What a run that ends now leaves to its user's decision."""
+        ...
+
+
+class Around(Protocol):
+    """What some runs find around themselves besides their context."""
+
+    def needed(self, run: "LiveRun") -> bool: ...
+    async def prepare(self, run: "LiveRun", context: dict[str, Any]) -> Placement:
+        """Add to the context what it may say; the rest is returned. Raises HostError."""
+        ...
+
+    def over(self, run_id: str) -> None:
+        """The run has ended; what was open for it closes."""
         ...
 
 
@@ -157,6 +175,8 @@ class LiveRun:
             self._state_updated(result, size)
         elif result.type == "action.requested":
             self._action_requested(result, size)
+        elif result.type == "run.completed":
+            self._line.post(Said(self.turn_id, self._with_approvals(result), size))
         elif result.type == "artifact.created":
             self._line.post_when_done(self._announced(result, size))
         elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
@@ -211,7 +231,15 @@ class LiveRun:
             return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
-        self._line.post(Said(self.turn_id, result, size, rows=rows))
+        approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
+        data = {**result.data, "approval_id": approval}
+        self._line.post(Said(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
+
+    def _with_approvals(self, result: Result) -> Result:
+        waiting = self._actions.waiting(self.turn_id) if self._actions else ()
+        if not waiting and APPROVALS not in result.data:
+            return result
+        return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
 
     # what the host does
 
@@ -250,8 +278,10 @@ class Runs:
         artifacts: Artifacts,
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
+        around: Around | None = None,
         observer: Observer | None = None,
     ) -> None:
+        self.around = around
         self._observer = observer or NOBODY
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
         self._gateway = gateway
@@ -326,6 +356,7 @@ class Runs:
                 self._spawn(run.handle.force_stop())
             case EndRun() if run is not None:
                 del self._live[command.turn_id]
+                self._close_around(run)
                 run.end()
                 self._let_go(run)
             case _:
@@ -344,9 +375,17 @@ class Runs:
     def abandon(self, turn_id: str) -> None:
         run = self._live.pop(turn_id, None)
         if run is not None:
+            self._close_around(run)
             run.end()
             if run.handle is not None:
                 self._spawn(run.handle.force_stop())
+
+    def _close_around(self, run: LiveRun) -> None:
+        if self.around is not None:
+            self.around.over(run.turn_id)
+
+    def _needs_around(self, run: LiveRun) -> bool:
+        return self.around is not None and self.around.needed(run)
 
     def _let_go(self, run: LiveRun) -> None:
         """Forget a run that ended; one that its runner still works on is stopped first."""
@@ -373,7 +412,7 @@ class Runs:
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
-        if "state.get" in run.grant.actions or _takes_over(run):
+        if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run):
             return False
         context = self._context(run, {})
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
@@ -391,7 +430,8 @@ class Runs:
             if _takes_over(run):
                 await self._fill_in(run)
             context = self._context(run, state)
-            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
+            place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
+            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run, place)
         except HostError as error:
             run.lost(_start_code(error), error.message)
             return

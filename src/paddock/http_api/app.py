@@ -55,6 +55,6 @@ class ShortWay:
         if path == AG_UI:
             return self._ag_ui, {}
         agent = path.removeprefix(AG_UI_OF_AN_AGENT)
-        if len(agent) < len(path) and agent and "/" not in agent:
+        if len(agent) < len(path) and agent and agent != "connect" and "/" not in agent:
             return self._ag_ui, {"agent": agent}
         return None

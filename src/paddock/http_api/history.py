@@ -12,12 +12,12 @@ from starlette.routing import BaseRoute
 
 from paddock.host.days import Day, Days
 from paddock.host.principals import Principal
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
 from paddock.http_api.public_urls import absolute
 from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
-from paddock.http_api.threads import thread_of
 from paddock.ports.attachments import Attachments
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TranscriptRow
@@ -28,8 +28,11 @@ AgentName = Callable[[str, str], str | None]
 
 
 class HistoryDoor:
-    def __init__(self, *, auth: Auth, days: Days, attachments: Attachments, agent_name: AgentName) -> None:
+    def __init__(
+        self, *, auth: Auth, names: ThreadNames, days: Days, attachments: Attachments, agent_name: AgentName
+    ) -> None:
         self._auth = auth
+        self._names = names
         self._days = days
         self._attachments = attachments
         self._agent_name = agent_name
@@ -40,7 +43,7 @@ class HistoryDoor:
     async def get(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         thread, before = request.query_params.get("threadId"), request.query_params.get("before")
-        thread_id = None if thread is None else thread_of(principal, thread)
+        thread_id = None if thread is None else await self._names.find(principal, thread)
         found = await self._days.day(principal, thread_id, None if before is None else _date(before))
         return json_response(self._snapshot(request, principal, found))
 

@@ -10,11 +10,11 @@ from starlette.routing import BaseRoute
 
 from paddock.host.overview import Overview
 from paddock.host.principals import Principal
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
 from paddock.http_api.routing import RUNS, route
 from paddock.http_api.runs import as_json, iso
-from paddock.http_api.threads import thread_of
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, UsageLine
 from paddock.rules.rows import RUN_STATUSES, RunRow
@@ -25,8 +25,9 @@ SPANS: Mapping[str, tuple[int, int]] = {"day": (86_400, 3_600), "week": (604_800
 
 
 class OverviewDoor:
-    def __init__(self, *, auth: Auth, overview: Overview) -> None:
+    def __init__(self, *, auth: Auth, names: ThreadNames, overview: Overview) -> None:
         self._auth = auth
+        self._names = names
         self._overview = overview
 
     def routes(self) -> list[BaseRoute]:
@@ -48,7 +49,7 @@ class OverviewDoor:
         query = RunsQuery(
             principal.workspace_id,
             _of_whom(principal, asked.get("scope")),
-            None if thread is None else thread_of(principal, thread),
+            None if thread is None else await self._names.find(principal, thread),
             asked.get("agent"),
             statuses,
             asked.get("before"),
@@ -61,7 +62,7 @@ class OverviewDoor:
     async def story(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         thread = request.query_params.get("threadId")
-        thread_id = None if thread is None else thread_of(principal, thread)
+        thread_id = None if thread is None else await self._names.find(principal, thread)
         run = await self._overview.find(principal, request.path_params["run"], thread_id)
         story = await self._overview.story(principal, run)
         told: dict[str, Any] = {

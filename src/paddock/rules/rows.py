@@ -193,6 +193,15 @@ class LeftBehindRow(Value, frozen=True):
     last_seq: int
 
 
+class ThreadNameRow(Value, frozen=True):
+    """What a client calls a conversation; a user has each name once, and it goes with the conversation."""
+
+    workspace_id: str
+    user_id: str
+    name: str
+    session_id: str
+
+
 class AgentRow(Value, frozen=True):
     """One agent made over the API. `body` is its definition as JSON; empty takes the agent away."""
 
@@ -371,7 +380,7 @@ Kept = (
     ArtifactRow | ArtifactAttached | ArtifactGone | StorageRow | ArtifactsCap | UploadsCap | StorageCap | AboutSessions
 )
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
-AboutPeople = UserRow | FeedbackRow | LeftBehindRow
+AboutPeople = UserRow | FeedbackRow | LeftBehindRow | ThreadNameRow
 Calls = ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow
 Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | Kept
 """Rows that may be written without any fact of a session."""

@@ -36,6 +36,7 @@ from paddock.rules.rows import (
     SessionRow,
     SessionSummary,
     StateRow,
+    ThreadNameRow,
     ToolCallRow,
     TransactionRow,
     TranscriptRow,
@@ -95,6 +96,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
             FeedbackRow: self._write_about_people,
             LeftBehindRow: self._write_about_people,
             **dict.fromkeys((AutomationRow, AutomationGone, TickRow, JobClaim), self._write_about_job),
+            ThreadNameRow: self._write_about_people,
         }
 
     async def open(self) -> None:

@@ -41,6 +41,7 @@ SCHEMAS: dict[str, Schema] = {
         {"agentId": TEXT, "label": TEXT, "runnerId": TEXT, "default": TRUTH, "origin": TEXT, "health": TEXT},
         {
             "description": TEXT,
+            "isolation": TEXT,
             "problem": TEXT,
             "runnerLabel": ANYTHING,
             "runnerDescription": ANYTHING,

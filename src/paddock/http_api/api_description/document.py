@@ -16,7 +16,7 @@ from paddock.http_api.api_description import (
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
 from paddock.rules.errors import ErrorCode
 
-ROOMS = (runs, attachments, sessions, overview, administration, knowledge, automations)
+ROOMS = (runs, attachments, sessions, administration, knowledge, automations, overview)
 OPERATIONS: tuple[Operation, ...] = tuple(one for room in ROOMS for one in room.OPERATIONS)
 
 WHEN = {

@@ -28,7 +28,7 @@ _OF_LOG = tuple(
 _OF_SESSION = (
     *(
         f"delete from {table} where session_id = $1"
-        for table in ("session_details", "kept_members", "transactions", "feedback", "sessions")
+        for table in ("session_details", "kept_members", "transactions", "feedback", "thread_names", "sessions")
     ),
     "delete from artifacts where conversation_id = $1",
 )

@@ -62,7 +62,7 @@ def _bury(cursor: Cursor, row: SessionGone) -> None:
         for table in ("inbox", "left_behind"):
             cursor.execute(f"delete from {table} where session_no = ?", (found[0],))
         cursor.execute(_BURY, (BURIED, found[0]))
-    for table in ("session_details", "kept_members", "transactions", "feedback"):
+    for table in ("session_details", "kept_members", "transactions", "feedback", "thread_names"):
         cursor.execute(f"delete from {table} where session_id = ?", (row.session_id,))
     cursor.execute("delete from artifacts where conversation_id = ?", (row.session_id,))
     cursor.executemany("delete from state where scope_key = ?", [(key,) for key in row.scope_keys])
