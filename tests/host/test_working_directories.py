@@ -91,6 +91,19 @@ async def test_the_directory_an_owner_names_is_shared_and_must_be_there(tmp_path
             await directories.of(a_scope(), str(wrong))
 
 
+async def test_a_directory_that_is_full_when_a_run_ends_takes_no_more_runs_until_there_is_room(tmp_path: Path) -> None:
+    directories = WorkingDirectories(tmp_path, most_bytes=1000)
+    path = (await directories.of(a_scope(), None)).path
+    (Path(path) / "deep").mkdir()
+    (Path(path) / "deep" / "large").write_bytes(b"x" * 1001)
+    assert not await directories.look(path)
+    with pytest.raises(HostError, match="more than 1000 bytes"):
+        await directories.of(a_scope(), None)
+    assert (await directories.of(a_scope(conversation="other"), None)).path
+    (Path(path) / "deep" / "large").unlink()
+    assert (await directories.of(a_scope(), None)).path == path
+
+
 @pytest.mark.parametrize("said", ["working_directory: nowhere", "skills: [{name: s, path: nowhere}]"])
 def test_a_directory_that_an_agents_file_names_and_is_not_there_is_said_with_its_line(
     said: str, tmp_path: Path

@@ -97,7 +97,7 @@ async def reach(
 
     async with small_house(gateway=gateway, work=work, **more) as house:
         endpoints = RunEndpoints()
-        house.runs.around = Surroundings(gateway, endpoints, WorkingDirectories(root))
+        house.runs.around = Surroundings(gateway, endpoints, WorkingDirectories(root), spawn)
         clock = asyncio.get_running_loop().time
         door = McpDoor(endpoints, house.calls, note=house.audit.soon, clock=clock, spawn=spawn)
         async with serving(door) as url:

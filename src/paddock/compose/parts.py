@@ -73,7 +73,7 @@ def attachments_of(
 
 def directories_of(settings: Settings) -> WorkingDirectories:
     root = settings.working_directories or settings.data / "workspaces"
-    return WorkingDirectories(root, apart_from=settings.data)
+    return WorkingDirectories(root, apart_from=settings.data, most_bytes=settings.working_directory_mib * MIB)
 
 
 async def why_no_network(store: Store) -> str | None:

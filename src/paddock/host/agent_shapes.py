@@ -193,6 +193,10 @@ class AgentShape(_Shape):
         default=None,
         description="Show it the client's own tools; unless set, the AG-UI door does and the others do not.",
     )
+    cancel_on_disconnect: bool = Field(
+        default=False,
+        description="Stop a run when the AG-UI client that asked for it goes away; otherwise it goes on.",
+    )
     while_busy: Literal["queue", "steer", "interrupt", "reject"] = Field(
         default="queue",
         description="What happens to input that arrives while it runs: `queue` (wait in line), `steer` (offered to the "
@@ -308,6 +312,7 @@ class AgentShape(_Shape):
             skills=tuple(skill.told(base) for skill in self.skills),
             mcp=tuple(server.model_dump() for server in self.mcp),
             frontend_tools=self.frontend_tools,
+            cancel_on_disconnect=self.cancel_on_disconnect,
             locale=self.locale,
             time_zone=self.time_zone,
             isolation=self.isolation,

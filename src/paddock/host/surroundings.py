@@ -6,6 +6,7 @@ Worked out after the run was authorised and before it is handed over; what is se
 from collections.abc import Mapping
 from typing import Any
 
+from paddock.host.in_order import Spawn
 from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runs import LiveRun
 from paddock.host.working_directories import WorkingDirectories
@@ -13,8 +14,13 @@ from paddock.ports import Placement, RunnerGateway
 
 
 class Surroundings:
-    def __init__(self, gateway: RunnerGateway, endpoints: RunEndpoints, directories: WorkingDirectories) -> None:
+    def __init__(
+        self, gateway: RunnerGateway, endpoints: RunEndpoints, directories: WorkingDirectories, spawn: Spawn
+    ) -> None:
         self._gateway = gateway
+        self._spawn = spawn
+        self._in_use: dict[str, str] = {}
+        """Run to the directory the host made for it."""
         self._endpoints = endpoints
         self._directories = directories
 
@@ -37,10 +43,17 @@ class Surroundings:
 
     def over(self, run_id: str) -> None:
         self._endpoints.close(run_id)
+        if (path := self._in_use.pop(run_id, None)) is not None:
+            self._spawn(self._look(path))
+
+    async def _look(self, path: str) -> None:
+        await self._directories.look(path)
 
     async def _directory(self, run: LiveRun, context: dict[str, Any]) -> str:
         found = await self._directories.of(run.grant.scope, run.part.extras.working_directory)
         told = {"working_directory": found.path} | ({"working_directory_shared": True} if found.shared else {})
+        if not found.shared:
+            self._in_use[run.turn_id] = found.path
         context["runtime"]["metadata"] = {**context["runtime"]["metadata"], **told}
         return found.path
 

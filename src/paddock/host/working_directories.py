@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import stat
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from paddock.rules.permissions import RunScope
 from paddock.rules.values import Value
 
 UNUSABLE = "agent.working_directory"
+FULL = "agent.working_directory_full"
+MAX_FULL = 10_000
 MODE = 0o700
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
@@ -32,16 +35,34 @@ class WorkingDirectory(Value, frozen=True):
 
 
 class WorkingDirectories:
-    def __init__(self, root: Path, *, apart_from: Path | None = None) -> None:
-        """`apart_from`: what no named directory may reach, the host's own data."""
+    def __init__(self, root: Path, *, apart_from: Path | None = None, most_bytes: int | None = None) -> None:
+        """`apart_from`: what no named directory may reach, the host's own data. `most_bytes`: of one of ours."""
         self._root = root
         self._apart_from = apart_from
+        self._most_bytes = most_bytes
+        self._full: set[str] = set()
+        """Those that had too much in them when a run ended."""
 
     async def of(self, scope: RunScope, named: str | None) -> WorkingDirectory:
         """The directory of a run, made when it is missing. Raises HostError."""
         if named is not None:
             return await asyncio.to_thread(self._named, scope.agent_id, Path(named))
-        return await asyncio.to_thread(self._own, scope)
+        found = await asyncio.to_thread(self._own, scope)
+        if found.path in self._full and not await self.look(found.path):
+            text = f"its working directory holds more than {self._most_bytes} bytes; remove something from {found.path}"
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, text, details={"run_code": FULL})
+        return found
+
+    async def look(self, path: str) -> bool:
+        """Whether there is room left in one of ours; asked when a run has ended, not while somebody waits."""
+        most = self._most_bytes
+        fits = most is None or await asyncio.to_thread(_fits, Path(path), most)
+        if fits:
+            self._full.discard(path)
+        elif len(self._full) < MAX_FULL:
+            self._full.add(path)
+            log.warning("a working directory is full", action="directories.full", path=path, most_bytes=most)
+        return fits
 
     async def forget(self, workspace_id: str, conversation_id: str) -> None:
         """Remove what a conversation's agents left there."""
@@ -73,6 +94,21 @@ class WorkingDirectories:
             return
         shutil.rmtree(folder, onerror=_tell)
         _remove_empty(folder.parent)
+
+
+def _fits(folder: Path, most: int) -> bool:
+    """Whether its files have no more bytes than that; stops counting when they have."""
+    total, waiting = 0, [folder]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(Path(entry.path))
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+                if total > most:
+                    return False
+    return True
 
 
 def plain(name: str) -> str:
