@@ -17,6 +17,7 @@ from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
+from paddock.host.titles import TITLE_ACTION, Titles
 from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
@@ -98,6 +99,7 @@ class LiveRun:
         "_line",
         "_taken",
         "_timers",
+        "_titles",
         "artifacts",
         "forced",
         "grant",
@@ -124,6 +126,8 @@ class LiveRun:
         artifacts: Artifacts,
         spawn: Spawn,
         actions: ActionRequests | None = None,
+        *,
+        titles: Titles | None = None,
     ) -> None:
         self.session = session
         self.observer: Observer = NOBODY
@@ -150,6 +154,7 @@ class LiveRun:
         self._bytes = 0
         self._actions = actions
         self._actions_asked = 0
+        self._titles = titles
 
     @property
     def connection_id(self) -> str | None:
@@ -229,6 +234,9 @@ class LiveRun:
         if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
             self._line.post(Said(self.turn_id, result, size))
             return
+        if result.data.get("action") == TITLE_ACTION and self._titles is not None:
+            self._line.post_when_done(self._titled(self._titles, result, size))
+            return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
         approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
@@ -240,6 +248,9 @@ class LiveRun:
         if not waiting and APPROVALS not in result.data:
             return result
         return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
+
+    async def _titled(self, titles: Titles, result: Result, size: int) -> Said:
+        return Said(self.turn_id, await titles.suggested(self.grant, result), size)
 
     # what the host does
 
@@ -293,6 +304,7 @@ class Runs:
         self._deadline_seconds = deadline_seconds
         self._actions = actions
         self._artifacts = artifacts
+        self._titles = Titles(records, clock)
         self._live: dict[str, LiveRun] = {}
         self.draining = False
 
@@ -327,11 +339,11 @@ class Runs:
             part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
         run = self._live[turn_id] = LiveRun(
-            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
+            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions, titles=self._titles
         )
         run.observer = self._observer
         self._observer.run_started(grant, at)
-        return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
+        return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": part.granted}
 
     # --- perform -----------------------------------------------------------------------------------------------------
 
@@ -405,10 +417,9 @@ class Runs:
             code = _start_code(error) if error else "runner.not_found"
             message = error.message if error else f"agent {command.agent_id!r} is not configured"
             self._refuse(session, command.turn_id, code, message)
-        else:
+        elif not self._at_once(run):
             run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
-            if not self._at_once(run):
-                run.starting = self._spawn(self._dispatch(run))
+            run.starting = self._spawn(self._dispatch(run))
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
@@ -418,7 +429,7 @@ class Runs:
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
         if run.handle is None:
             return False
-        self._arm(run)
+        self._arm_both(run)
         return True
 
     def _refuse(self, session: SessionLoop, turn_id: str, code: str, message: str) -> None:
@@ -466,6 +477,19 @@ class Runs:
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id
         run.after(AwaitAck(turn_id).seconds, lambda: session.post(AckTimedOut(turn_id, self._clock())))
+
+    def _arm_both(self, run: LiveRun) -> None:
+        """The deadline's timer waits for the other to ring: most runs are over before, and each timer costs."""
+        left, patience = run.grant.deadline_at - self._clock(), AwaitAck(run.turn_id).seconds
+        if left <= patience:
+            run.after(left, lambda: self._deadline(run))
+            self._arm(run)
+        else:
+            run.after(patience, lambda: self._ack_is_due(run, left - patience))
+
+    def _ack_is_due(self, run: LiveRun, left: float) -> None:
+        run.after(left, lambda: self._deadline(run))
+        run.session.post(AckTimedOut(run.turn_id, self._clock()))
 
     def _deadline(self, run: LiveRun) -> None:
         run.fail("deadline_exceeded", "the run took longer than its deadline allows")
@@ -529,6 +553,7 @@ def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput
         actor_id=actor.get("actor_id"),
         subject_type=subject.get("subject_type"),
         subject_id=subject.get("subject_id"),
+        platform=event.delivery.get("surface") if event.delivery is not None and given.source == "platform" else None,
     )
 
 
