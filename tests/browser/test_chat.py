@@ -208,12 +208,13 @@ def test_an_agent_that_needs_approval_is_answered_in_place(visit: Visit) -> None
 
 def test_an_image_is_attached_with_a_preview_and_is_there_after_a_reload(visit: Visit) -> None:
     ann = visit(agent="echo")
+    ann.ask("look:")
     ann.page.locator("input[type=file]").set_input_files({"name": "dot.png", "mimeType": "image/png", "buffer": DOT})
     expect(ann.page.locator(".previews img")).to_be_visible()
     expect(ann.page.get_by_text("Uploading…")).to_have_count(0)
     ann.ask("what is this?")
     expect(ann.page.locator(".previews img")).to_have_count(0)
     for _ in range(2):
-        picture = ann.turns.first.locator(".bubble img")
+        picture = ann.turns.nth(1).locator(".bubble img")
         expect(picture).to_have_js_property("naturalWidth", 8)
         ann.page.reload()
