@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails
 from paddock.rules.addresses import is_postgres, without_secrets
 from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
+from paddock.rules.platform_specs import PlatformSpec
 
 PREFIX = "PADDOCK_"
 EMBEDDED = "embedded"
@@ -251,6 +252,11 @@ class Settings(BaseModel):
     )
     mcp_servers: dict[str, McpServerSpec] = setting(
         {}, "MCP servers whose tools agents may use, by name", "a table of servers, each with a command or a url"
+    )
+    platforms: dict[str, PlatformSpec] = setting(
+        {},
+        "chat platforms whose events come in and whose answers go out, by name",
+        "a table of platforms, each with a secret",
     )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
@@ -493,12 +499,15 @@ def _validate(origins: Mapping[str, _Origin]) -> Settings:
         raise SettingsError(_sentence(error, origins)) from None
 
 
+TABLES: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "mcp_servers": McpServerSpec, "platforms": PlatformSpec}
+
+
 def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     where = origins[name].where if name in origins else "the default"
-    if len(first["loc"]) > 1 and name in {"models", "mcp_servers"}:
-        return _about_a_table(first, where, ModelSpec if name == "models" else McpServerSpec)
+    if len(first["loc"]) > 1 and name in TABLES:
+        return _about_a_table(first, where, TABLES[name])
     allowed = allowed_values(name)
     return f"{name} = {_shown(first['input'])} (from {where}) is not allowed: it must be {allowed}."
 
@@ -507,7 +516,9 @@ def _about_a_table(first: ErrorDetails, where: str, shape: type[BaseModel]) -> s
     """A mistake inside the table of a model or server. What may be a secret is not repeated."""
     place = ".".join(str(part) for part in first["loc"])
     written: object = first["input"]
-    hidden = {"key", "headers", "env"} & {*map(str, first["loc"])} or not isinstance(written, str | int | float)
+    hidden = {"key", "headers", "env", "secret", "webhook_secret"} & {*map(str, first["loc"])} or not isinstance(
+        written, str | int | float
+    )
     shown = "***" if hidden else _shown(written)
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":

@@ -3,7 +3,7 @@
 import time
 from importlib.metadata import version
 
-from paddock.agent_program import is_program, load_program
+from paddock.agent_program import Program, is_program, load_program
 from paddock.compose.doors import application
 from paddock.compose.house import House, Tasks
 from paddock.compose.parts import (
@@ -23,6 +23,7 @@ from paddock.compose.parts import (
 )
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
+from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
 from paddock.host.agents_watch import state_of
 from paddock.host.approvals import Approvals
@@ -30,15 +31,19 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
+from paddock.host.deliveries import Deliveries
+from paddock.host.delta_stream import DeltaStream
 from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.observed_calls import ObservedCalls
 from paddock.host.offers import Offers
+from paddock.host.platforms import Platforms
 from paddock.host.retention import Retention
 from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runner_state import RunnerState
@@ -57,7 +62,7 @@ from paddock.host.users import Users
 from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
-from paddock.ports.platform import NoPlatform
+from paddock.platforms.webhooks import HttpWebhooks
 from paddock.rules.limits import Rates
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -69,17 +74,22 @@ from paddock.telemetry.together import Together
 from paddock.tools.mcp import McpTools
 
 
+def named_agents(settings: Settings, files: AgentFiles) -> tuple[Program | None, Agents]:
+    """The agents that the settings name: in a Python program, in a file, or the built-in ones."""
+    path, max_queue = settings.agents, settings.max_queue
+    if path is not None and is_program(path):
+        program = load_program(path)
+        return program, program.agents(max_queue=max_queue)
+    return None, load_agents(path, max_queue=max_queue, files=files)
+
+
 def build(settings: Settings, *, local_token: str | None = None) -> House:
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
     seen = state_of(settings.agents) if settings.agents is not None else None
     files = AgentFiles()
-    program = load_program(settings.agents) if settings.agents and is_program(settings.agents) else None
-    if program is not None:
-        agents = program.agents(max_queue=settings.max_queue)
-    else:
-        agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
+    program, agents = named_agents(settings, files)
     store = store_at(settings.store, settings.data, serving=True)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)
@@ -97,7 +107,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
-    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    webhooks = HttpWebhooks()
+    platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
+    deliveries = Deliveries(store, platforms, clock=clock)
+    approvals = Approvals(store, platforms, clock=clock, spawn=tasks.spawn)
     steering = Steering(store)
     endpoints = RunEndpoints(settings.run_address)
     directories = directories_of(settings)
@@ -158,10 +171,12 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=lambda: agents,
         clock=clock,
         spawn=tasks.spawn,
+        deliveries_wait=deliveries.wake,
     )
     keeping = Keeping(store, blobs, sessions, clock=clock, directories=directories)
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
+    deltas = DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn)
     scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
     house = House(
@@ -182,6 +197,10 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         approvals=approvals,
         attachments=attachments_of(settings, artifacts, store, clock),
         scheduler=scheduler,
+        platforms=platforms,
+        webhooks=webhooks,
+        deliveries=deliveries,
+        ingress=Ingress(inbox=inbox, records=store, agents=lambda: agents, accepted=deltas.follow),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),

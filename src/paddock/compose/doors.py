@@ -25,6 +25,8 @@ from paddock.http_api.auth import Auth
 from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.console import ConsoleDoor
+from paddock.http_api.deliveries import DeliveriesDoor
+from paddock.http_api.events import EventsDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.issuer_keys import IssuerKeys
@@ -97,6 +99,8 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
+        EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=house.clock),
+        DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),

@@ -20,9 +20,12 @@ from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
+from paddock.host.deliveries import Deliveries
 from paddock.host.inbox import Inbox
+from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.offers import Offers
+from paddock.host.platforms import Platforms
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
 from paddock.host.run_endpoints import RunEndpoints
@@ -40,6 +43,7 @@ from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
+from paddock.ports.webhooks import Webhooks
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
@@ -108,6 +112,10 @@ class House:
     approvals: Approvals
     attachments: UserAttachments
     scheduler: Scheduler
+    platforms: Platforms
+    webhooks: Webhooks
+    deliveries: Deliveries
+    ingress: Ingress
     automations: Automations
     tasks: Tasks
     ingest: Ingest
@@ -172,6 +180,7 @@ class House:
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.scheduler.run())
+            self.tasks.spawn(self.deliveries.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
@@ -209,6 +218,7 @@ class House:
         await self.tasks.stop()
         if self.traces is not None:
             await anyio.to_thread.run_sync(self.traces.close)
+        await self.webhooks.close()
         await self.blobs.close()
         await self.store.close()
 

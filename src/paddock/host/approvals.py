@@ -70,7 +70,7 @@ class Approvals:
             status = known.outcome(self.clock())
             await self._store.write([replace(audit, reason=f"asked before: {status}")])
             return PlatformRequestActionResult(status=status, approval_id=row.approval_id)
-        if not self._offers(row):
+        if not self._platform.offers(grant.scope, row.action):
             await self._store.write([replace(audit, result="recorded", reason=_nobody(row))])
             return PlatformRequestActionResult(status="recorded")
         if await self._store.approval_count(row.run_id) >= MAX_PER_RUN:
@@ -86,7 +86,7 @@ class Approvals:
             return ()
         if row.action not in grant.platform_actions:
             return (_judged(grant, row, "unauthorized", "manifest and agent do not both allow it"),)
-        if not self._offers(row):
+        if not self._platform.offers(grant.scope, row.action):
             return (_judged(grant, row, "recorded", _nobody(row)),)
         if asked_before >= MAX_PER_RUN:
             return (_judged(grant, row, "rate_limited", f"more than {MAX_PER_RUN} actions in one run"),)
@@ -101,9 +101,6 @@ class Approvals:
         self._asking.setdefault(row.run_id, {})[row.approval_id] = row
         if len(self._asking) > MAX_ASKING:  # runs that failed are never asked what they leave
             self._asking.popitem(last=False)
-
-    def _offers(self, row: ApprovalRow) -> bool:
-        return self._platform.offers(row.workspace_id, row.session_id, row.action)
 
     # --- what the user decides ---------------------------------------------------------------------------------------
 

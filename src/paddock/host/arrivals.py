@@ -25,6 +25,14 @@ class Firing(Value, frozen=True, tag=True):
     result: str = "fired"
 
 
+class Arrived(Value, frozen=True, tag=True):
+    """The event of a platform that asks for a run: on record in one commit with it, so that it is accepted once."""
+
+    platform: str
+    event_id: str
+    reply_target: bytes
+
+
 class NewRun(Value, frozen=True):
     """What a door asks for: one message of a user, to be answered by an agent. All of `params` is untrusted."""
 
@@ -53,7 +61,7 @@ class NewRun(Value, frozen=True):
     """What the client calls the thread, when it has a name of its own for it."""
     rows: Sequence[Row] = ()
     """What is written in the same commit as the input, and only then."""
-    cause: Firing | None = None
+    cause: Firing | Arrived | None = None
     """What outside of the conversation asks for it, and does so once."""
 
 

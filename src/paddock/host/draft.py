@@ -15,6 +15,7 @@ from paddock.host.inputs import HANDOVER_ACTION, came_along, handover_input, han
 from paddock.host.watch import Watch
 from paddock.ports import Claim
 from paddock.rules.chain import Head
+from paddock.rules.deliveries import follows
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.outputs import KNOWN_TYPES, Collected
 from paddock.rules.projection import Book
@@ -81,6 +82,8 @@ class Memory:
         self.collected: Collected | None = None
         """What the live turn has said so far."""
         self.answers: OrderedDict[str, tuple[bytes, Accepted]] = OrderedDict()
+        self.delivery: Mapping[str, Any] | None = None
+        """Where answers to the last input go, when that came from a platform; whoever takes over answers there."""
 
 
 class Surroundings(Protocol):
@@ -93,6 +96,9 @@ class Surroundings(Protocol):
     def authorise(self, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]: ...
     def consumed(self, turn_id: str, count: int) -> None: ...
     def steers(self, turn_id: str) -> bool: ...
+    def deliveries_wait(self) -> None:
+        """Something is on record that a platform has to hear."""
+        ...
 
 
 class Draft:
@@ -253,7 +259,7 @@ class Draft:
                 self.rows.append(_named(memory.book.session, new.thread_name))
         self.rows += new.rows
         self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
-        self.rows += rows_of(new.cause, order.task_id, now)
+        self.rows += rows_of(new, order.task_id, now)
         given = RunInput(
             new.text,
             new.message,
@@ -269,6 +275,7 @@ class Draft:
             new.time_zone,
         )
         memory.inputs[order.task_id] = (given, order.trace_id)
+        memory.delivery = new.event.delivery if new.event is not None else None
         first = self._first_number()
         self._along = came_along(order, now) if new.supplied else []
         self._decide(user_input(order, self._agents(), now))
@@ -339,7 +346,7 @@ class Draft:
         if fact.event is Event.USER_INPUT:
             fact = self._input(fact)
         elif fact.subtype == "HANDOVER_CONTEXT":
-            memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq), str(fact.trace_id))
+            memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq, memory.delivery), str(fact.trace_id))
             fact = self._input(fact)
         elif fact.subtype in STEERING:
             self._steering(fact)
@@ -350,8 +357,21 @@ class Draft:
             first = int(fact.metadata["first_seq"])
             self.compacted.append((str(fact.turn_id), first, first + len(fact.metadata["lengths"]) - 1))
         self.facts.append(fact)
-        self.rows += memory.book.rows(self.seq, fact)
+        rows = memory.book.rows(self.seq, fact)
+        if rows:
+            self.rows += rows
+            self._deliver(fact, rows)
         self.state = evolve(self.state, fact)
+
+    def _deliver(self, fact: Fact, rows: Sequence[Row]) -> None:
+        """What a platform is to hear of it, in the same commit."""
+        given = self._memory.inputs.get(fact.turn_id or "")
+        if given is None or given[0].event is None or given[0].event.delivery is None:
+            return
+        deliveries = follows(given[0], rows, self._memory.book.session.workspace_id, self._now)
+        if deliveries:
+            self.rows += deliveries
+            self.done.append(self._around.deliveries_wait)
 
     def _steering(self, fact: Fact) -> None:
         """What became of input that the running turn might have taken in: on the audit trail, each time."""

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.host.arrivals import Firing, NewRun, Order
+from paddock.host.arrivals import Arrived, Firing, NewRun, Order
 from paddock.host.ids import new_id
 from paddock.rules.automation_rows import TickRow
 from paddock.rules.client_history import SUPPLIED
+from paddock.rules.delivery_rows import PlatformConversationRow, PlatformEventRow
 from paddock.rules.outputs import as_object
 from paddock.rules.results import Result
 from paddock.rules.rows import Row
@@ -45,9 +46,12 @@ def user_input(order: Order, agents: Agents, now: float) -> UserInput:
     )
 
 
-def rows_of(cause: Firing | None, run_id: str, now: float) -> tuple[Row, ...]:
+def rows_of(new: NewRun, run_id: str, now: float) -> tuple[Row, ...]:
     """What is on record of that which asked for a run, together with the run itself."""
-    match cause:
+    match cause := new.cause:
+        case Arrived():
+            came = PlatformEventRow(cause.platform, cause.event_id, new.thread_id, run_id, new.body_hash, now)
+            return (came, PlatformConversationRow(new.thread_id, cause.platform, cause.reply_target, now))
         case Firing():
             return (TickRow(cause.job_id, cause.tick, cause.result, now, run_id, next_at=cause.next_at),)
         case None:
@@ -87,7 +91,7 @@ def came_along(order: Order, now: float) -> list[Fact]:
     ]
 
 
-def handover_input(fact: Fact, seq: int) -> RunInput:
+def handover_input(fact: Fact, seq: int, delivery: Mapping[str, Any] | None = None) -> RunInput:
     """What an agent that takes over is asked; the words of the other one are looked up when its run starts."""
     payload: Mapping[str, Any] = fact.payload
     data = {
@@ -97,7 +101,7 @@ def handover_input(fact: Fact, seq: int) -> RunInput:
         "summary": payload["summary"],
     }
     actor = {"actor_type": "agent", "actor_id": payload["from_agent_id"]}
-    event = RunEvent(event_type=HANDOVER, data=data, actor=actor)
+    event = RunEvent(event_type=HANDOVER, data=data, actor=actor, delivery=delivery)
     return RunInput("", {}, {}, "system", seq, fact.time, True, event)
 
 

@@ -93,6 +93,7 @@ class House(Protocol):
 
     def agents(self, workspace: str) -> Agents: ...
     def retired(self, session: "SessionLoop") -> None: ...
+    def deliveries_wait(self) -> None: ...
     def broken(self, session: "SessionLoop") -> None: ...
 
 
@@ -221,6 +222,9 @@ class SessionLoop:
 
     def steers(self, turn_id: str) -> bool:
         return self._house.performer.steers(turn_id)
+
+    def deliveries_wait(self) -> None:
+        self._house.deliveries_wait()
 
     # --- one take ----------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,9 @@ class Sessions:
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         watch: Watch | None = None,
+        deliveries_wait: Callable[[], None] = lambda: None,
     ) -> None:
+        self.deliveries_wait = deliveries_wait
         self.watch = watch or Watch()
         self.log: EventLog = store
         self.tails = tails

@@ -10,13 +10,14 @@ from paddock.http_api.api_description import (
     automations,
     knowledge,
     overview,
+    platforms,
     runs,
     sessions,
 )
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
 from paddock.rules.errors import ErrorCode
 
-ROOMS = (runs, attachments, sessions, administration, knowledge, automations, overview)
+ROOMS = (runs, attachments, sessions, administration, knowledge, automations, platforms, overview)
 OPERATIONS: tuple[Operation, ...] = tuple(one for room in ROOMS for one in room.OPERATIONS)
 
 WHEN = {
