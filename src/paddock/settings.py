@@ -27,6 +27,8 @@ from paddock.rules.platform_specs import PlatformSpec
 PREFIX = "PADDOCK_"
 EMBEDDED = "embedded"
 CONFIG_NAME = "paddock.toml"
+SIGNING_KEYS = "signing-keys.json"
+"""In the data directory, unless another file is set."""
 NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
 """`PADDOCK_*` names that mean something to us and are no settings of the host."""
 
@@ -67,6 +69,20 @@ def _store_address(text: str) -> str:
     if text != EMBEDDED and not (is_postgres(text) and len(text) > len("postgresql://")):
         raise ValueError("no store")
     return text
+
+
+def _collector(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("no address")
+    return text
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError("not an address without a path")
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _split(separator: str) -> BeforeValidator:
@@ -151,8 +167,28 @@ class Settings(BaseModel):
         ge=1,
         le=300,
     )
+    traces: Annotated[str, AfterValidator(_collector)] | None = setting(
+        None, "where traces of runs are sent (OTLP over HTTP)", "the http:// or https:// address of a collector"
+    )
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
+    )
+    working_directories: AnyPath | None = setting(
+        None,
+        "where runs that need one get a working directory; `workspaces` in the data directory unless set",
+        "a path",
+    )
+    working_directory_mib: Int = setting(
+        4096,
+        "how many MiB a conversation's working directory may hold before its agent's next run is refused",
+        "a whole number from 1 to 1048576",
+        ge=1,
+        le=1_048_576,
+    )
+    run_address: Annotated[str, AfterValidator(_origin)] | None = setting(
+        None,
+        "where runners on other machines reach this host for /mcp/run; this machine's loopback unless set",
+        "an address such as https://paddock.example.com",
     )
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
@@ -244,6 +280,30 @@ class Settings(BaseModel):
         256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
     )
 
+    attachment_mib: Int = setting(
+        10, "how many MiB one attachment of a message may have", "a whole number from 1 to 100", ge=1, le=100
+    )
+    uploads_mib: Int = setting(
+        512, "how many MiB of attachments one user may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+    image_megapixels: Int = setting(
+        40, "how many million pixels an attached image may have", "a whole number from 1 to 200", ge=1, le=200
+    )
+    attach_pdf: bool = setting(False, "whether PDF files may be attached beside images", "true or false")
+    attachment_url_minutes: Int = setting(
+        15, "how many minutes a signed address of an attachment counts", "a whole number from 1 to 60", ge=1, le=60
+    )
+    signing_keys: AnyPath | None = setting(
+        None,
+        "the file with the keys that sign addresses; hosts behind one address share one",
+        "the path of a file (by default signing-keys.json in the data directory)",
+    )
+    public_url: Annotated[str, AfterValidator(_origin)] | None = setting(
+        None,
+        "where clients reach this host, for addresses it hands out",
+        "an address such as https://agents.example.com",
+    )
+
     jwt_secret_file: File | None = setting(
         None, "a file with the secret that signed tokens (JWT) of callers are made with", "the path of an existing file"
     )
@@ -291,7 +351,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins", "tools", "jwt_secret_file", "jwt_keys"})
+PATHS = frozenset(
+    {"data", "agents", "plugins", "tools", "working_directories", "jwt_secret_file", "jwt_keys", "signing_keys"}
+)
 MIN_SECRET_BYTES = 32
 
 

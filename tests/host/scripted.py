@@ -44,7 +44,7 @@ from paddock.host.work import Work
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.platforms.webhooks import HttpWebhooks
-from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.ports import ANYWHERE, Placement, RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import PlatformActions
 from paddock.ports.webhooks import Webhooks
@@ -90,6 +90,7 @@ class AtRunner:
     context: Mapping[str, Any]
     listener: RunListener
     connection_id: str = "c1"
+    placement: Placement = ANYWHERE
     credit: int = 0
     released: bool = False
     forced: bool = False
@@ -139,19 +140,32 @@ class ScriptedGateway:
         return manifest_of(runner_id, self.permissions, steering=self.steering)
 
     async def start_run(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> AtRunner:
-        run = AtRunner(run_id, context, listener)
+        run = AtRunner(run_id, context, listener, placement=placement)
         self.started.put_nowait(run)
         return run
 
     def start_at_once(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> AtRunner | None:
         return None
 
-    def isolation_of(self, runner_id: str, workspace: str) -> str:
+    def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
         return "L0"
+
+    def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
+        return True
 
     async def list_runners(self) -> Sequence[RunnerStatus]:
         return []

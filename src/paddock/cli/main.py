@@ -14,6 +14,7 @@ from paddock.cli.commands import (
     approvals,
     automations,
     deliveries,
+    harness,
     hosting,
     keys,
     knowledge,
@@ -42,6 +43,7 @@ FAMILIES = {
     "deliveries": deliveries.deliveries,
     "agents": agents.agents,
     "runner": runner.runner,
+    "harness": harness.harness,
 }
 for name, commands in FAMILIES.items():
     app.add_typer(commands, name=name)

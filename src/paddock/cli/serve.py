@@ -12,19 +12,24 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import structlog
 import uvicorn
 import uvloop
+from starlette.types import ASGIApp
 
 from paddock import compose
 from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
+from paddock.cli.run_socket import run_socket
 from paddock.host.agents_file import AgentsFileError
 from paddock.host.platforms import PlatformError
+from paddock.http_api.app import ShortWay
+from paddock.http_api.connection import Connection
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
@@ -166,9 +171,10 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     _collect_rarely()
     stop = asyncio.Event()
     url = _url(settings.host, listener)
+    house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
     server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url, house))
     with _signals(stop), presence.announced(settings.data, url=_reachable(url), token=token):
-        async with house.running():
+        async with run_socket(house.run_door, house.run_endpoints, settings.data), house.running():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             serving.add_done_callback(lambda _: stop.set())
             await stop.wait()
@@ -183,11 +189,12 @@ def _built(settings: Settings, token: str) -> compose.House:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 
-def _uvicorn(app: object) -> uvicorn.Config:
+def _uvicorn(app: ASGIApp) -> uvicorn.Config:
+    way = partial(Connection, find_way=app.find) if isinstance(app, ShortWay) else "httptools"
     return uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]
         loop="none",
-        http="httptools",
+        http=way,  # pyright: ignore[reportArgumentType]
         ws="websockets-sansio",
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,

@@ -9,13 +9,18 @@ from paddock.compose.house import House, Tasks
 from paddock.compose.parts import (
     MIB,
     artifact_limits,
+    attachments_of,
     budgets_of,
+    directories_of,
     mark_of,
     models_of,
     periods,
+    platforms_of,
     revealed,
     tools_of,
+    traces_of,
     watch_of,
+    why_no_network,
 )
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
@@ -26,7 +31,6 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
-from paddock.host.deliveries import Deliveries
 from paddock.host.delta_stream import DeltaStream
 from paddock.host.events import Events
 from paddock.host.history import History
@@ -36,9 +40,10 @@ from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
+from paddock.host.observed_calls import ObservedCalls
 from paddock.host.offers import Offers
-from paddock.host.platforms import Platforms
 from paddock.host.retention import Retention
+from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.scheduler import Scheduler
@@ -47,19 +52,22 @@ from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
 from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.surroundings import Surroundings
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
+from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
-from paddock.platforms.webhooks import HttpWebhooks
 from paddock.rules.limits import Rates
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
 from paddock.storage.files import FileBlobs
+from paddock.telemetry.metrics import Metrics, Now
+from paddock.telemetry.together import Together
 from paddock.tools.mcp import McpTools
 
 
@@ -91,11 +99,11 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
-    webhooks = HttpWebhooks()
-    platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
-    deliveries = Deliveries(store, platforms, clock=clock)
+    webhooks, platforms, deliveries = platforms_of(settings, store, clock)
     approvals = Approvals(store, platforms, clock=clock, spawn=tasks.spawn)
     steering = Steering(store)
+    endpoints = RunEndpoints(settings.run_address)
+    directories = directories_of(settings)
     work = {
         **History(store).work,
         **RunnerState(store).work,
@@ -109,16 +117,21 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         **steering.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
+    metrics, traces = Metrics(version("paddock")), traces_of(settings)
+    observer = Together([metrics, *([traces] if traces else [])])
+    on_call = ObservedCalls(calls.on_wire, observer, clock)
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=calls.on_wire,
+        on_call=on_call,
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
         on_foreign=calls.foreign,
         on_overload=calls.overloaded,
+        run_socket=lambda: endpoints.socket,
+        network_refused=lambda: why_no_network(store),
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
@@ -129,10 +142,12 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         spawn=tasks.spawn,
         offered=calls.offered,
         offers=offers,
+        observer=observer,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
         artifacts=artifacts,
+        around=Surroundings(gateway, endpoints, directories, tasks.spawn),
     )
     calls.serve(runs)
     steering.serve(runs)
@@ -148,10 +163,9 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         spawn=tasks.spawn,
         deliveries_wait=deliveries.wake,
     )
-    keeping = Keeping(store, blobs, sessions, clock=clock)
+    keeping = Keeping(store, blobs, sessions, clock=clock, directories=directories)
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
-    deltas = DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn)
     scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
     house = House(
@@ -170,12 +184,19 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         audit=audit,
         agents=agents,
         approvals=approvals,
+        attachments=attachments_of(settings, artifacts, store, clock),
         scheduler=scheduler,
         platforms=platforms,
         webhooks=webhooks,
         deliveries=deliveries,
-        ingress=Ingress(inbox=inbox, records=store, agents=lambda: agents, accepted=deltas.follow),
+        ingress=Ingress(
+            inbox=inbox,
+            records=store,
+            agents=lambda: agents,
+            accepted=DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn).follow,
+        ),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
+        artifacts=artifacts,
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),
@@ -187,7 +208,19 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         tools=tools,
         tool_calls=tool_calls,
         mcp=mcp,
+        run_endpoints=endpoints,
+        run_door=McpDoor(endpoints, calls, on_call=on_call, note=audit.soon, clock=clock, spawn=tasks.spawn),
         clock=clock,
+        metrics=metrics,
+        traces=traces,
+    )
+    metrics.watch(
+        Now(
+            runs=lambda: len(runs.live),
+            sessions=lambda: sessions.loaded,
+            runners=gateway.count_by_state,
+            store_healthy=store.healthy,
+        )
     )
     house.app = application(house, settings, local_token)
     return house

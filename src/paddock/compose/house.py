@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from secrets import SystemRandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import anyio.to_thread
 import structlog
 from starlette.types import ASGIApp
 
@@ -15,6 +16,8 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.artifacts import Artifacts
+from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
@@ -26,6 +29,7 @@ from paddock.host.offers import Offers
 from paddock.host.platforms import Platforms
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
+from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runs import Runs
 from paddock.host.scheduler import Scheduler
 from paddock.host.sessions import Sessions
@@ -34,6 +38,7 @@ from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
+from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
@@ -43,13 +48,19 @@ from paddock.ports.webhooks import Webhooks
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
+from paddock.telemetry.metrics import Metrics
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.mcp import McpTools
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
 
 log = structlog.get_logger("paddock.house")
 
 HOME = DEV.workspace_id
 """The workspace whose agents are tried out at start."""
+CHOSEN = ("file", "api")
+"""Origins of agents that somebody wrote down."""
 SHUTDOWN_SECONDS = 5.0
 """How long running turns get to have their end recorded when the host stops."""
 
@@ -100,12 +111,14 @@ class House:
     audit: Audit
     agents: Agents
     approvals: Approvals
+    attachments: UserAttachments
     scheduler: Scheduler
     platforms: Platforms
     webhooks: Webhooks
     deliveries: Deliveries
     ingress: Ingress
     automations: Automations
+    artifacts: Artifacts
     tasks: Tasks
     ingest: Ingest
     bases: Bases
@@ -114,9 +127,15 @@ class House:
     tools: ToolCatalog
     tool_calls: ToolCalls
     mcp: McpTools
+    run_endpoints: RunEndpoints
+    run_door: McpDoor
+    """What a run's own endpoint is served by; a sandbox reaches nothing else of the host."""
     stored_agents: StoredAgents
     health: AgentHealth
     clock: Callable[[], float]
+    metrics: Metrics
+    traces: "Traces | None" = None
+    """Sent to a collector, if one is set."""
     watch: AgentsWatch | None = None
     """Over the agents file, if there is one."""
     app: ASGIApp = field(default_factory=lambda: nothing_yet)
@@ -175,8 +194,13 @@ class House:
             await self._close()
 
     async def _warm_up(self) -> None:
-        """Learn what the agents' runners ask for before the first run needs it."""
-        for binding in self.agents.list(HOME):
+        """Learn what the agents' runners ask for before the first run needs it.
+
+        Only those somebody chose, and the one that answers when nobody is named: the others' processes start when
+        they are called.
+        """
+        first = self.agents.default_agent_id
+        for binding in (one for one in self.agents.list(HOME) if one.origin in CHOSEN or one.agent_id == first):
             await self.runs.prepare(binding.agent_id, HOME)
             if problem := self.runs.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
@@ -195,6 +219,8 @@ class House:
         await self.models.close()
         await self.tasks.stop()
         await self.webhooks.close()
+        if self.traces is not None:
+            await anyio.to_thread.run_sync(self.traces.close)
         await self.blobs.close()
         await self.store.close()
 

@@ -3,27 +3,40 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch, Mark
-from paddock.host.artifacts import ArtifactLimits
+from paddock.host.artifacts import ArtifactLimits, Artifacts
+from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.deliveries import Deliveries
+from paddock.host.platforms import Platforms
+from paddock.host.working_directories import WorkingDirectories
+from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
+from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
+from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.budgets import Budget
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.retention import Periods
-from paddock.settings import Settings
+from paddock.settings import SIGNING_KEYS, Settings
+from paddock.storage.signing_keys import KeyFile
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.loading import load_tools, tools_in
 from paddock.tools.mcp import McpTools
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
 
 MIB = 1024 * 1024
 
@@ -38,6 +51,39 @@ def artifact_limits(settings: Settings) -> ArtifactLimits:
         workspace_bytes=settings.artifacts_mib * MIB,
         file_bytes=settings.max_file_mib * MIB,
     )
+
+
+def attachments_of(
+    settings: Settings, artifacts: Artifacts, store: Store, clock: Callable[[], float]
+) -> UserAttachments:
+    limits = AttachmentLimits(
+        file_bytes=settings.attachment_mib * MIB,
+        user_bytes=settings.uploads_mib * MIB,
+        pixels=settings.image_megapixels * 1_000_000,
+        pdf=settings.attach_pdf,
+        url_seconds=settings.attachment_url_minutes * 60,
+    )
+    return UserAttachments(
+        artifacts,
+        store,
+        ChildPictures(),
+        keys=KeyFile(settings.signing_keys or settings.data / SIGNING_KEYS, clock=clock),
+        clock=clock,
+        limits=limits,
+        public_url=settings.public_url,
+    )
+
+
+def directories_of(settings: Settings) -> WorkingDirectories:
+    root = settings.working_directories or settings.data / "workspaces"
+    return WorkingDirectories(root, apart_from=settings.data, most_bytes=settings.working_directory_mib * MIB)
+
+
+async def why_no_network(store: Store) -> str | None:
+    """Without a key, whoever calls from this machine is somebody: also a runner that was to be kept apart."""
+    if await store.any_key():
+        return None
+    return "no API key exists yet, so it could call this host as anybody; create one first (paddock keys create)"
 
 
 def watch_of(
@@ -70,9 +116,27 @@ def tools_of(
     return ToolCatalog([own, servers, given])
 
 
+def platforms_of(
+    settings: Settings, store: Store, clock: Callable[[], float]
+) -> tuple[HttpWebhooks, Platforms, Deliveries]:
+    """The chat platforms, how they are reached, and what is on its way to them."""
+    webhooks = HttpWebhooks()
+    platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
+    return webhooks, platforms, Deliveries(store, platforms, clock=clock)
+
+
 def revealed(text: str) -> str:
     """What a reference leads to; any other text is itself."""
     return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
+
+
+def traces_of(settings: Settings) -> "Traces | None":
+    """Traces to the collector that is set. The library is loaded only then."""
+    if settings.traces is None:
+        return None
+    from paddock.telemetry.traces import traces_to
+
+    return traces_to(settings.traces, version("paddock"))
 
 
 def mark_of(data: Path) -> str:

@@ -92,6 +92,10 @@ class Authority:
         """Why runs of this agent cannot be started now, as far as is known."""
         return self._refused.get((workspace, agent_id))
 
+    def isolation(self, binding: AgentBinding, workspace: str) -> str:
+        """How far its next run would be kept apart: a level, or a word for a place we do not control."""
+        return self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
+
     def missing(self, binding: AgentBinding, workspace: str) -> list[str]:
         """Resources the agent's owner names and the workspace does not have: it runs, but not as was meant."""
         there = self._there(workspace)
@@ -147,9 +151,11 @@ class Authority:
     def _check_isolation(self, binding: AgentBinding, workspace: str) -> None:
         if binding.isolation is None:
             return
-        level = self._gateway.isolation_of(binding.runner_id, workspace)
+        level = self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
         if level not in ("L0", "L1") or level < binding.isolation:
-            text = f"agent {binding.agent_id!r} wants isolation {binding.isolation}, and its runner runs at {level}"
+            text = (
+                f"agent {binding.agent_id!r} wants isolation {binding.isolation}, and its runner can only have {level}"
+            )
             raise HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": ISOLATION_TOO_LOW})
 
 

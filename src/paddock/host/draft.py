@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from paddock.host.announced import REFUSED
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
-from paddock.host.inputs import HANDOVER_ACTION, handover_input, handover_wish, rows_of, user_input
+from paddock.host.inputs import HANDOVER_ACTION, came_along, handover_input, handover_wish, rows_of, user_input
 from paddock.host.watch import Watch
 from paddock.ports import Claim
 from paddock.rules.chain import Head
@@ -20,7 +20,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.outputs import KNOWN_TYPES, Collected
 from paddock.rules.projection import Book
 from paddock.rules.results import Result
-from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow, TransactionRow
+from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow, ThreadNameRow, TransactionRow
 from paddock.rules.run_context import RunInput
 from paddock.rules.session.commands import Command
 from paddock.rules.session.decide import Decision, decide
@@ -105,6 +105,7 @@ class Draft:
     """One take in the making."""
 
     __slots__ = (
+        "_along",
         "_around",
         "_memory",
         "_now",
@@ -124,6 +125,8 @@ class Draft:
         self._around = around
         self._now = now
         self._watched = around.watch.looks()
+        self._along: list[Fact] = []
+        """What the next input brings along."""
         self.state = memory.state
         self.seq = memory.head.seq
         self.facts: list[Fact] = []
@@ -252,6 +255,9 @@ class Draft:
         if opens:
             memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
             self.rows.append(memory.book.session)
+            if new.thread_name is not None:
+                self.rows.append(_named(memory.book.session, new.thread_name))
+        self.rows += new.rows
         self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
         self.rows += rows_of(new, order.task_id, now)
         given = RunInput(
@@ -261,7 +267,7 @@ class Draft:
             new.source,
             0,
             now,
-            self.seq > 0,
+            self.seq > 0 or bool(new.supplied),
             new.event,
             new.attachments,
             new.door,
@@ -271,6 +277,7 @@ class Draft:
         memory.inputs[order.task_id] = (given, order.trace_id)
         memory.delivery = new.event.delivery if new.event is not None else None
         first = self._first_number()
+        self._along = came_along(order, now) if new.supplied else []
         self._decide(user_input(order, self._agents(), now))
         answer = Accepted(order.task_id, memory.session_id, new.client_run_id, opens, first)
         memory.answers[new.client_run_id] = (new.body_hash, answer)
@@ -286,7 +293,7 @@ class Draft:
         return replace(agents, while_busy={**agents.while_busy, turn.agent_id: "queue"})
 
     def _first_number(self) -> int:
-        """The number the input will get: only the opening of the session is recorded before it."""
+        """The number the input, or what came along with it, will get: only the opening is recorded before it."""
         return self.seq + (1 if self.state.opened else 2)
 
     # --- deciding ----------------------------------------------------------------------------------------------------
@@ -330,6 +337,10 @@ class Draft:
                 self.over.append(found.tx_id)
 
     def _add(self, fact: Fact) -> None:
+        if self._along and fact.event is Event.USER_INPUT:
+            along, self._along = self._along, []
+            for one in along:
+                self._add(one)
         self.seq += 1
         memory = self._memory
         if fact.event is Event.USER_INPUT:
@@ -408,6 +419,10 @@ def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -
     if scope_key is None or isinstance(output, RunFailed):
         return output
     return replace(output, metadata={**output.metadata, "scope_key": scope_key})
+
+
+def _named(session: SessionRow, name: str) -> ThreadNameRow:
+    return ThreadNameRow(session.workspace_id, session.user_id, name, session.session_id)
 
 
 def owns(session: SessionRow, new: NewRun) -> bool:

@@ -1,6 +1,6 @@
 """Where doors hand things in: accepted means on record, and the same request gets the same answer."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted, Firing, NewRun
@@ -14,18 +14,28 @@ from paddock.host.users import Users
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, RunRow
-from paddock.rules.run_events import MESSAGE, is_message
+from paddock.rules.run_events import CONTINUED, MESSAGE, is_message
 from paddock.rules.session.mentions import leading_mention
 from paddock.rules.session.messages import CancelRequested
 from paddock.rules.values import replace
 
-__all__ = ["Accepted", "Inbox", "NewRun"]
+__all__ = ["Accepted", "Complete", "Inbox", "NewRun"]
+
+Complete = Callable[[NewRun, bool], Awaitable[NewRun]]
+"""Fills in what has to be looked up in the conversation, which is there or not; asked once, for a run that is new."""
+
+
+def _mentioning(new: NewRun, agents: Agents) -> NewRun:
+    if new.agent_id is not None or not new.text.startswith("@"):
+        return new
+    named = leading_mention(new.text, agents.for_session(new.principal.workspace_id).while_busy)
+    return replace(new, agent_id=named) if named else new
 
 
 def _addressed(new: NewRun, agents: Agents) -> NewRun:
     """A message goes to whom it names, else the session decides; an event goes to the one agent that answers it. A
     job's own tick is no event that anybody has to listen for: the job says who is asked."""
-    event_type = MESSAGE if new.event is None else new.event.event_type
+    event_type = MESSAGE if new.event is None or new.event.event_type == CONTINUED else new.event.event_type
     if isinstance(new.cause, Firing) or (new.agent_id is None and is_message(event_type)):
         return new
     return replace(new, agent_id=agents.answering(event_type, new.principal.workspace_id, new.agent_id))
@@ -51,12 +61,10 @@ class Inbox:
         self._records = records
         self._clock = clock
 
-    async def accept(self, new: NewRun) -> Accepted:
+    async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
         agents, workspace = self._agents(), new.principal.workspace_id
-        if new.agent_id is None and new.text.startswith("@"):
-            named = leading_mention(new.text, agents.for_session(workspace).while_busy)
-            new = replace(new, agent_id=named) if named else new
+        new = _mentioning(new, agents)
         if new.agent_id is not None and not agents.known(new.agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
@@ -65,6 +73,8 @@ class Inbox:
             session = await self._sessions.open(new.thread_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known
+            if complete is not None:
+                new = _mentioning(await complete(new, session.exists), agents)
             agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
             await self._runs.prepare(agent_id, workspace)
             session = await self._sessions.open(new.thread_id)
@@ -102,6 +112,14 @@ class Inbox:
         session = await self._sessions.open(run.session_id)
         await session.record(CancelRequested(run.run_id, principal.user_id, at=self._clock()))
         return await self._records.run(run.run_id) or run
+
+    async def cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
+        """The same for a run that nobody looks at any more; one that has ended stays as it is."""
+        run = await self._records.run(run_id)
+        if run is None or run.status in TERMINAL_STATUSES:
+            return
+        session = await self._sessions.open(run.session_id)
+        await session.record(CancelRequested(run.run_id, principal.user_id, reason, at=self._clock()))
 
     async def _note(self, principal: Principal, action: str, thread_id: str, error: HostError) -> None:
         if error.code is ErrorCode.UNAVAILABLE:

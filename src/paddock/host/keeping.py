@@ -11,6 +11,7 @@ from paddock.host.draft import no_such_thread
 from paddock.host.principals import Principal
 from paddock.host.sessions import Sessions
 from paddock.host.sweeping import free
+from paddock.host.working_directories import WorkingDirectories
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.chain import StoredFact
@@ -48,7 +49,16 @@ class Erased(Value, frozen=True):
 
 
 class Keeping:
-    def __init__(self, store: Store, blobs: Blobs, sessions: Sessions, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        sessions: Sessions,
+        *,
+        clock: Callable[[], float],
+        directories: WorkingDirectories | None = None,
+    ) -> None:
+        self._directories = directories
         self._store = store
         self._blobs = blobs
         self._sessions = sessions
@@ -73,6 +83,8 @@ class Keeping:
         if not (await self._sessions.open(thread_id)).idle:
             return False
         await self._sessions.forget(thread_id)
+        if self._directories is not None:  # first: after the record is gone nobody would know of them
+            await self._directories.forget(session.workspace_id, thread_id)
         gone = SessionGone(thread_id, keys, buried_at)
         await self._store.write([gone, audit] if audit else [gone])
         self._sessions.tails.forget(thread_id)

@@ -12,16 +12,19 @@ from paddock.host.announced import announced
 from paddock.host.arrivals import Said
 from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
+from paddock.host.drawing import drawn
 from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
-from paddock.ports import Records, RunHandle, RunnerGateway
+from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
+from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
+from paddock.rules.open_calls import APPROVALS, with_approvals
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.rows import Row, TranscriptRow
+from paddock.rules.rows import ApprovalRow, Row, TranscriptRow
 from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
@@ -47,6 +50,7 @@ SNAPSHOT_SCOPES = frozenset({"conversation", "actor", "subject", "runner"})
 CREDIT_STEP = 64
 """Credit is given back in steps, so that a stream of small results does not cost a frame each."""
 LOOK_BACK = 500
+LAST_RESORT_LOCALE = "en"
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
@@ -54,11 +58,32 @@ START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 _decode = msgspec.json.decode
 
 
+NOBODY = Unobserved()
+STEPS = ("step.started", "step.finished")
+
+
 class ActionRequests(Protocol):
     """Who hears what runs ask their platform to do."""
 
     def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
         """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
+        ...
+
+    def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
+        """What a run that ends now leaves to its user's decision."""
+        ...
+
+
+class Around(Protocol):
+    """What some runs find around themselves besides their context."""
+
+    def needed(self, run: "LiveRun") -> bool: ...
+    async def prepare(self, run: "LiveRun", context: dict[str, Any]) -> Placement:
+        """Add to the context what it may say; the rest is returned. Raises HostError."""
+        ...
+
+    def over(self, run_id: str) -> None:
+        """The run has ended; what was open for it closes."""
         ...
 
 
@@ -77,6 +102,7 @@ class LiveRun:
         "forced",
         "grant",
         "handle",
+        "observer",
         "over",
         "part",
         "rate",
@@ -100,6 +126,7 @@ class LiveRun:
         actions: ActionRequests | None = None,
     ) -> None:
         self.session = session
+        self.observer: Observer = NOBODY
         self.artifacts = artifacts
         self._line = InOrder(session.post, spawn)
         self.turn_id = turn_id
@@ -148,10 +175,21 @@ class LiveRun:
             self._state_updated(result, size)
         elif result.type == "action.requested":
             self._action_requested(result, size)
+        elif result.type == "run.completed":
+            self._line.post(Said(self.turn_id, self._with_approvals(result), size))
         elif result.type == "artifact.created":
             self._line.post_when_done(self._announced(result, size))
+        elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
+            self._line.post(Said(self.turn_id, drawn(result, self._locale()), size))
         else:
+            if result.type in STEPS:
+                name = str(result.data.get("step_name"))
+                self.observer.step(self.turn_id, name, self._clock(), begins=result.type == "step.started")
             self._line.post(Said(self.turn_id, result, size))
+
+    def _locale(self) -> str:
+        given = self.session.find_input(self.turn_id)
+        return (given.locale if given else None) or self.part.extras.locale or LAST_RESORT_LOCALE
 
     def lost(self, code: str, message: str) -> None:
         self.settled = True
@@ -193,7 +231,15 @@ class LiveRun:
             return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
-        self._line.post(Said(self.turn_id, result, size, rows=rows))
+        approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
+        data = {**result.data, "approval_id": approval}
+        self._line.post(Said(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
+
+    def _with_approvals(self, result: Result) -> Result:
+        waiting = self._actions.waiting(self.turn_id) if self._actions else ()
+        if not waiting and APPROVALS not in result.data:
+            return result
+        return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
 
     # what the host does
 
@@ -232,7 +278,11 @@ class Runs:
         artifacts: Artifacts,
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
+        around: Around | None = None,
+        observer: Observer | None = None,
     ) -> None:
+        self.around = around
+        self._observer = observer or NOBODY
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
         self._gateway = gateway
         self._agents = agents
@@ -276,15 +326,19 @@ class Runs:
         if given.event is not None and given.event.tools is not None:
             part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
-        self._live[turn_id] = LiveRun(
+        run = self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
         )
+        run.observer = self._observer
+        self._observer.run_started(grant, at)
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
 
     # --- perform -----------------------------------------------------------------------------------------------------
 
     def perform(self, session: SessionLoop, command: RunCommand) -> None:
         run = self._live.get(command.turn_id)
+        if type(command) is EndRun:
+            self._observer.run_ended(command.turn_id, command.status, self._clock())
         match command:
             case StartRun():
                 self._start(session, run, command)
@@ -302,6 +356,7 @@ class Runs:
                 self._spawn(run.handle.force_stop())
             case EndRun() if run is not None:
                 del self._live[command.turn_id]
+                self._close_around(run)
                 run.end()
                 self._let_go(run)
             case _:
@@ -320,9 +375,17 @@ class Runs:
     def abandon(self, turn_id: str) -> None:
         run = self._live.pop(turn_id, None)
         if run is not None:
+            self._close_around(run)
             run.end()
             if run.handle is not None:
                 self._spawn(run.handle.force_stop())
+
+    def _close_around(self, run: LiveRun) -> None:
+        if self.around is not None:
+            self.around.over(run.turn_id)
+
+    def _needs_around(self, run: LiveRun) -> bool:
+        return self.around is not None and self.around.needed(run)
 
     def _let_go(self, run: LiveRun) -> None:
         """Forget a run that ended; one that its runner still works on is stopped first."""
@@ -349,7 +412,7 @@ class Runs:
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
-        if "state.get" in run.grant.actions or _takes_over(run):
+        if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run):
             return False
         context = self._context(run, {})
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
@@ -367,7 +430,8 @@ class Runs:
             if _takes_over(run):
                 await self._fill_in(run)
             context = self._context(run, state)
-            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
+            place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
+            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run, place)
         except HostError as error:
             run.lost(_start_code(error), error.message)
             return

@@ -13,6 +13,7 @@ from paddock.rules.outputs import text_of
 _encode = msgspec.json.Encoder().encode
 Json = dict[str, Any]
 Event = Json
+UI_SCHEMA = "ui-schema"
 STEPS = {"step.started": "STEP_STARTED", "step.finished": "STEP_FINISHED"}
 
 
@@ -28,6 +29,8 @@ def output(fact: StoredFact) -> list[Event]:
             return _tool_called(fact, data)
         case "tool.call.completed":
             return [_tool_answered(fact, data)]
+        case "action.requested":
+            return _action_asked(fact, data)
         case _:
             return [_said_otherwise(str(kind), data)]
 
@@ -45,13 +48,34 @@ def _text_message(fact: StoredFact, data: Json) -> list[Event]:
     message_id = str(metadata.get("message_id") or f"{fact.turn_id}:{fact.seq}")
     text = text_of(mapping(data.get("message")).get("content"))
     end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id}
+    shown = _shown(message_id, data)
     if metadata.get("revised"):
-        return [end, custom("paddock.message.revised", {"messageId": message_id, "content": text})]
+        return [end, custom("paddock.message.revised", {"messageId": message_id, "content": text}), *shown]
     start: Event = {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant"}
     opening = [] if "first_seq" in metadata else [start]
     rest = text[metadata.get("streamed", 0) :]
     content: Event = {"type": "TEXT_MESSAGE_CONTENT", "messageId": message_id, "delta": rest}
-    return [*opening, *([content] if rest else ()), end]
+    return [*opening, *([content] if rest else ()), end, *shown]
+
+
+def _shown(message_id: str, data: Json) -> list[Event]:
+    """How the message can be drawn, as an activity beside it."""
+    document = mapping(data.get("ui_schema"))
+    about = {"messageId": f"{message_id}:ui", "activityType": UI_SCHEMA, "content": document}
+    return [{"type": "ACTIVITY_SNAPSHOT", **about}] if document else []
+
+
+def _action_asked(fact: StoredFact, data: Json) -> list[Event]:
+    """One that waits for its user is also shown as a call: front ends put their buttons beside it."""
+    approval_id = data.get("approval_id")
+    told = custom("paddock.action.requested", {name: value for name, value in data.items() if value is not None})
+    if not isinstance(approval_id, str):
+        return [told]
+    asked: Json = {"target": data.get("target") or {}, "payload": data.get("payload") or {}}
+    return [
+        told,
+        *_tool_called(fact, {"tool_call_id": approval_id, "tool_name": data.get("action"), "parameters": asked}),
+    ]
 
 
 def _tool_called(fact: StoredFact, data: Json) -> list[Event]:

@@ -122,7 +122,7 @@ def _why_not_local(scope: Scope, headers: Headers) -> str | None:
     host, origin = given.get(b"host", b""), given.get(b"origin")
     if client is None or not _is_loopback(client[0]):
         return "the call came from another one"
-    if not _names_loopback(host):
+    if not names_loopback(host):
         return "the Host header does not name a loopback address"
     if not PROXY_HEADERS.isdisjoint(given) or any(name.startswith(b"x-forwarded") for name in given):
         return "the call came through a proxy"
@@ -142,7 +142,7 @@ def _by_name(headers: Headers) -> dict[bytes, bytes]:
 
 
 @lru_cache(maxsize=256)
-def _names_loopback(host: bytes) -> bool:
+def names_loopback(host: bytes) -> bool:
     found = _AUTHORITY.fullmatch(host.decode("latin-1"))
     return found is not None and _is_loopback(found[1] or found[2])
 

@@ -12,11 +12,12 @@ from starlette.routing import BaseRoute
 
 from paddock.host.days import Day, Days
 from paddock.host.principals import Principal
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
+from paddock.http_api.public_urls import absolute
 from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
-from paddock.http_api.threads import thread_of
 from paddock.ports.attachments import Attachments
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TranscriptRow
@@ -27,8 +28,11 @@ AgentName = Callable[[str, str], str | None]
 
 
 class HistoryDoor:
-    def __init__(self, *, auth: Auth, days: Days, attachments: Attachments, agent_name: AgentName) -> None:
+    def __init__(
+        self, *, auth: Auth, names: ThreadNames, days: Days, attachments: Attachments, agent_name: AgentName
+    ) -> None:
         self._auth = auth
+        self._names = names
         self._days = days
         self._attachments = attachments
         self._agent_name = agent_name
@@ -39,37 +43,46 @@ class HistoryDoor:
     async def get(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         thread, before = request.query_params.get("threadId"), request.query_params.get("before")
-        thread_id = None if thread is None else thread_of(principal, thread)
+        thread_id = None if thread is None else await self._names.find(principal, thread)
         found = await self._days.day(principal, thread_id, None if before is None else _date(before))
-        return json_response(self._snapshot(principal, found))
+        return json_response(self._snapshot(request, principal, found))
 
-    def _snapshot(self, principal: Principal, found: Day) -> Mapping[str, Any]:
+    def _snapshot(self, request: Request, principal: Principal, found: Day) -> Mapping[str, Any]:
         snapshot: dict[str, Any] = {
             "scope": "history_day",
             "threadId": found.thread_id,
             "day": None if found.day is None else found.day.isoformat(),
             "hasMore": found.more,
-            "messages": [self.message(principal, row) for row in found.items],
+            "messages": [self._with_opinion(request, principal, row, found) for row in found.items],
         }
         return {**snapshot, "truncated": True} if found.cut else snapshot
 
-    def message(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
-        return self._user(principal, row) if row.role == "user" else self._assistant(principal, row)
+    def _with_opinion(
+        self, request: Request, principal: Principal, row: TranscriptRow, found: Day
+    ) -> Mapping[str, Any]:
+        opinion = found.opinions.get(row.item_id)
+        told = {"feedback": {"rating": opinion.rating, "comment": opinion.comment}} if opinion else {}
+        return {**self.message(request, principal, row), **told}
 
-    def _user(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
+    def message(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
+        return self._user(request, principal, row) if row.role == "user" else self._assistant(principal, row)
+
+    def _user(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         return {
             "id": _metadata(row).get("message_id") or row.item_id,
             "itemId": row.item_id,
+            "taskId": row.run_id,
             "seq": row.seq,
             "role": "user",
             "content": row.content,
-            "attachments": list(self._files(principal, row)),
+            "attachments": list(self._files(request, principal, row)),
             "timestamp": iso(row.created_at),
         }
 
     def _assistant(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         seen: dict[str, Any] = {
             "id": row.item_id,
+            "taskId": row.run_id,
             "seq": row.seq,
             "role": "assistant",
             "content": row.content,
@@ -81,7 +94,7 @@ class HistoryDoor:
             seen |= {"agentId": row.agent_id, "name": name or row.agent_id}
         return seen
 
-    def _files(self, principal: Principal, row: TranscriptRow) -> list[Mapping[str, Any]]:
+    def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[Mapping[str, Any]]:
         """What came along, under fresh URLs; a file that is gone is left out."""
         whole: dict[str, Any] = msgspec.json.decode(row.content_json) if row.content_json else {}
         content = whole.get("content")
@@ -91,7 +104,7 @@ class HistoryDoor:
                 url = self._attachments.signed_url(
                     block["id"], workspace_id=principal.workspace_id, user_id=principal.user_id
                 )
-                files += [{"mimeType": block.get("mimeType"), "url": url}] if url else []
+                files += [{"mimeType": block.get("mimeType"), "url": absolute(request, url)}] if url else []
         return files
 
 

@@ -5,7 +5,8 @@ cancelled by a lost connection. Nothing is said here that is not in the log; kee
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
 
 import anyio
 import structlog
@@ -29,6 +30,8 @@ FIRST_WAIT = 0.25
 UNWATCHED = 1.0
 """Seconds before somebody looks whether the client is still there: most runs are over by then."""
 
+WhenGone = Callable[[], Awaitable[None]]
+"""What is done when a reader goes away before the run has ended."""
 IsOver = Callable[[int], Awaitable[bool]]
 """Whether the run has ended and nothing of it lies beyond this number."""
 
@@ -36,51 +39,94 @@ IsOver = Callable[[int], Awaitable[bool]]
 class RunStream:
     """The ASGI answer that streams one run to one reader."""
 
-    def __init__(self, follower: Follower, peer: Peer, start: Cursor, *, keep_alive: float, is_over: IsOver) -> None:
-        self._follower = follower
+    def __init__(
+        self,
+        follower: Follower,
+        peer: Peer,
+        start: Cursor,
+        *,
+        keep_alive: float,
+        is_over: IsOver,
+        after_start: bytes = b"",
+        when_gone: WhenGone | None = None,
+    ) -> None:
+        self.follower = follower
         self._peer = peer
         self._start = start
         self._last = start.seq
         self._keep_alive = keep_alive
         self._is_over = is_over
-        self._first: list[Entry] = []
-        self._ended = False
+        self._after_start = after_start
+        self._when_gone = when_gone
+        self.first: list[Entry] = []
+        """What was there when it began, to be told first."""
+        self.ended = False
 
     async def begin(self) -> "RunStream":
         """Take what is there already. Refusals come from here, while the answer can still say so."""
         try:
-            self._first = await self._follower.next(FIRST_WAIT)
+            self.first = await self.follower.next(FIRST_WAIT)
         except BaseException:
-            self._follower.close()
+            self.follower.close()
             raise
         return self
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
-        try:
+        with closing(self.follower):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            await self._stream(receive, send)
+            await self._to_the_end(receive, send, watched=False)
+
+    async def rest(self, _: Scope, receive: Receive, send: Send) -> None:
+        """The same for a reader who has been told the beginning."""
+        with closing(self.follower):
+            await self._to_the_end(receive, send, watched=True)
+
+    def said(self, entries: Iterable[Entry]) -> bytes:
+        """These facts in the reader's words; `ended` when the run's last word is among them."""
+        pieces: list[bytes] = []
+        for entry in entries:
+            kind = entry.fact.kind
+            if kind not in SPOKEN_KINDS:
+                self._last = entry.fact.seq
+                continue
+            pieces += self._frames(entry)
+            if self._after_start and pieces:
+                pieces.append(self._after_start)
+                self._after_start = b""
+            if kind in TERMINAL_KINDS:
+                self.ended = True
+                break
+        return b"".join(pieces)
+
+    async def _to_the_end(self, receive: Receive, send: Send, *, watched: bool) -> None:
+        try:
+            if not watched:
+                await self._unwatched(send)
+            if not self.ended:
+                await self._watched(receive, send)
         except* (HostError, StorageUnavailableError) as errors:
             # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
             log.warning(
                 "stream cut", action="http.stream_cut", run_id=self._peer.run_id, reason=str(errors.exceptions[0])
             )
-        finally:
-            self._follower.close()
 
-    async def _stream(self, receive: Receive, send: Send) -> None:
+    async def _unwatched(self, send: Send) -> None:
         started = time.monotonic()
-        await self._send(send, self._first)
-        while not self._ended and time.monotonic() - started < UNWATCHED:
-            await self._send(send, await self._follower.next(UNWATCHED))
-        if not self._ended:
-            async with anyio.create_task_group() as watched:
-                watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
-                await self._stream_on(send)
-                watched.cancel_scope.cancel()
+        await self._send(send, self.first)
+        while not self.ended and time.monotonic() - started < UNWATCHED:
+            await self._send(send, await self.follower.next(UNWATCHED))
+
+    async def _watched(self, receive: Receive, send: Send) -> None:
+        async with anyio.create_task_group() as watched:
+            watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
+            await self._stream_on(send)
+            watched.cancel_scope.cancel()
+        if not self.ended and self._when_gone is not None:
+            await self._when_gone()
 
     async def _stream_on(self, send: Send) -> None:
-        while not self._ended:
-            entries = await self._follower.next(self._keep_alive)
+        while not self.ended:
+            entries = await self.follower.next(self._keep_alive)
             if entries:
                 await self._send(send, entries)
             elif await self._is_over(self._last):
@@ -89,21 +135,12 @@ class RunStream:
                 await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
 
     async def _send(self, send: Send, entries: list[Entry]) -> None:
-        pieces: list[bytes] = []
-        for entry in entries:
-            kind = entry.fact.kind
-            if kind not in SPOKEN_KINDS:
-                self._last = entry.fact.seq
-                continue
-            pieces += self._frames(entry)
-            if kind in TERMINAL_KINDS:
-                self._ended = True
-                break
-        if pieces or self._ended:
-            await send({"type": "http.response.body", "body": b"".join(pieces), "more_body": not self._ended})
+        body = self.said(entries)
+        if body or self.ended:
+            await send({"type": "http.response.body", "body": body, "more_body": not self.ended})
 
     async def _finish(self, send: Send) -> None:
-        self._ended = True
+        self.ended = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _frames(self, entry: Entry) -> list[bytes]:

@@ -3,9 +3,12 @@
 from paddock.ports.calls import CallRecords, Spent
 from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, Store
 from paddock.ports.runners import (
+    ANYWHERE,
+    RUN_SOCKET,
     Caller,
     HostCallHandler,
     Overloaded,
+    Placement,
     RunHandle,
     RunListener,
     RunnerGateway,
@@ -13,6 +16,8 @@ from paddock.ports.runners import (
 )
 
 __all__ = [
+    "ANYWHERE",
+    "RUN_SOCKET",
     "ApiKeyRow",
     "ApiKeys",
     "Batch",
@@ -22,6 +27,7 @@ __all__ = [
     "EventLog",
     "HostCallHandler",
     "Overloaded",
+    "Placement",
     "Records",
     "RunHandle",
     "RunListener",

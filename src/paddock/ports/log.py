@@ -12,6 +12,7 @@ from paddock.ports.days import DayRecords
 from paddock.ports.deliveries import DeliveryRecords
 from paddock.ports.events import EventRecords
 from paddock.ports.keeping import KeepingRecords
+from paddock.ports.overview import OverviewRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.ports.users import UserRecords
 from paddock.rules.chain import Head, StoredFact
@@ -160,7 +161,7 @@ class ApiKeys(Protocol):
         ...
 
 
-class Store(EventLog, Records, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
+class Store(EventLog, Records, OverviewRecords, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

@@ -1,6 +1,7 @@
 """Runners as the host sees them: started, listened to, stopped, and heard when they ask for something."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from paddock.rules.results import Result
@@ -53,6 +54,8 @@ class Caller(Value, frozen=True):
     plugin: str
     """author/name"""
     connection_id: str
+    door: str = ""
+    """How it came, when not over the connection itself: `mcp`."""
 
 
 class HostCallHandler(Protocol):
@@ -77,6 +80,31 @@ class RunnerStatus(Value, frozen=True):
     pid: int | None = None
 
 
+RUN_SOCKET = "/run/paddock/mcp.sock"
+"""Where a process without network finds the way to its run's own endpoint."""
+
+
+class Placement(Value, frozen=True):
+    """What goes with a run besides its context, and where it may be put. Never logged, never stored."""
+
+    secrets: Mapping[str, str] = MappingProxyType({})
+    """What only this run may know."""
+    isolation: str | None = None
+    """The least it must be kept apart, whatever else is set."""
+    directory: str | None = None
+    """Where it works; from L1 up nothing else of the kind can be seen."""
+    directory_is_ours: bool = False
+    """Whether the host made it, and may give it to another user."""
+    visible: tuple[str, ...] = ()
+    """What it must be able to read besides."""
+
+    def __repr__(self) -> str:
+        return f"Placement(isolation={self.isolation}, directory={self.directory}, secrets={sorted(self.secrets)})"
+
+
+ANYWHERE = Placement()
+
+
 class RunnerGateway(Protocol):
     """All runners, wherever they run. Processes start on demand."""
 
@@ -85,19 +113,36 @@ class RunnerGateway(Protocol):
         ...
 
     async def start_run(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> RunHandle:
         """Write the `run_agent` frame (starting the process first if need be) and return; news goes to `listener`."""
         ...
 
     def start_at_once(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> RunHandle | None:
         """The same without waiting, when the runner is ready for it; None when it is not."""
         ...
 
-    def isolation_of(self, runner_id: str, workspace: str) -> str:
-        """How well a new run of this runner would be kept apart: a level, or a word for a place we do not control."""
+    def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
+        """How well a new run of this runner would be kept apart: a level, or a word for a place we do not control.
+
+        `wanted` is the least its agent asks for; it is given when it can be.
+        """
+        ...
+
+    def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
+        """Whether such a run could reach this host over the network."""
         ...
 
     async def list_runners(self) -> Sequence[RunnerStatus]: ...

@@ -61,6 +61,8 @@ FILLS: Mapping[tuple[str, str], str] = {
     ("files", "knowledge"): "resources.files",
 }
 """Permissions that open no call of their own but put something into the run's resources."""
+GIVES: Mapping[tuple[str, str], str] = {("mcp", "use"): "mcp", ("working_directory", "use"): "working_directory"}
+"""Permissions that give the run something around itself: the member of its grant that says so."""
 
 
 class BindingPolicy(Value, frozen=True):
@@ -83,6 +85,8 @@ class BindingPolicy(Value, frozen=True):
     """What it may ask the platform to do, once the user approves: nothing unless it is said."""
     files: tuple[OfferedFile, ...] = ()
     """Those that came with the agent's settings."""
+    run_endpoint: bool = True
+    """Whether its runs may reach their grant over MCP; it opens nothing the grant does not."""
 
 
 class RunScope(Value, frozen=True):
@@ -126,6 +130,9 @@ class Grant(Value, frozen=True):
     platform_actions: frozenset[str] = frozenset()
     refused: Mapping[str, str] = NOTHING_REFUSED
     """Calls it was not granted, with the layer that said no; where none is named, the manifest did not ask."""
+    mcp: bool = False
+    """Whether it has an MCP endpoint of its own."""
+    working_directory: bool = False
 
     def summary(self) -> dict[str, Any]:
         """What is stored with the run, for whoever asks later why something was allowed."""
@@ -136,6 +143,9 @@ class Grant(Value, frozen=True):
         }
         if self.history_scope != "conversation":
             told["history_scope"] = self.history_scope
+        for name in ("mcp", "working_directory"):
+            if getattr(self, name):
+                told[name] = True
         for name in ("files", "platform_actions"):
             if getattr(self, name):
                 told[name] = sorted(getattr(self, name))
@@ -162,6 +172,8 @@ class Allowance(Value, frozen=True):
     history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
     refused: Mapping[str, str] = NOTHING_REFUSED
+    mcp: bool = False
+    working_directory: bool = False
 
     def for_run(self, scope: RunScope, *, deadline_at: float) -> Grant:
         return Grant(
@@ -178,6 +190,8 @@ class Allowance(Value, frozen=True):
             self.history_scope,
             self.platform_actions,
             self.refused,
+            self.mcp,
+            self.working_directory,
         )
 
 
@@ -214,6 +228,8 @@ def allowance(
         history_scope="workspace" if both else "conversation",
         platform_actions=platform if actions >= PLATFORM_ACTIONS else frozenset(),
         refused=refusals(manifest, wanted, offered, frozenset(actions)),
+        mcp="use" in asked.mcp and policy.run_endpoint,
+        working_directory="use" in asked.working_directory,
     )
 
 

@@ -82,6 +82,15 @@ class ArtifactRow(Value, frozen=True):
     metadata: bytes
 
 
+class ArtifactAttached(Value, frozen=True):
+    """An upload becomes part of a conversation, and is kept as long as files are. One that already is part of one stays
+    where it is."""
+
+    artifact_id: str
+    conversation_id: str
+    expires_at: float | None
+
+
 class ArtifactGone(Value, frozen=True):
     """Forget an artifact. Its bytes go when no row needs them any more."""
 
@@ -102,6 +111,14 @@ class ArtifactsCap(Value, frozen=True):
     """A condition: with what is written beside it, a workspace's artifacts hold at most so many bytes."""
 
     workspace_id: str
+    max_bytes: int
+
+
+class UploadsCap(Value, frozen=True):
+    """A condition: with what is written beside it, what one user uploaded holds at most so many bytes."""
+
+    workspace_id: str
+    user_id: str
     max_bytes: int
 
 
@@ -175,6 +192,15 @@ class LeftBehindRow(Value, frozen=True):
     session_id: str
     first_seq: int
     last_seq: int
+
+
+class ThreadNameRow(Value, frozen=True):
+    """What a client calls a conversation; a user has each name once, and it goes with the conversation."""
+
+    workspace_id: str
+    user_id: str
+    name: str
+    session_id: str
 
 
 class AgentRow(Value, frozen=True):
@@ -351,9 +377,11 @@ class SessionSummary(Value, frozen=True):
 
 Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased
 AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | Forgetting
-Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap | AboutSessions
+Kept = (
+    ArtifactRow | ArtifactAttached | ArtifactGone | StorageRow | ArtifactsCap | UploadsCap | StorageCap | AboutSessions
+)
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
-AboutPeople = UserRow | FeedbackRow | LeftBehindRow
+AboutPeople = UserRow | FeedbackRow | LeftBehindRow | ThreadNameRow
 Calls = ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow
 Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | AboutPlatforms | Kept
 """Rows that may be written without any fact of a session."""

@@ -37,6 +37,7 @@ from paddock.rules.rows import (
     SessionRow,
     SessionSummary,
     StateRow,
+    ThreadNameRow,
     ToolCallRow,
     TransactionRow,
     TranscriptRow,
@@ -47,6 +48,7 @@ from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
 from paddock.storage.memory_keeping import MemoryKeeping, MemorySession
 from paddock.storage.memory_kept import MemoryKept
+from paddock.storage.memory_overview import MemoryOverview
 from paddock.storage.memory_people import MemoryPeople
 from paddock.storage.memory_sessions import MemorySessions
 
@@ -58,7 +60,7 @@ def open_memory_store() -> Store:
     return MemoryStore()
 
 
-class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
+class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, MemoryOverview):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -95,6 +97,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
             LeftBehindRow: self._write_about_people,
             **dict.fromkeys(get_args(AboutJobs), self._write_about_job),
             **dict.fromkeys(get_args(AboutPlatforms), self._write_about_platform),
+            ThreadNameRow: self._write_about_people,
         }
 
     async def open(self) -> None:

@@ -52,6 +52,9 @@ class MemoryKeeping(MemoryCalls, MemoryApprovals, MemoryAutomations, MemoryDeliv
         self._audit: list[AuditRow] = []
         self._tombstones: dict[str, float] = {}
 
+    async def is_buried(self, session_id: str) -> bool:
+        return session_id in self._tombstones
+
     async def trimmed(self, session_id: str) -> Head:
         log = self._sessions.get(session_id)
         return log.trimmed if log else Head()

@@ -4,11 +4,20 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from paddock.http_api.api_description import administration, automations, knowledge, platforms, runs, sessions
+from paddock.http_api.api_description import (
+    administration,
+    attachments,
+    automations,
+    knowledge,
+    overview,
+    platforms,
+    runs,
+    sessions,
+)
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
 from paddock.rules.errors import ErrorCode
 
-ROOMS = (runs, sessions, automations, platforms, administration, knowledge)
+ROOMS = (runs, attachments, sessions, administration, knowledge, automations, platforms, overview)
 OPERATIONS: tuple[Operation, ...] = tuple(one for room in ROOMS for one in room.OPERATIONS)
 
 WHEN = {
@@ -108,6 +117,6 @@ def _answers(operation: Operation) -> dict[str, Any]:
 
 def _refusals(operation: Operation) -> Iterable[int]:
     if operation.public:
-        return ()
+        return operation.problems
     asked = {422} if operation.body or operation.parameters else set[int]()
     return sorted({401, 503, *operation.problems, *asked, *({403} if operation.admin else ())})

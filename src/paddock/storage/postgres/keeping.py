@@ -29,7 +29,7 @@ _OF_SESSION = (
     *(
         f"delete from {table} where session_id = $1"
         for table in (
-            *("session_details", "kept_members", "transactions", "feedback", "sessions"),
+            *("session_details", "kept_members", "transactions", "feedback", "thread_names", "sessions"),
             *("platform_events", "platform_conversations", "deliveries"),
         )
     ),

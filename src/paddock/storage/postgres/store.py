@@ -33,6 +33,7 @@ from paddock.storage.postgres.kept import KeptReads
 from paddock.storage.postgres.keys import KeyReads
 from paddock.storage.postgres.log import LogReads, Taken, claim_of, place_of, take
 from paddock.storage.postgres.migrate import bring_up_to_date
+from paddock.storage.postgres.overview import OverviewReads
 from paddock.storage.postgres.ownership import own_database
 from paddock.storage.postgres.people import PeopleReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
@@ -54,6 +55,7 @@ class PostgresStore(
     AgentReads,
     SessionReads,
     KeepingReads,
+    OverviewReads,
     PeopleReads,
     AutomationReads,
     DeliveryReads,

@@ -61,7 +61,7 @@ delete from approvals where approval_id in (select approval_id from approvals wh
 
 
 OF_SESSION = (
-    *("session_details", "kept_members", "transactions", "feedback"),
+    *("session_details", "kept_members", "transactions", "feedback", "thread_names"),
     *("platform_events", "platform_conversations", "deliveries"),
 )
 

@@ -40,6 +40,7 @@ from paddock.storage.sqlite.keeping import KeepingReads
 from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
+from paddock.storage.sqlite.overview import OverviewReads
 from paddock.storage.sqlite.people import PeopleReads
 from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
@@ -52,7 +53,15 @@ _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning 
 
 
 class SqliteStore(
-    KeptReads, EventReads, ApprovalReads, SessionReads, KeepingReads, PeopleReads, AutomationReads, DeliveryReads
+    KeptReads,
+    EventReads,
+    ApprovalReads,
+    SessionReads,
+    KeepingReads,
+    PeopleReads,
+    OverviewReads,
+    AutomationReads,
+    DeliveryReads,
 ):
     """All of the `Store` port over one SQLite file in `directory`."""
 
