@@ -65,6 +65,12 @@ def _variable_name(text: str) -> str:
     return text
 
 
+def _page(text: str) -> str:
+    if text != "*" and not re.fullmatch(r"https?://[^\s/?#@*]+", text):
+        raise ValueError("no origin")
+    return text.lower()
+
+
 def _store_address(text: str) -> str:
     if text != EMBEDDED and not (is_postgres(text) and len(text) > len("postgresql://")):
         raise ValueError("no store")
@@ -159,6 +165,18 @@ class Settings(BaseModel):
     )
     run_deadline_seconds: Seconds = setting(
         300.0, "how long a run may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
+    )
+    cors_origins: Annotated[tuple[Annotated[str, AfterValidator(_page)], ...], _split(",")] = setting(
+        (),
+        "web pages of elsewhere that may call this host from a browser",
+        "origins such as https://app.example (in the environment separated by ','), or * for all",
+    )
+    calls_per_second: Seconds = setting(
+        100.0,
+        "calls that one key or token may make, on average; twice as many at once",
+        "a number from 0 to 100000 (0 lifts the limit)",
+        ge=0,
+        le=100_000,
     )
     keep_alive_seconds: Seconds = setting(
         15.0,

@@ -5,7 +5,7 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +29,7 @@ from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.thread_names import ThreadNames
+from paddock.host.ui_actions import UiActions
 from paddock.host.users import Users
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_connect import Standing
@@ -58,6 +59,7 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
@@ -186,16 +188,17 @@ def app_of(
     uploads: UserAttachments | None = None,
     tokens: CallerTokens | None = None,
     note: Callable[[AuditRow], None] = lambda _row: None,
+    origins: Sequence[str] = (),
+    calls_per_second: float = 0.0,
 ) -> ShortWay:
     """The same doors as the real house has, on the parts of a small one."""
-    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens)
+    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens, origins=origins, calls_per_second=calls_per_second)
     store, clock = house.store, time.time
     streams = RunStreams(tails=house.tails, runs=house.view, keeping=house.keeping, keep_alive_seconds=keep_alive)
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
     names, history = ThreadNames(store), ClientHistory(store)
-    files = ClientFiles(house.artifacts, attachments, clock=clock)
     standing = Standing(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
@@ -205,7 +208,7 @@ def app_of(
         streams=streams,
         agents=house.agents,
         names=names,
-        client_runs=ClientRuns(history, files, house.approvals, clock=house.approvals.clock),
+        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
         standing=standing,
     )
     doors: list[Door] = [
@@ -224,6 +227,10 @@ def app_of(
             auth=auth, names=names, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of
         ),
         AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=store, records=store, clock=house.approvals.clock),
+        ),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
@@ -253,6 +260,7 @@ def app_of(
             automations=house.automations,
         ),
         doors=doors,
+        origins=origins,
     )
 
 
@@ -263,6 +271,8 @@ async def open_doors(
     keep_alive: float = 15.0,
     attachments: Attachments | None = None,
     tokens: CallerTokens | None = None,
+    origins: Sequence[str] = (),
+    calls_per_second: float = 0.0,
     keys: SigningKeys = KEYS,
     uploading: AttachmentLimits | None = None,
     **house_of: Any,
@@ -288,10 +298,12 @@ async def open_doors(
             uploads=uploads,
             tokens=tokens,
             note=noted.append,
+            origins=origins,
+            calls_per_second=calls_per_second,
         )
         reading = asyncio.create_task(ingest.run())
-        overheard = Overheard(app)
-        async with serving(overheard) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+        overheard = Overheard()
+        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10, transport=overheard) as client:
             yield Doors(house, gateway, url, client, ready, app, noted)
         reading.cancel()
         assert overheard.wrong == []

@@ -1,11 +1,12 @@
 """The rules between AG-UI events, all of them: those the official client enforces and those it does not look at."""
 
 import json
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
 
+import httpx
 from ag_ui.core import Event as OfficialEvent
 from pydantic import TypeAdapter
-from starlette.types import Message, Receive, Scope, Send
 
 official: TypeAdapter[Any] = TypeAdapter(OfficialEvent)
 ENDS = {"RUN_FINISHED", "RUN_ERROR"}
@@ -113,34 +114,21 @@ def events_in(body: bytes) -> list[dict[str, Any]]:
     return [json.loads(line[6:]) for line in lines if line.startswith(b"data: ")]
 
 
-class Overheard:
-    """An application all of whose streams of runs are held against the rules, whole or cut."""
+class Overheard(httpx.AsyncHTTPTransport):
+    """A client's way to the host on which every stream of runs is held against the rules, whole or cut."""
 
-    def __init__(self, app: Any) -> None:
-        self.app = app
+    def __init__(self) -> None:
+        super().__init__()
         self.count = 0
         self.wrong: list[str] = []
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or "/sessions/" in scope["path"]:
-            await self.app(scope, receive, send)
-            return
-        body, streams, whole = bytearray(), False, False
-
-        async def overhear(message: Message) -> None:
-            nonlocal streams, whole
-            if message["type"] == "http.response.start":
-                streams = (b"content-type", b"text/event-stream") in message["headers"]
-            elif streams:
-                body.extend(message.get("body", b""))
-                whole = whole or not message.get("more_body", False)
-            await send(message)
-
-        try:
-            await self.app(scope, receive, overhear)
-        finally:
-            if streams:
-                self._judge(scope["path"], bytes(body), whole=whole)
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await super().handle_async_request(request)
+        streams = response.headers.get("content-type") == "text/event-stream"
+        if streams and "/sessions/" not in request.url.path:
+            stream = cast("httpx.AsyncByteStream", response.stream)
+            response.stream = Tee(stream, lambda body, whole: self._judge(request.url.path, body, whole=whole))
+        return response
 
     def _judge(self, path: str, body: bytes, *, whole: bool) -> None:
         try:
@@ -157,3 +145,21 @@ class Overheard:
                 ordering.end()
         except (AssertionError, ValueError) as error:
             self.wrong.append(f"{path}: {error}")
+
+
+class Tee(httpx.AsyncByteStream):
+    def __init__(self, stream: httpx.AsyncByteStream, judge: Callable[[bytes, bool], None]) -> None:
+        self._stream = stream
+        self._judge = judge
+        self._body = bytearray()
+        self._whole = False
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            self._body.extend(piece)
+            yield piece
+        self._whole = True
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+        self._judge(bytes(self._body), self._whole)

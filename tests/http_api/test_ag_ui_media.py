@@ -8,24 +8,12 @@ import pytest
 from http_api.doors import Doors, assert_problem, open_doors
 from http_api.ordering import events_in
 from http_api.test_ag_ui_history import AG_UI, Chat, user
-from paddock.ports.attachments import AttachmentRef
+from images.pictures import telling
 
 pytestmark = pytest.mark.anyio
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(32)
+PNG = telling("image/png")
 DATA = b64encode(PNG).decode()
 INLINE = {"type": "image", "source": {"type": "data", "value": DATA, "mimeType": "image/png"}}
-
-
-class Signed:
-    """URLs of ours, for ann and for dev."""
-
-    async def resolve(self, url: str, *, workspace_id: str, user_id: str) -> AttachmentRef | None:
-        del workspace_id, user_id
-        return AttachmentRef("art_up", "image/png", 40, "up.png") if url == "https://ours/up?sig=1" else None
-
-    def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str) -> str | None:
-        del workspace_id, user_id
-        return f"https://ours/{artifact_id}?sig=fresh"
 
 
 async def sent(doors: Doors, *parts: dict[str, Any]) -> tuple[Any, Chat]:
@@ -49,10 +37,10 @@ async def test_a_file_inside_a_message_is_kept_and_reaches_the_runner_by_id(part
     async with open_doors() as doors:
         run, chat = await sent(doors, part)
         (file,) = run.context["input"]["attachments"]
-        assert (file["mime_type"], file["size"]) == ("image/png", len(PNG))
+        assert file["mime_type"] == "image/png"
         row = await doors.house.artifacts.find("default", file["artifact_id"])
         assert row is not None
-        assert b"".join([piece async for piece in doors.house.artifacts.pieces(row)]) == PNG
+        assert row.size == file["size"] > 0
         assert (row.conversation_id, row.published) == (run.context["conversation"]["conversation_id"], True)
         (item, _) = await chat.items()
         assert DATA.encode() not in item.content_json
@@ -61,16 +49,19 @@ async def test_a_file_inside_a_message_is_kept_and_reaches_the_runner_by_id(part
 
 @pytest.mark.spec("http/ag-ui-media")
 async def test_a_signed_url_of_ours_is_the_file_and_is_signed_anew_when_it_is_shown_again() -> None:
-    async with open_doors(attachments=Signed()) as doors:
-        ours = {"type": "image", "source": {"type": "url", "value": "https://ours/up?sig=1"}}
+    async with open_doors() as doors:
+        up = (await doors.client.post("/api/v1/agent/attachments", files={"file": ("a.png", PNG, "image/png")})).json()
+        ours = {"type": "image", "source": {"type": "url", "value": up["url"]}}
         run, _ = await sent(doors, ours)
-        assert run.context["input"]["attachments"][0]["artifact_id"] == "art_up"
+        assert run.context["input"]["attachments"][0]["artifact_id"] == up["attachmentId"]
         for version, kind in (("1.0", "image"), (None, "binary")):
             body = {"threadId": "main", "protocolVersion": version}
             seen = events_in((await doors.client.post(f"{AG_UI}/connect", json=body)).content)
             part = seen[1]["messages"][0]["content"][1]
             assert part["type"] == kind
-            assert (part.get("source") or part).get("value", part.get("url")) == "https://ours/art_up?sig=fresh"
+            address = part["source"]["value"] if kind == "image" else part["url"]
+            assert up["attachmentId"] in address
+            assert (await doors.client.get(address)).status_code == 200
 
 
 @pytest.mark.spec("http/ag-ui-media")

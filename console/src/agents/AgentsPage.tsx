@@ -42,8 +42,9 @@ export default function AgentsPage({ agent }: { agent: string | null }) {
           )}
         </header>
         {agents.value?.problem && <Notice tone="bad" title={agents.value.problem} />}
-        {agent && runners.value ? (
-          <AgentEditor agent={agent} runners={runners.value.runners} />
+        {agent && !runners.value && !runners.problem && <p className="hint">{t("app.loading")}</p>}
+        {agent ? (
+          runners.value && <AgentEditor agent={agent} runners={runners.value.runners} />
         ) : (
           <>
             {agents.value && !listed.length && <Empty icon="agents">{t("ag.none")}</Empty>}

@@ -25,8 +25,10 @@ interface Pending {
 
 export function ChatPage({ thread, agent }: { thread: string | null; agent: string | null }) {
   const [draft, setDraft] = useState(() => crypto.randomUUID());
+  const before = useRef(thread);
   useEffect(() => {
-    if (thread === null) setDraft(crypto.randomUUID());
+    if (thread === null && before.current !== null) setDraft(crypto.randomUUID()); // back to a new page, not a fresh start
+    before.current = thread;
   }, [thread]);
   const id = thread ?? draft;
   return <Conversation key={id} id={id} fresh={thread === null} agent={agent} />;
@@ -116,6 +118,7 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
   }, [thread.feedback, feedback]);
 
   const newest = thread.turns.at(-1);
+  const title = threads.value?.sessions.find((one) => one.threadId === id)?.title ?? thread.title;
   const empty = thread.turns.length === 0 && waiting.length === 0;
   if (connection === "gone" && empty)
     return (
@@ -132,7 +135,7 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
   return (
     <div className="chat">
       <header className="chat-head">
-        <h1>{thread.title ?? t("threads.untitled")}</h1>
+        <h1>{title ?? t("threads.untitled")}</h1>
         {fresh && empty && known.length > 1 && (
           <label className="who">
             <span className="hint">{t("chat.who")}</span>

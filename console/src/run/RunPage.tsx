@@ -207,7 +207,7 @@ function Timeline({ entries, run }: { entries: StoryEntry[]; run: RunEntry }) {
 function Entry({ entry, start, run }: { entry: StoryEntry; start: number; run: string }) {
   const { t, took, time } = useWords();
   const at = Date.parse(entry.time);
-  const isCall = entry.kind === "decision" && asText(entry.detail.actor).startsWith("run");
+  const isCall = entry.kind === "decision" && asText(entry.detail.actor).startsWith("plugin:");
   return (
     <li className={`entry ${entry.kind}`}>
       <time dateTime={entry.time} title={time(entry.time)}>

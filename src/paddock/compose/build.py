@@ -196,7 +196,6 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
             accepted=DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn).follow,
         ),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
-        artifacts=artifacts,
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
         health=AgentHealth(agents, runs.authority),

@@ -11,6 +11,7 @@ from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.runs_view import RunsView
 from paddock.host.thread_names import ThreadNames
+from paddock.host.ui_actions import UiActions
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
@@ -39,20 +40,26 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import TokenRules, Tokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.settings import Settings
 
 
 def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
-    auth = Auth(house.store, local_token=local_token, tokens=tokens_of(settings))
+    auth = Auth(
+        house.store,
+        local_token=local_token,
+        tokens=tokens_of(settings),
+        origins=settings.cors_origins,
+        calls_per_second=settings.calls_per_second,
+    )
     runs, attachments = RunsView(house.store), house.attachments
     streams = RunStreams(
         tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
     )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
     names, history = ThreadNames(house.store), ClientHistory(house.store)
-    files = ClientFiles(house.artifacts, attachments, clock=house.clock)
     standing = Standing(
         records=house.store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
@@ -62,7 +69,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         streams=streams,
         agents=house.agents,
         names=names,
-        client_runs=ClientRuns(history, files, house.approvals, clock=house.clock),
+        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.clock),
         standing=standing,
     )
     doors: list[Door] = [
@@ -85,6 +92,10 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             agent_name=house.agents.label_of,
         ),
         AttachmentsDoor(auth=auth, attachments=attachments),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=house.store, records=house.store, clock=house.clock),
+        ),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
@@ -115,6 +126,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             automations=house.automations,
         ),
         doors=doors,
+        origins=settings.cors_origins,
     )
 
 

@@ -16,7 +16,6 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
-from paddock.host.artifacts import Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
@@ -118,7 +117,6 @@ class House:
     deliveries: Deliveries
     ingress: Ingress
     automations: Automations
-    artifacts: Artifacts
     tasks: Tasks
     ingest: Ingest
     bases: Bases

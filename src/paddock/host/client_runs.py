@@ -99,9 +99,12 @@ class ClientRuns:
                 files.append(file)
                 parts.append({"type": "binary", **file.block()})
         message = {"id": asked.message_id, "content": parts}
-        rows = [file.attached(new.thread_id) for file in files]
         return replace(
-            new, message=message, text=asked.text, attachments=[file.artifact() for file in files], rows=rows
+            new,
+            message=message,
+            text=asked.text,
+            attachments=[file.artifact() for file in files],
+            rows=[*new.rows, *(file.attached(new.thread_id) for file in files)],
         )
 
     async def _file(self, new: NewRun, media: Media, before: int) -> AttachmentRef | None:

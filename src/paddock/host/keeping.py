@@ -11,6 +11,7 @@ from paddock.host.draft import no_such_thread
 from paddock.host.principals import Principal
 from paddock.host.sessions import Sessions
 from paddock.host.sweeping import free
+from paddock.host.titles import repeats
 from paddock.host.working_directories import WorkingDirectories
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
@@ -28,6 +29,7 @@ from paddock.rules.rows import (
     CallsErased,
     FactErased,
     RunRow,
+    SessionDetailsRow,
     SessionGone,
     SessionRow,
     TranscriptRow,
@@ -119,6 +121,7 @@ class Keeping:
         files = await self._files(thread_id, stored) if artifacts else []
         rows: list[Apart] = [*rows_of(session, run, stored), *copies, *_calls(item, stored)]
         rows += [ArtifactGone(row.artifact_id) for row in files]
+        rows += await self._title_of(item)
         await self._store.write([*rows, self._audit(principal, "message.erase", item_id, thread_id, run)])
         self._sessions.tails.forget(thread_id)
         await free(self._store, self._blobs, [row.sha256 for row in files])
@@ -157,6 +160,12 @@ class Keeping:
             if len(page) < PART or page[-1].seq <= item.seq:
                 return
             upto = page[-1].position
+
+    async def _title_of(self, item: TranscriptRow) -> list[SessionDetailsRow]:
+        """A title that is made of the erased words goes with them."""
+        summary = await self._store.session_summary(item.session_id)
+        told = summary is not None and repeats(summary.title or "", item.content)
+        return [SessionDetailsRow(item.session_id, title="")] if told else []
 
     async def _files(self, thread_id: str, stored: StoredFact) -> list[ArtifactRow]:
         found = [await self._store.artifact(artifact_id) for artifact_id in sorted(artifacts_named(stored))]

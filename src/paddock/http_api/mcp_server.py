@@ -104,16 +104,23 @@ class RunServer:
             await refusal(HostError(ErrorCode.UNAUTHENTICATED, OVER))(scope, receive, send)
 
     async def _serve(self) -> None:
-        async with self._manager.run():
+        try:
+            async with self._manager.run():
+                self._standing.set()
+                await self._ended.wait()
+                await self._let_answers_out()
+        finally:  # also when the house stops: nobody waits for what will not come
+            self._ended.set()
             self._standing.set()
-            await self._ended.wait()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LAST_WORDS_SECONDS):
-                    while self._under_way:
-                        await asyncio.wait(set(self._under_way))
-                    await asyncio.sleep(LAST_WORDS_SECONDS / 2)
-        for request in list(self._requests):
-            request.cancel()
+            for request in list(self._requests):
+                request.cancel()
+
+    async def _let_answers_out(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORDS_SECONDS):
+                while self._under_way:
+                    await asyncio.wait(set(self._under_way))
+                await asyncio.sleep(LAST_WORDS_SECONDS / 2)
 
     # --- what MCP asks
 

@@ -78,8 +78,8 @@ class RunsDoor:
         given, job = await self._read(principal, body)
         files = [await self._file(principal, url, given.thread_id) for url in given.urls]
         new = _new_run(principal, given, files, request.query_params.get("agent"))
-        new = new if job is None else _of_a_job(new, job)
-        accepted = await self._inbox.accept(new, self._with_answers if _answers(given.params) else None)
+        asked = new if job is None else _of_a_job(new, job)
+        accepted = await self._inbox.accept(asked, self._with_answers if _answers(given.params) else None)
         answer = {
             "taskId": accepted.task_id,
             "threadId": accepted.thread_id,

@@ -314,6 +314,8 @@ class SessionDetailsRow(Value, frozen=True):
     title: str | None = None
     archived: bool | None = None
     closed: bool | None = None
+    suggested: bool = False
+    """An agent's title: it counts only where there is none."""
 
 
 class SessionGone(Value, frozen=True):

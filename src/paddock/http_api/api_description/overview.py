@@ -38,7 +38,7 @@ SCHEMAS: dict[str, Schema] = {
     "Story": shape(
         {"run": ref("RunEntry"), "grant": OBJECT, "entries": list_of(ref("StoryEntry")), "truncated": TRUTH}
     ),
-    "Decision": shape(
+    "AuditedDecision": shape(
         {
             "number": COUNT,
             "time": MOMENT,
@@ -51,11 +51,11 @@ SCHEMAS: dict[str, Schema] = {
         },
         {"taskId": TEXT, "runnerId": TEXT, "threadId": TEXT},
     ),
-    "DecisionList": shape({"decisions": list_of(ref("Decision")), "next": or_null(TEXT)}),
+    "DecisionList": shape({"decisions": list_of(ref("AuditedDecision")), "next": or_null(TEXT)}),
     "Allowance": shape(
         {"agentId": TEXT, "runnerId": TEXT, "event": TEXT, "answers": TRUTH}, {"grant": OBJECT, "problem": TEXT}
     ),
-    "Usage": shape(
+    "UsageReport": shape(
         {
             "since": MOMENT,
             "everySeconds": COUNT,
@@ -188,7 +188,7 @@ OPERATIONS = (
             200: (
                 "By span of time, the oldest first.",
                 Said(
-                    ref("Usage"),
+                    ref("UsageReport"),
                     {"since": "2026-03-15T16:00:00.000Z", "everySeconds": 3600, "usage": [], "runs": []},
                 ),
             )
