@@ -15,6 +15,7 @@ from paddock.compose.parts import (
     mark_of,
     models_of,
     periods,
+    platforms_of,
     revealed,
     tools_of,
     traces_of,
@@ -31,7 +32,6 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
-from paddock.host.deliveries import Deliveries
 from paddock.host.delta_stream import DeltaStream
 from paddock.host.events import Events
 from paddock.host.history import History
@@ -43,7 +43,6 @@ from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.observed_calls import ObservedCalls
 from paddock.host.offers import Offers
-from paddock.host.platforms import Platforms
 from paddock.host.retention import Retention
 from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runner_state import RunnerState
@@ -62,7 +61,6 @@ from paddock.host.users import Users
 from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
-from paddock.platforms.webhooks import HttpWebhooks
 from paddock.rules.limits import Rates
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -107,9 +105,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
-    webhooks = HttpWebhooks()
-    platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
-    deliveries = Deliveries(store, platforms, clock=clock)
+    webhooks, platforms, deliveries = platforms_of(settings, store, clock)
     approvals = Approvals(store, platforms, clock=clock, spawn=tasks.spawn)
     steering = Steering(store)
     endpoints = RunEndpoints(settings.run_address)
@@ -176,7 +172,6 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
     keeping = Keeping(store, blobs, sessions, clock=clock, directories=directories)
     users = Users(store, clock=clock)
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
-    deltas = DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn)
     scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
     house = House(
@@ -200,7 +195,12 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         platforms=platforms,
         webhooks=webhooks,
         deliveries=deliveries,
-        ingress=Ingress(inbox=inbox, records=store, agents=lambda: agents, accepted=deltas.follow),
+        ingress=Ingress(
+            inbox=inbox,
+            records=store,
+            agents=lambda: agents,
+            accepted=DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn).follow,
+        ),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
         tasks=tasks,
         stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
