@@ -3,7 +3,7 @@
 import time
 from importlib.metadata import version
 
-from paddock.agent_program import is_program, load_program
+from paddock.agent_program import Program, is_program, load_program
 from paddock.compose.doors import application
 from paddock.compose.house import House, Tasks
 from paddock.compose.parts import (
@@ -24,6 +24,7 @@ from paddock.compose.parts import (
 )
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
+from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
 from paddock.host.agents_watch import state_of
 from paddock.host.approvals import Approvals
@@ -71,17 +72,22 @@ from paddock.telemetry.together import Together
 from paddock.tools.mcp import McpTools
 
 
+def named_agents(settings: Settings, files: AgentFiles) -> tuple[Program | None, Agents]:
+    """The agents that the settings name: in a Python program, in a file, or the built-in ones."""
+    path, max_queue = settings.agents, settings.max_queue
+    if path is not None and is_program(path):
+        program = load_program(path)
+        return program, program.agents(max_queue=max_queue)
+    return None, load_agents(path, max_queue=max_queue, files=files)
+
+
 def build(settings: Settings, *, local_token: str | None = None) -> House:
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
     seen = state_of(settings.agents) if settings.agents is not None else None
     files = AgentFiles()
-    program = load_program(settings.agents) if settings.agents and is_program(settings.agents) else None
-    if program is not None:
-        agents = program.agents(max_queue=settings.max_queue)
-    else:
-        agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
+    program, agents = named_agents(settings, files)
     store = store_at(settings.store, settings.data, serving=True)
     tails = Tails(store)
     audit = Audit(store, tasks.spawn)

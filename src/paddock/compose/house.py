@@ -216,9 +216,9 @@ class House:
         await self.gateway.stop()
         await self.models.close()
         await self.tasks.stop()
-        await self.webhooks.close()
         if self.traces is not None:
             await anyio.to_thread.run_sync(self.traces.close)
+        await self.webhooks.close()
         await self.blobs.close()
         await self.store.close()
 

@@ -55,14 +55,14 @@ class NewRun(Value, frozen=True):
     """Both as the user set them."""
     replaces: int | None = None
     """The number of the user's item that this one takes the place of: it and what followed are left behind."""
-    rows: Sequence[Row] = ()
-    """What is written in the same commit as the input, and only then."""
-    cause: Firing | Arrived | None = None
-    """What outside of the conversation asks for it, and does so once."""
     supplied: Sequence[Supplied] = ()
     """What the client brought along: put on record right before the message."""
     thread_name: str | None = None
     """What the client calls the thread, when it has a name of its own for it."""
+    rows: Sequence[Row] = ()
+    """What is written in the same commit as the input, and only then."""
+    cause: Firing | Arrived | None = None
+    """What outside of the conversation asks for it, and does so once."""
 
 
 class Accepted(Value, frozen=True):

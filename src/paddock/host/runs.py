@@ -343,7 +343,7 @@ class Runs:
         )
         run.observer = self._observer
         self._observer.run_started(grant, at)
-        return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
+        return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": part.granted}
 
     # --- perform -----------------------------------------------------------------------------------------------------
 
@@ -417,10 +417,9 @@ class Runs:
             code = _start_code(error) if error else "runner.not_found"
             message = error.message if error else f"agent {command.agent_id!r} is not configured"
             self._refuse(session, command.turn_id, code, message)
-        else:
+        elif not self._at_once(run):
             run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
-            if not self._at_once(run):
-                run.starting = self._spawn(self._dispatch(run))
+            run.starting = self._spawn(self._dispatch(run))
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
@@ -430,7 +429,7 @@ class Runs:
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
         if run.handle is None:
             return False
-        self._arm(run)
+        self._arm_both(run)
         return True
 
     def _refuse(self, session: SessionLoop, turn_id: str, code: str, message: str) -> None:
@@ -478,6 +477,19 @@ class Runs:
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id
         run.after(AwaitAck(turn_id).seconds, lambda: session.post(AckTimedOut(turn_id, self._clock())))
+
+    def _arm_both(self, run: LiveRun) -> None:
+        """The deadline's timer waits for the other to ring: most runs are over before, and each timer costs."""
+        left, patience = run.grant.deadline_at - self._clock(), AwaitAck(run.turn_id).seconds
+        if left <= patience:
+            run.after(left, lambda: self._deadline(run))
+            self._arm(run)
+        else:
+            run.after(patience, lambda: self._ack_is_due(run, left - patience))
+
+    def _ack_is_due(self, run: LiveRun, left: float) -> None:
+        run.after(left, lambda: self._deadline(run))
+        run.session.post(AckTimedOut(run.turn_id, self._clock()))
 
     def _deadline(self, run: LiveRun) -> None:
         run.fail("deadline_exceeded", "the run took longer than its deadline allows")

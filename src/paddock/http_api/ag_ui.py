@@ -7,7 +7,6 @@ Total: a runner's odd payload makes an odd event, never an invalid one and never
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ import msgspec
 from paddock.http_api.ag_ui_outputs import Event, Json, custom, mapping, output
 from paddock.rules.chain import StoredFact
 from paddock.rules.open_calls import questions_in
+from paddock.rules.values import Value
 
 PROTOCOL_VERSION = "1.0"
 TERMINAL_KINDS = frozenset(
@@ -36,8 +36,7 @@ LAST_SECOND = 253_402_300_800
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Value, frozen=True):
     """Whom we talk to: the dialect, and what the client calls its thread and its run."""
 
     dialect: str

@@ -136,23 +136,7 @@ class Grant(Value, frozen=True):
 
     def summary(self) -> dict[str, Any]:
         """What is stored with the run, for whoever asks later why something was allowed."""
-        told: dict[str, Any] = {
-            "actions": sorted(self.actions),
-            "state_scopes": sorted(self.state_scopes),
-            "storage_areas": sorted(self.storage_areas),
-        }
-        if self.history_scope != "conversation":
-            told["history_scope"] = self.history_scope
-        for name in ("mcp", "working_directory"):
-            if getattr(self, name):
-                told[name] = True
-        for name in ("files", "platform_actions"):
-            if getattr(self, name):
-                told[name] = sorted(getattr(self, name))
-        for name in ("models", "tools", "knowledge_bases"):
-            if resources := getattr(self, name):
-                told[name] = {each: sorted(operations) for each, operations in resources.items()}
-        return told | ({"refused": dict(self.refused)} if self.refused else {})
+        return _summary(self)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -175,6 +159,10 @@ class Allowance(Value, frozen=True):
     mcp: bool = False
     working_directory: bool = False
 
+    def summary(self) -> dict[str, Any]:
+        """What every run of the agent is granted, in the words of a grant's own summary."""
+        return _summary(self)
+
     def for_run(self, scope: RunScope, *, deadline_at: float) -> Grant:
         return Grant(
             scope,
@@ -193,6 +181,26 @@ class Allowance(Value, frozen=True):
             self.mcp,
             self.working_directory,
         )
+
+
+def _summary(granted: "Grant | Allowance") -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "actions": sorted(granted.actions),
+        "state_scopes": sorted(granted.state_scopes),
+        "storage_areas": sorted(granted.storage_areas),
+    }
+    if granted.history_scope != "conversation":
+        told["history_scope"] = granted.history_scope
+    for name in ("mcp", "working_directory"):
+        if getattr(granted, name):
+            told[name] = True
+    for name in ("files", "platform_actions"):
+        if getattr(granted, name):
+            told[name] = sorted(getattr(granted, name))
+    for name in ("models", "tools", "knowledge_bases"):
+        if resources := getattr(granted, name):
+            told[name] = {each: sorted(operations) for each, operations in resources.items()}
+    return told | ({"refused": dict(granted.refused)} if granted.refused else {})
 
 
 def allowance(

@@ -66,6 +66,8 @@ class AgentPart(Value, frozen=True):
     extras: AgentExtras = NO_EXTRAS
     read_only_tools: frozenset[str] = frozenset()
     """Of the granted tools, those that change nothing."""
+    granted: msgspec.Raw = msgspec.Raw(b"{}")
+    """The summary of every grant that comes of it, as JSON: it goes on record with each run and is written out once."""
 
 
 class RunInput(Value, frozen=True):
@@ -115,7 +117,7 @@ def agent_part(
     }
     refs = _static_refs(allowance, config, resources) if wants_static_refs else {}
     harmless = frozenset(tool.name for tool in there.tools if tool.read_only and tool.name in allowance.tools)
-    return AgentPart(allowance, config, resources, apis, refs, extras, harmless)
+    return AgentPart(allowance, config, resources, apis, refs, extras, harmless, _granted(allowance))
 
 
 def with_tools(part: AgentPart, names: Iterable[str]) -> AgentPart:
@@ -125,7 +127,11 @@ def with_tools(part: AgentPart, names: Iterable[str]) -> AgentPart:
     tools = [tool for tool in part.resources["tools"] if tool["tool_name"] in wanted]
     resources = {**part.resources, "tools": tools}
     refs = _static_refs(allowed, part.config, resources) if part.static_refs else {}
-    return replace(part, allowance=allowed, resources=resources, static_refs=refs)
+    return replace(part, allowance=allowed, resources=resources, static_refs=refs, granted=_granted(allowed))
+
+
+def _granted(allowance: Allowance) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(allowance.summary()))
 
 
 def _static_refs(allowance: Allowance, config: Mapping[str, Any], resources: Mapping[str, Any]) -> dict[str, Any]:

@@ -95,9 +95,9 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
             UserRow: self._write_about_people,
             FeedbackRow: self._write_about_people,
             LeftBehindRow: self._write_about_people,
+            ThreadNameRow: self._write_about_people,
             **dict.fromkeys(get_args(AboutJobs), self._write_about_job),
             **dict.fromkeys(get_args(AboutPlatforms), self._write_about_platform),
-            ThreadNameRow: self._write_about_people,
         }
 
     async def open(self) -> None:

@@ -225,7 +225,7 @@ class SqliteStore(
     # --- for tables of their own that live in this file
 
     async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
-        """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
+        """Do something inside the next commit, together with these rows. Short: others wait for it."""
         await self._writer.submit(None, rows, deed)
 
     async def fold(self) -> None:
