@@ -82,7 +82,7 @@ async def test_what_is_not_signed_is_refused_like_an_unknown_platform(changes: d
 @pytest.mark.spec("http/events-signed")
 async def test_an_old_event_is_a_replay_and_a_key_does_not_help() -> None:
     async with open_doors(platforms={"chat": CHAT}) as doors:
-        for off in (-301, 301):
+        for off in (-301, 400):  # a slow machine brings what is ahead nearer
             refused = await send(doors, encoded(), at=time.time() + off)
             assert_problem(refused, 401, "unauthenticated", "webhook-timestamp is more than 300 seconds off")
         assert (await send(doors, encoded(), at=time.time() - 290)).status_code == 202
