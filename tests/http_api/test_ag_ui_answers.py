@@ -11,6 +11,7 @@ from http_api.doors import Doors, a_body, assert_problem, open_doors
 from http_api.ordering import events_in
 from http_api.test_ag_ui_history import AG_UI, Chat, user
 from paddock.ports.platform import Performed, PlatformAction
+from paddock.rules.permissions import RunScope
 
 pytestmark = pytest.mark.anyio
 TOOL = {"name": "pick_colour", "description": "asks the user", "parameters": {"type": "object", "properties": {}}}
@@ -215,8 +216,8 @@ class Recalls:
     def __init__(self) -> None:
         self.done: list[PlatformAction] = []
 
-    def offers(self, workspace_id: str, session_id: str, action: str) -> bool:
-        del workspace_id, session_id
+    def offers(self, scope: RunScope, action: str) -> bool:
+        del scope
         return action == "message.recall"
 
     async def perform(self, action: PlatformAction) -> Performed:
