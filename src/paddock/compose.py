@@ -16,6 +16,7 @@ import structlog
 from starlette.types import ASGIApp
 
 from paddock.agent_program import is_program, load_program
+from paddock.bus.chosen import bus_at
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
@@ -33,8 +34,11 @@ from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
+from paddock.host.live import Live
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
+from paddock.host.owners import Owners
+from paddock.host.peers import Peers
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
 from paddock.host.runner_state import RunnerState
@@ -59,6 +63,7 @@ from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform
 from paddock.rules.budgets import Budget
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.leases import RESTARTED, WHY
 from paddock.rules.limits import Rates
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.retention import Periods
@@ -66,7 +71,7 @@ from paddock.rules.session.messages import RunFailed
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
-from paddock.storage.chosen import knowledge_in, store_at
+from paddock.storage.chosen import hosts_in, knowledge_in, store_at
 from paddock.storage.files import FileBlobs
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
@@ -130,6 +135,8 @@ class House:
     mcp: McpTools
     stored_agents: StoredAgents
     health: AgentHealth
+    peers: Peers | None = None
+    """The other hosts, where several may share the store."""
     watch: AgentsWatch | None = None
     """Over the agents file, if there is one."""
     _open: bool = field(default=False)
@@ -159,9 +166,7 @@ class House:
         await self.gateway.start()
         await self.stored_agents.load()
         try:
-            interrupted = await self.sessions.recover(
-                "host_restarted", "the host restarted while this run was in progress"
-            )
+            interrupted = await self._recover()
             if interrupted:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
@@ -184,6 +189,15 @@ class House:
             self._open = False
             await self._close()
 
+    async def _recover(self) -> int:
+        """What has no owner any more is brought to its end."""
+        if self.peers is None:
+            return await self.sessions.recover(RESTARTED, WHY[RESTARTED])
+        taken = await self.peers.start()
+        self.tasks.spawn(self.peers.keep_beating())
+        self.tasks.spawn(self.peers.owners.keep_answering())
+        return taken
+
     async def _warm_up(self) -> None:
         """Learn what the agents' runners ask for before the first run needs it."""
         for binding in self.agents.list(HOME):
@@ -204,6 +218,8 @@ class House:
         await self.gateway.stop()
         await self.models.close()
         await self.tasks.stop()
+        if self.peers is not None:
+            await self.peers.close()
         await self.blobs.close()
         await self.store.close()
 
@@ -218,7 +234,7 @@ class House:
             log.warning("a run's end could not be recorded", action="house.close", run_id=turn_id, reason=error.message)
 
 
-def build(settings: Settings, *, local_token: str | None = None) -> House:
+def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
@@ -229,8 +245,11 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents = program.agents(max_queue=settings.max_queue)
     else:
         agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
-    store = store_at(settings.store, settings.data, serving=True)
-    tails = Tails(store)
+    store = store_at(settings.store, settings.data, serving=True, url=url)
+    hosts, bus = hosts_in(store), bus_at(settings.bus)
+    live = Live(bus) if hosts is not None else None
+    owners = Owners(hosts, bus, live)
+    tails = Tails(store, live)
     audit = Audit(store, tasks.spawn)
     blobs = FileBlobs(settings.data / "blobs")
     events = Events(store)
@@ -298,9 +317,15 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=lambda: agents,
         clock=clock,
         spawn=tasks.spawn,
+        shared=hosts is not None,
     )
+    peers = None
+    if hosts is not None and live is not None:
+        peers = Peers(hosts, bus, live, sessions=sessions, owners=owners, note=audit.soon, clock=clock)
+        bus.on_lost = tails.look_again
+        runs.may_act = peers.held
     keeping = Keeping(store, blobs, sessions, clock=clock)
-    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock)
+    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, owners=owners)
     house = House(
         app=_nothing_yet,
         store=store,
@@ -323,11 +348,14 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         tools=tools,
         tool_calls=tool_calls,
         mcp=mcp,
+        peers=peers,
     )
     house.app = create_app(
         inbox=inbox,
         keeping=house.keeping,
-        controls=Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock),
+        controls=Controls(
+            sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=owners
+        ),
         runs=RunsView(store),
         tails=tails,
         agents=agents,

@@ -25,6 +25,7 @@ from paddock.rules.model_specs import ModelSpec
 PREFIX = "PADDOCK_"
 EMBEDDED = "embedded"
 CONFIG_NAME = "paddock.toml"
+BUS_ADDRESS = re.compile(r"(nats|tls)://\S+")
 NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
 """`PADDOCK_*` names that mean something to us and are no settings of the host."""
 
@@ -64,6 +65,13 @@ def _variable_name(text: str) -> str:
 def _store_address(text: str) -> str:
     if text != EMBEDDED and not (is_postgres(text) and len(text) > len("postgresql://")):
         raise ValueError("no store")
+    return text
+
+
+def _bus_address(text: str) -> str:
+    servers = [part.strip() for part in text.split(",")]
+    if text != EMBEDDED and not all(BUS_ADDRESS.fullmatch(server) for server in servers):
+        raise ValueError("no bus")
     return text
 
 
@@ -130,8 +138,11 @@ class Settings(BaseModel):
         "embedded (SQLite in the data directory) or postgresql://user:password@host:port/database",
         repr=False,  # its address may carry a password
     )
-    bus: Literal["embedded"] = setting(
-        "embedded", "how parts of the host wake each other", "embedded (inside this process, the only bus so far)"
+    bus: Annotated[str, AfterValidator(_bus_address)] = setting(
+        EMBEDDED,
+        "how hosts that share a store wake each other",
+        "embedded (inside this process) or nats://user:password@host:port (several separated by ',')",
+        repr=False,  # its address may carry a password
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Lower] = setting(
         "info", "how much is logged", "debug, info, warning or error"
@@ -241,6 +252,11 @@ class Settings(BaseModel):
     def shown_store(self) -> str:
         """Which store, without the password that its address may carry."""
         return without_secrets(self.store)
+
+    @property
+    def shown_bus(self) -> str:
+        """The same of the bus."""
+        return without_secrets(self.bus)
 
     @property
     def on_loopback(self) -> bool:

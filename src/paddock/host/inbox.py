@@ -1,11 +1,13 @@
 """Where doors hand things in: accepted means on record, and the same request gets the same answer."""
 
 from collections.abc import Callable
+from functools import partial
 
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.draft import no_such_thread, owns, same_answer
 from paddock.host.ids import new_id
+from paddock.host.owners import AcceptRun, CancelTheRun, NothingToTell, Owners
 from paddock.host.principals import Principal
 from paddock.host.runs import Runs
 from paddock.host.session_loop import SessionLoop
@@ -40,7 +42,10 @@ class Inbox:
         agents: Callable[[], Agents],
         records: Records,
         clock: Callable[[], float],
+        owners: Owners | None = None,
     ) -> None:
+        self._owners = owners or Owners()
+        self._owners.serve({AcceptRun: lambda deed: self._accept(deed.new), CancelTheRun: self._cancel_for})
         self._sessions = sessions
         self._runs = runs
         self._agents = agents
@@ -49,6 +54,9 @@ class Inbox:
 
     async def accept(self, new: NewRun) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
+        return await self._owners.do(partial(self._accept, new), AcceptRun(new), Accepted)
+
+    async def _accept(self, new: NewRun) -> Accepted:
         agents, workspace = self._agents(), new.principal.workspace_id
         if new.agent_id is None and new.text.startswith("@"):
             named = leading_mention(new.text, agents.for_session(workspace).while_busy)
@@ -88,9 +96,19 @@ class Inbox:
         """Record the wish to stop a run, once; returns the run as it is then."""
         if run.status in TERMINAL_STATUSES:
             return run
+        wish = CancelTheRun(run.run_id, principal)
+        await self._owners.do(partial(self._cancel, run, principal), wish, NothingToTell)
+        return await self._records.run(run.run_id) or run
+
+    async def _cancel(self, run: RunRow, principal: Principal) -> NothingToTell:
         session = await self._sessions.open(run.session_id)
         await session.record(CancelRequested(run.run_id, principal.user_id, at=self._clock()))
-        return await self._records.run(run.run_id) or run
+        return NothingToTell()
+
+    async def _cancel_for(self, wish: CancelTheRun) -> NothingToTell:
+        """For another host, which has checked whose run it is."""
+        run = await self._records.run(wish.run_id)
+        return NothingToTell() if run is None else await self._cancel(run, wish.principal)
 
     async def _note(self, principal: Principal, action: str, thread_id: str, error: HostError) -> None:
         if error.code is ErrorCode.UNAVAILABLE:

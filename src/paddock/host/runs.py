@@ -245,8 +245,13 @@ class Runs:
         self._artifacts = artifacts
         self._live: dict[str, LiveRun] = {}
         self.draining = False
+        self.may_act: Callable[[], bool] | None = None
+        """Whether this host still owns what it runs, where others may have taken it over."""
 
     def find(self, run_id: str) -> LiveRun | None:
+        """The run, while this host may act for it."""
+        if self.may_act is not None and not self.may_act():
+            return None
         return self._live.get(run_id)
 
     @property
