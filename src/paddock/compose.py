@@ -25,10 +25,13 @@ from paddock.host.agents_watch import AgentsWatch, Mark, state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.branches import Branches
 from paddock.host.budgets import Budgets
 from paddock.host.controls import Controls
+from paddock.host.days import Days
 from paddock.host.events import Events
 from paddock.host.explanations import Explanations
+from paddock.host.exports import Exports
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
@@ -52,7 +55,10 @@ from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
+from paddock.host.users import Users
 from paddock.http_api.app import create_app
+from paddock.http_api.issuer_keys import IssuerKeys
+from paddock.http_api.tokens import TokenRules, Tokens
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
@@ -325,7 +331,10 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         bus.on_lost = tails.look_again
         runs.may_act = peers.held
     keeping = Keeping(store, blobs, sessions, clock=clock)
-    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, owners=owners)
+    users = Users(store, clock=clock)
+    inbox = Inbox(
+        sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, owners=owners, users=users
+    )
     house = House(
         app=_nothing_yet,
         store=store,
@@ -350,12 +359,15 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         mcp=mcp,
         peers=peers,
     )
+    controls = Controls(
+        sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=owners
+    )
     house.app = create_app(
         inbox=inbox,
         keeping=house.keeping,
-        controls=Controls(
-            sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=owners
-        ),
+        controls=controls,
+        branches=Branches(controls=controls, inbox=inbox, records=store, clock=clock),
+        exports=Exports(store),
         runs=RunsView(store),
         tails=tails,
         agents=agents,
@@ -371,12 +383,29 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         knowledge_changed=offers.forget,
         approvals=approvals,
         explanations=Explanations(store, clock),
+        users=users,
+        days=Days(store, users),
+        tokens=_tokens(settings),
     )
     return house
 
 
 def _periods(settings: Settings) -> Periods:
     return Periods(settings.conversation_days, settings.call_days, settings.audit_days)
+
+
+def _tokens(settings: Settings) -> Tokens | None:
+    """Callers by signed token, if a secret or an issuer's keys are set."""
+    if not settings.takes_tokens:
+        return None
+    rules = TokenRules(
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        workspace_claim=settings.jwt_workspace_claim,
+        role_claim=settings.jwt_role_claim,
+    )
+    secret = settings.jwt_secret_file.read_bytes().strip() if settings.jwt_secret_file else None
+    return Tokens(rules, secret=secret, keys=IssuerKeys(settings.jwt_keys).find if settings.jwt_keys else None)
 
 
 def _artifact_limits(settings: Settings) -> ArtifactLimits:

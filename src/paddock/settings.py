@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -248,6 +249,28 @@ class Settings(BaseModel):
         256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
     )
 
+    jwt_secret_file: File | None = setting(
+        None, "a file with the secret that signed tokens (JWT) of callers are made with", "the path of an existing file"
+    )
+    jwt_keys: str | None = setting(
+        None,
+        "the published keys (JWKS) of the issuer whose signed tokens callers bring",
+        "an https:// address or the path of a file; jwt_issuer and jwt_audience must be set too",
+    )
+    jwt_issuer: str | None = setting(None, "what a token must have as its issuer (iss)", "a text")
+    jwt_audience: str | None = setting(None, "what a token must have among its audiences (aud)", "a text")
+    jwt_workspace_claim: str | None = setting(
+        None, "the claim of a token that names the workspace; without it, everybody is in default", "a claim's name"
+    )
+    jwt_role_claim: str | None = setting(
+        None, "the claim of a token that makes administrators, by holding admin", "a claim's name"
+    )
+
+    @property
+    def takes_tokens(self) -> bool:
+        """True when callers may show a token instead of a key."""
+        return self.jwt_secret_file is not None or self.jwt_keys is not None
+
     @property
     def shown_store(self) -> str:
         """Which store, without the password that its address may carry."""
@@ -278,7 +301,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins", "tools"})
+PATHS = frozenset({"data", "agents", "plugins", "tools", "jwt_secret_file", "jwt_keys"})
+MIN_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +323,31 @@ def load(
     env = _from_environment(environ)
     path = config or (Path(environ[PREFIX + "CONFIG"]) if environ.get(PREFIX + "CONFIG") else None)
     file = _from_file(path) if path is not None else _from_data_directory({**env, **given})
-    return _validate({**file, **env, **given})
+    return _with_sound_tokens(_validate({**file, **env, **given}))
+
+
+def _with_sound_tokens(settings: Settings) -> Settings:
+    """Half a set-up of tokens would let strangers in, or nobody."""
+    keys, secret = settings.jwt_keys, settings.jwt_secret_file
+    if secret is not None and len(secret.read_bytes().strip()) < MIN_SECRET_BYTES:
+        raise SettingsError(f"The secret in {secret} is too short to be safe: it must have {MIN_SECRET_BYTES} bytes.")
+    if keys is not None and (settings.jwt_issuer is None or settings.jwt_audience is None):
+        raise SettingsError(
+            "jwt_keys needs jwt_issuer and jwt_audience beside it: tokens that the issuer made for others would count."
+        )
+    if keys is not None and (problem := _problem_with_keys(keys)) is not None:
+        raise SettingsError(f"jwt_keys = {_shown(keys)} is not allowed: {problem}.")
+    return settings
+
+
+def _problem_with_keys(source: str) -> str | None:
+    """Whoever can change the keys on their way here could be anybody."""
+    parts = urlsplit(source)
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        return None
+    if "://" in source:
+        return "it must be an https:// address or the path of a file"
+    return None if Path(source).expanduser().is_file() else "no such file"
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
@@ -359,7 +407,7 @@ def _from_here(name: str, value: object, directory: Path) -> object:
         return {key: _keys_from_here(spec, directory) for key, spec in cast("dict[str, object]", value).items()}
     if name == "tools" and isinstance(value, str) and not value.endswith(".py"):
         return value  # the name of a module
-    if name not in PATHS:
+    if name not in PATHS or (name == "jwt_keys" and "://" in str(value)):
         return value
     if isinstance(value, list):
         return [_from_here(name, item, directory) for item in cast("list[object]", value)]

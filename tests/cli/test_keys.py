@@ -60,3 +60,21 @@ def test_a_wrong_name_is_one_sentence(paddock: Command, arguments: list[str], se
     refused = paddock("keys", "create", *arguments)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert sentence in refused.stderr
+
+
+def test_a_key_is_listed_and_revoked_and_lets_nobody_in_after_that(paddock: Command, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    host = HostProcess(data).start()
+    try:
+        key = paddock("keys", "create", "--data", data, "--user", "ann").stdout.strip()
+        [line] = paddock("keys", "list", "--data", data).stdout.splitlines()
+        assert "default/ann  user" in line
+        assert line.endswith("in force")
+        assert httpx.get(f"{host.url}/api/v1/users/me", headers=bearer(key)).status_code == 200
+        assert paddock("keys", "revoke", line.split()[0], "--data", data).returncode == 0
+        assert httpx.get(f"{host.url}/api/v1/users/me", headers=bearer(key)).status_code == 401
+        assert "revoked" in paddock("keys", "list", "--data", data).stdout
+        unknown = paddock("keys", "revoke", "nobody", "--data", data)
+        assert (unknown.returncode, "there is no such key" in unknown.stderr) == (1, True)
+    finally:
+        host.stop()

@@ -17,12 +17,18 @@ from starlette.applications import Starlette
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agent_health import AgentHealth
+from paddock.host.branches import Branches
+from paddock.host.days import Days
 from paddock.host.explanations import Explanations
+from paddock.host.exports import Exports
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.users import Users
 from paddock.http_api.app import create_app
+from paddock.http_api.tokens import Tokens as CallerTokens
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
+from paddock.ports.attachments import Attachments
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
 
@@ -122,10 +128,19 @@ class Doors:
 
 
 @asynccontextmanager
-async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **house_of: Any) -> AsyncIterator[Doors]:
+async def open_doors(
+    store: Store | None = None,
+    *,
+    keep_alive: float = 15.0,
+    attachments: Attachments | None = None,
+    tokens: CallerTokens | None = None,
+    **house_of: Any,
+) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
     async with small_house(store, gateway=gateway, **house_of) as house:
         ready = [(True, "ready")]
+        users = Users(house.store, clock=time.time)
+        house.inbox._users = users
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
@@ -146,6 +161,12 @@ async def open_doors(store: Store | None = None, *, keep_alive: float = 15.0, **
             approvals=house.approvals,
             explanations=Explanations(house.store, house.approvals.clock),
             knowledge=knowledge,
+            attachments=attachments,
+            users=users,
+            days=Days(house.store, users),
+            branches=Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=time.time),
+            exports=Exports(house.store),
+            tokens=tokens,
         )
         reading = asyncio.create_task(ingest.run())
         async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:

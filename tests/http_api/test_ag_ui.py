@@ -40,7 +40,7 @@ def test_the_native_stream_repeats_what_was_asked() -> None:
                      [{"id": "t", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
                    {"id": "r", "role": "tool", "content": "x", "tool_call_id": "t", "error": null}],
       "tools": [{"name": "f", "description": "", "parameters": {}}], "forwardedProps": {"runtime_mode": "chat"}}"""
-    given = read_run_input(body, World(lambda _: True, lambda _: True))
+    given = read_run_input(body, World(lambda _: True))
     assert isinstance(given, NativeInput)
     (event,) = say(user_input(message=dict(given.message), **given.params))
     assert event["parentRunId"] == "run-000"

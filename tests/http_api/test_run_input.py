@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from paddock.http_api.time_zones import is_time_zone
 from paddock.rules.client_time import is_rfc3339
 from paddock.rules.errors import ErrorCode
-from paddock.rules.run_input import NativeInput, Problem, World, body_hash, read_run_input
+from paddock.rules.run_input import NativeInput, Problem, World, body_hash, read_run_input, with_attachments
 
 Body = dict[str, Any]
 THREAD = "550e8400-e29b-41d4-a716-446655440000"
-NOBODYS = World(is_time_zone, is_live_url=lambda _: False)
-OURS = World(is_time_zone, is_live_url=lambda url: url.startswith("https://ours/"))
+WORLD = World(is_time_zone)
 CLIENT_TIME = {
     "device_timezone": "America/Los_Angeles",
     "client_now_iso": "2026-03-16T09:12:33-07:00",
@@ -58,11 +57,11 @@ def without(body: Body, name: str) -> Body:
     return {key: value for key, value in body.items() if key != name}
 
 
-def read(body: Any, world: World = OURS) -> NativeInput | Problem:
+def read(body: Any, world: World = WORLD) -> NativeInput | Problem:
     return read_run_input(json.dumps(body, ensure_ascii=False).encode(), world)
 
 
-def complaint(body: Any, world: World = OURS) -> str:
+def complaint(body: Any, world: World = WORLD) -> str:
     problem = read(body, world)
     assert isinstance(problem, Problem), "this should have been refused"
     assert problem.code is ErrorCode.INVALID_ARGUMENT
@@ -78,7 +77,6 @@ ONE, FIRST = (
 )
 IMAGE, URL = "binary content requires image mimeType", "binary content requires url"
 DATA, TOO_MANY = "binary content data is not allowed", "Too many attachments"
-SIGNED = "binary content url is not a valid signed URL"
 USER = {"id": "u", "role": "user", "content": "x"}
 SYSTEM = {"id": "s", "role": "system", "content": "x"}
 
@@ -114,7 +112,6 @@ TABLE: list[tuple[str, list[Body]]] = [
         "٢026-03-16T09:12:33Z")]),
     ("invalid client_time.client_epoch_ms", [with_client_time(client_epoch_ms=bad) for bad in (
         None, "1773658353000", 1773658353000.0, 1.5, True, -1, 10**30)]),
-    (SIGNED, [says(image(url=bad)) for bad in ("https://elsewhere/1", "file:///etc/passwd", "x")]),
 ]  # fmt: skip
 
 
@@ -130,7 +127,7 @@ def merge(later: Body, earlier: Body) -> Body:
     return {key: value for key, value in (later | changed).items() if key in earlier or key not in a_body()}
 
 
-BREAKERS = [(message, bodies[0]) for message, bodies in TABLE if message not in {FIRST, SIGNED}]
+BREAKERS = [(message, bodies[0]) for message, bodies in TABLE if message != FIRST]
 
 
 @pytest.mark.spec("http/rules-in-order")
@@ -142,16 +139,15 @@ def test_when_several_rules_are_broken_the_first_of_the_table_answers(index: int
 
 
 @pytest.mark.spec("http/rules-in-order")
-def test_attachments_are_judged_rule_by_rule_and_the_signature_comes_last() -> None:
+def test_attachments_are_judged_rule_by_rule_before_anybody_asks_whose_the_url_is() -> None:
     blocks = [image(url="x"), image(mimeType="text/html"), image(url=""), image(data="A")]
-    expected = [IMAGE, URL, DATA, TOO_MANY, "invalid client_time.client_epoch_ms", SIGNED]
+    expected = [IMAGE, URL, DATA, TOO_MANY, "invalid client_time.client_epoch_ms"]
     bad_time = {"runtime_mode": "chat", "client_time": CLIENT_TIME | {"client_epoch_ms": None}}
     repairs: list[Callable[[Body], Body]] = [
         lambda body: says(image(url="x"), image(url=""), image(data="A"), image(), forwardedProps=bad_time),
         lambda body: says(image(url="x"), image(data="A"), image(), image(), forwardedProps=bad_time),
         lambda body: says(image(url="x"), image(), image(), image(), forwardedProps=bad_time),
         lambda body: says(image(url="x"), forwardedProps=bad_time),
-        lambda body: says(image(url="x")),
     ]
     body = says(*blocks, forwardedProps=bad_time)
     found = [complaint(body)]
@@ -161,9 +157,20 @@ def test_attachments_are_judged_rule_by_rule_and_the_signature_comes_last() -> N
     assert found == expected
 
 
-def test_without_an_attachment_store_no_url_is_ours() -> None:
-    assert complaint(says(image()), NOBODYS) == SIGNED
-    assert isinstance(read(says(image())), NativeInput)
+def test_what_a_url_stands_for_takes_its_place_in_order() -> None:
+    given = read(
+        says(image(url="a", filename="x"), {"type": "text", "text": "t"}, image(url="b", mimeType="image/gif"))
+    )
+    assert isinstance(given, NativeInput)
+    assert given.urls == ["a", "b"]
+    kept = with_attachments(
+        given, [{"id": "art-1", "mimeType": "image/png"}, {"id": "art-2", "mimeType": "image/webp"}]
+    )
+    assert kept.message["content"] == [
+        {"type": "binary", "mimeType": "image/png", "filename": "x", "id": "art-1"},
+        {"type": "text", "text": "t"},
+        {"type": "binary", "mimeType": "image/webp", "id": "art-2"},
+    ]
 
 
 def test_the_limits_themselves_are_allowed() -> None:
@@ -190,8 +197,8 @@ def test_size_is_counted_in_bytes() -> None:
     filler = json.dumps(a_body(state="")).encode()
     exact = filler.replace(b'"state": ""', b'"state": "' + b"x" * (262_144 - len(filler)) + b'"')
     assert len(exact) == 262_144
-    assert isinstance(read_run_input(exact, OURS), NativeInput)
-    problem = read_run_input(exact + b" ", OURS)
+    assert isinstance(read_run_input(exact, WORLD), NativeInput)
+    problem = read_run_input(exact + b" ", WORLD)
     assert problem == Problem(ErrorCode.PAYLOAD_TOO_LARGE, "RunAgentInput payload exceeds size limit")
 
 
@@ -251,7 +258,7 @@ def test_wrong_shapes_are_refused_and_named(body: Body, start: str) -> None:
      b'{"a":' * 65 + b"1" + b"}" * 65],
 )  # fmt: skip
 def test_what_is_not_a_json_object_is_refused_with_a_sentence(body: bytes) -> None:
-    problem = read_run_input(body, OURS)
+    problem = read_run_input(body, WORLD)
     assert isinstance(problem, Problem)
     assert problem.message.startswith("RunAgentInput ")
 
@@ -311,7 +318,7 @@ def test_a_valid_request_is_split_into_what_the_host_says_and_what_the_client_sa
 def test_automation_is_for_threads_of_a_job() -> None:
     body = a_body(forwardedProps={"runtime_mode": "automation"})
     assert complaint(body) == PROPS
-    assert isinstance(read(body, World(is_time_zone, lambda _: False, automation_allowed=True)), NativeInput)
+    assert isinstance(read(body, World(is_time_zone, is_job_thread=lambda thread: thread == THREAD)), NativeInput)
 
 
 def test_the_same_request_has_the_same_hash_however_it_is_written() -> None:

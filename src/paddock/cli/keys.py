@@ -6,6 +6,7 @@ A running host is asked over HTTP, because it owns its data directory; without o
 import asyncio
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 from paddock.cli import presence
 from paddock.cli.client import HostClient
@@ -36,6 +37,20 @@ def create(*, workspace: str, user: str, role: str, data: Path | None, store: st
         f"A key for user {user} in workspace {workspace} with role {role}. It is shown only now; keep it safe.\n"
     )
     write(key + "\n")
+    return 0
+
+
+def show(host: HostClient) -> int:
+    """Every key of the workspace, one a line; revoked ones too."""
+    for row in host.call("GET", "/api/v1/api-keys")["keys"]:
+        state = f"revoked {row['revokedAt']}" if "revokedAt" in row else "in force"
+        write(f"{row['keyId']}  {row['workspace']}/{row['user']}  {row['role']}  made {row['createdAt']}  {state}\n")
+    return 0
+
+
+def revoke(host: HostClient, key_id: str) -> int:
+    host.call("DELETE", f"/api/v1/api-keys/{quote(key_id, safe='')}")
+    write(f"Nobody is let in with the key {key_id} any more.\n")
     return 0
 
 

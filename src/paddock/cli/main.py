@@ -309,6 +309,28 @@ def keys_create(
     sys.exit(create(workspace=workspace, user=user, role=role, data=data, store=store))
 
 
+@keys.command("list")
+def keys_list(url: Url = None, data: Data = None) -> None:
+    """Show who has keys, and which of them were revoked."""
+    from paddock.cli.client import connect
+    from paddock.cli.keys import show
+
+    sys.exit(show(connect(url, data)))
+
+
+@keys.command("revoke")
+def keys_revoke(
+    key: Annotated[str, typer.Argument(help="The id that `paddock keys list` shows.")],
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Let nobody in with a key any more."""
+    from paddock.cli.client import connect
+    from paddock.cli.keys import revoke
+
+    sys.exit(revoke(connect(url, data), key))
+
+
 @agents_group.command("list")
 def agents_list(url: Url = None, data: Data = None) -> None:
     """Agents of a running host, where each comes from, and whether it can answer."""

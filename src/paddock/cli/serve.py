@@ -105,7 +105,7 @@ def _refuse_half_a_cluster(settings: Settings) -> None:
 
 def _refuse_strangers(settings: Settings) -> None:
     """Without a key everybody who reaches the port would be somebody: allowed on loopback only."""
-    if settings.on_loopback or asyncio.run(_any_key(settings)):
+    if settings.on_loopback or settings.takes_tokens or asyncio.run(_any_key(settings)):
         return
     create = command("keys create --user NAME --role admin", data=_data_flag(settings.data))
     raise CommandError(

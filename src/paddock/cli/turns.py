@@ -13,6 +13,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from paddock.cli.client import UNAVAILABLE, Event, HostClient, HostGoneError, RefusedError
+from paddock_sdk.client.client import run_input
 
 RUNS = "/api/v1/agent/runs"
 TERMINAL = frozenset({"RUN_FINISHED", "RUN_ERROR"})
@@ -36,7 +37,9 @@ class Turn:
 
     def start(self) -> None:
         """Hand the input in. Raises HostGoneError when there is no host at all, RefusedError when it says no."""
-        accepted = self.reconnect().call("POST", RUNS + self._query(), self._body())
+        accepted = self.reconnect().call(
+            "POST", RUNS + self._query(), run_input(self.text, self.thread_id, self._run_id)
+        )
         self.task_id = str(accepted["taskId"])
 
     def events(self) -> Iterator[dict[str, Any]]:
@@ -84,14 +87,3 @@ class Turn:
 
     def _query(self) -> str:
         return f"?agent={quote(self.agent, safe='')}" if self.agent else ""
-
-    def _body(self) -> dict[str, Any]:
-        return {
-            "threadId": self.thread_id,
-            "runId": self._run_id,
-            "state": {},
-            "messages": [{"id": f"msg-{self._run_id}", "role": "user", "content": self.text}],
-            "tools": [],
-            "context": [],
-            "forwardedProps": {"runtime_mode": "chat"},
-        }

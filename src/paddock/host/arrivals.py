@@ -33,6 +33,10 @@ class NewRun(Value, frozen=True):
     attachments: Sequence[Mapping[str, Any]] = ()
     """References to artifacts that came along."""
     locale: str | None = None
+    time_zone: str | None = None
+    """Both as the user set them."""
+    replaces: int | None = None
+    """The number of the user's item that this one takes the place of: it and what followed are left behind."""
 
 
 class Accepted(Value, frozen=True):

@@ -235,6 +235,9 @@ class Draft:
             return no_such_thread()
         if self.state.closed or self.state.closing:
             return HostError(ErrorCode.SESSION_CLOSED, "this conversation is closed; open it again to go on")
+        if new.replaces is not None and (self.state.turn is not None or self.state.queue):
+            text = "something is still being answered in this conversation; wait for it or cancel it first"
+            return HostError(ErrorCode.CONFLICT, text, retryable=True)
         return None
 
     def _admit(self, order: Order) -> Accepted:
@@ -256,6 +259,7 @@ class Draft:
             new.attachments,
             new.door,
             new.locale,
+            new.time_zone,
         )
         memory.inputs[order.task_id] = (given, order.trace_id)
         first = self._first_number()

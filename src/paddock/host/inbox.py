@@ -12,6 +12,7 @@ from paddock.host.principals import Principal
 from paddock.host.runs import Runs
 from paddock.host.session_loop import SessionLoop
 from paddock.host.sessions import Sessions
+from paddock.host.users import Users
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, RunRow
@@ -43,9 +44,11 @@ class Inbox:
         records: Records,
         clock: Callable[[], float],
         owners: Owners | None = None,
+        users: Users | None = None,
     ) -> None:
         self._owners = owners or Owners()
         self._owners.serve({AcceptRun: lambda deed: self._accept(deed.new), CancelTheRun: self._cancel_for})
+        self._users = users or Users(records, clock=clock)
         self._sessions = sessions
         self._runs = runs
         self._agents = agents
@@ -65,7 +68,7 @@ class Inbox:
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
         try:
-            new = _addressed(new, agents)
+            new = _addressed(await self._known_by_profile(new), agents)
             session = await self._sessions.open(new.thread_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known
@@ -77,6 +80,13 @@ class Inbox:
         except HostError as error:
             await self._note(new.principal, "run.accept", new.thread_id, error)
             raise
+
+    async def _known_by_profile(self, new: NewRun) -> NewRun:
+        """With the language and the time zone the user set, unless the door knows better."""
+        profile = await self._users.profile(new.principal)
+        if profile.locale is None and profile.time_zone is None:
+            return new
+        return replace(new, locale=new.locale or profile.locale, time_zone=new.time_zone or profile.time_zone)
 
     async def _known(self, session: SessionLoop, new: NewRun) -> Accepted | None:
         """The answer this request was given before, if it is on record."""

@@ -17,6 +17,9 @@ MAX_REASON, MAX_SUMMARY = 1_000, 20_000
 """Characters of what an agent says about a handover; more belongs into its messages."""
 
 
+_NOTHING_MORE = (None, None, None, None)
+
+
 def user_input(order: Order, agents: Agents, now: float) -> UserInput:
     new = order.new
     about = {
@@ -41,9 +44,14 @@ def user_input(order: Order, agents: Agents, now: float) -> UserInput:
 
 def _more_about(new: NewRun) -> Mapping[str, Any]:
     """What only some inputs have."""
-    if new.event is None and not new.attachments and new.locale is None:
+    if (new.event, new.locale, new.time_zone, new.replaces) == _NOTHING_MORE and not new.attachments:
         return {}
-    more = {"attachments": list(new.attachments), "locale": new.locale}
+    more = {
+        "attachments": list(new.attachments),
+        "locale": new.locale,
+        "time_zone": new.time_zone,
+        "replaces": new.replaces,
+    }
     return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
 
 

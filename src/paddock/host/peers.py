@@ -14,12 +14,11 @@ from paddock.host.live import Live
 from paddock.host.owners import Owners
 from paddock.host.sessions import Sessions
 from paddock.ports.bus import Bus, Subscription
-from paddock.ports.hosts import Hosts, LeftBehind
+from paddock.ports.hosts import Hosts
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.leases import (
     BEAT_SECONDS,
     LOST,
-    RESTARTED,
     SHUT_DOWN,
     WHY,
     Peer,
@@ -154,18 +153,18 @@ class Peers:
 
     async def _take_over(self) -> int:
         """Everything that nobody owns, in parts; other hosts take theirs at the same time."""
-        count, last = 0, list[LeftBehind]()
+        tried = set[str]()
         while left := await self._hosts.left_behind(limit=TAKE_AT_ONCE):
-            if [one.session_id for one in left] == [one.session_id for one in last]:
-                return count  # what could not be taken is tried again at the next beat
-            await self._sessions.take_over(
-                [(one.session_id, one.why, WHY.get(one.why, WHY[RESTARTED])) for one in left]
-            )
-            count, last = count + len(left), list(left)
+            new = [one for one in left if one.session_id not in tried]
+            if not new:
+                log.warning("sessions could not be taken over yet", action="peers.take_over", sessions=len(left))
+                return len(tried)  # they are tried again at the next beat
+            await self._sessions.take_over([(one.session_id, one.why, WHY.get(one.why, WHY[LOST])) for one in new])
+            tried |= {one.session_id for one in new}
         await self._hosts.settled()
-        if count:
-            log.info("sessions of hosts that are gone were taken over", action="peers.take_over", sessions=count)
-        return count
+        if tried:
+            log.info("sessions of hosts that are gone were taken over", action="peers.take_over", sessions=len(tried))
+        return len(tried)
 
     async def _come_back(self) -> None:
         """We were declared gone: others have what was ours."""

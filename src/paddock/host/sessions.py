@@ -382,4 +382,5 @@ def _input(stored: StoredFact) -> RunInput:
         attachments=about.get("attachments") or (),
         door=about.get("door") or "native",
         locale=about.get("locale"),
+        time_zone=about.get("time_zone"),
     )

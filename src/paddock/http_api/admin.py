@@ -12,7 +12,8 @@ from paddock.host.principals import Principal
 from paddock.http_api.attach import AttachingGateway
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
-from paddock.ports import ApiKeys, RunnerStatus
+from paddock.http_api.runs import iso
+from paddock.ports import ApiKeyRow, ApiKeys, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 
@@ -48,6 +49,25 @@ class AdminDoor:
         self._note(_decided(principal, "runners.attach_token", f"{author}/{name}", allowed=True))
         token = self._gateway.attach_tokens.mint(principal.workspace_id, author, name, given.get("permissions"))
         return json_response({"token": token, "path": "/api/v1/runners/attach"}, 201)
+
+    async def keys(self, request: Request) -> Response:
+        """The keys of the caller's workspace; whoever runs the host sees all. Never a key itself."""
+        principal = await self._auth.admin(request.scope)
+        rows = await self._keys.api_keys(None if principal.operator else principal.workspace_id)
+        return json_response({"keys": [_key(row) for row in rows]})
+
+    async def revoke_key(self, request: Request) -> Response:
+        """204 when nobody is let in with it any more, also when that was so already."""
+        principal = await self._auth.admin(request.scope)
+        rows = await self._keys.api_keys(None if principal.operator else principal.workspace_id, limit=100_000)
+        row = next((row for row in rows if row.key_id == request.path_params["key"]), None)
+        if row is None:
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such key")
+        await self._keys.revoke_key(
+            row.key_id, time.time(), _decided(principal, "api_keys.revoke", row.key_id, allowed=True)
+        )
+        self._auth.key_revoked(row.key_hash)
+        return Response(status_code=204)
 
     async def create_key(self, request: Request) -> Response:
         """The key is in this answer and nowhere else; only its hash is kept."""
@@ -92,6 +112,18 @@ def _name(given: Mapping[str, Any], field: str) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME or not value.isprintable():
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{field} must be a printable string of 1 to {MAX_NAME} characters")
     return value
+
+
+def _key(row: ApiKeyRow) -> Mapping[str, Any]:
+    seen = {
+        "keyId": row.key_id,
+        "workspace": row.workspace_id,
+        "user": row.user_id,
+        "role": row.role,
+        "createdAt": iso(row.created_at),
+        "revokedAt": iso(row.revoked_at),
+    }
+    return {key: value for key, value in seen.items() if value is not None}
 
 
 def _runner(status: RunnerStatus, *, for_admin: bool) -> Mapping[str, Any]:

@@ -10,27 +10,37 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.approvals import Approvals
+from paddock.host.branches import Branches
 from paddock.host.controls import Controls
+from paddock.host.days import Days
 from paddock.host.explanations import Explanations
+from paddock.host.exports import Exports
 from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
 from paddock.host.runs_view import RunsView
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
+from paddock.host.users import Users
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor, AttachingGateway
 from paddock.http_api.auth import Auth
+from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.errors import Endpoint, Handler, not_routed
 from paddock.http_api.explain import ExplainDoor
+from paddock.http_api.history import AgentName, HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
+from paddock.http_api.tokens import Tokens
+from paddock.http_api.users import UsersDoor
 from paddock.ports import ApiKeys
+from paddock.ports.attachments import Attachments, NoAttachments
 from paddock.ports.knowledge import KnowledgeBases
 from paddock.rules.rows import AuditRow
 
@@ -59,13 +69,20 @@ def create_app(
     knowledge_changed: Callable[[str], None] = lambda _workspace: None,
     approvals: Approvals | None = None,
     explanations: Explanations | None = None,
+    attachments: Attachments | None = None,
+    users: Users | None = None,
+    days: Days | None = None,
+    branches: Branches | None = None,
+    exports: Exports | None = None,
+    tokens: Tokens | None = None,
 ) -> "ShortWay":
     """The application. `local_token` lets the host's own command line in as administrator; `note` writes
     down what administrators decided."""
-    auth = Auth(keys, local_token=local_token)
     streams = RunStreams(tails=tails, runs=runs, keeping=keeping, keep_alive_seconds=keep_alive_seconds)
+    auth = Auth(keys, local_token=local_token, tokens=tokens)
+    attachments = attachments or NoAttachments()
     ag_ui = AgUiDoor(auth=auth, inbox=inbox, streams=streams, agents=agents)
-    native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams)
+    native = RunsDoor(auth=auth, inbox=inbox, runs=runs, streams=streams, attachments=attachments)
     sessions = SessionsDoor(
         auth=auth,
         controls=controls,
@@ -84,7 +101,15 @@ def create_app(
         *_agents(AgentsDoor(auth=auth, agents=agents, health=health, stored=stored_agents)),
         WebSocketRoute("/api/v1/runners/attach", AttachDoor(gateway)),
         *_probes(Probes(ready)),
+        *_description(DescriptionDoor()),
     ]
+    if branches is not None and exports is not None:
+        routes += _branches(BranchesDoor(auth=auth, branches=branches, controls=controls, exports=exports))
+    if users is not None:
+        routes += _users(UsersDoor(auth=auth, users=users))
+    if days is not None:
+        history = HistoryDoor(auth=auth, days=days, attachments=attachments, agent_name=_names_of(agents))
+        routes.append(_route("GET", "/api/v1/agent/history", history.get))
     if knowledge is not None:
         routes += _knowledge(KnowledgeDoor(auth=auth, bases=knowledge, changed=knowledge_changed))
     app = Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
@@ -167,8 +192,32 @@ def _admin(door: AdminDoor) -> list[BaseRoute]:
     return [
         _route("GET", "/api/v1/runners", door.runners),
         _route("POST", "/api/v1/runners/attach-tokens", door.mint_attach_token),
+        _route("GET", "/api/v1/api-keys", door.keys),
         _route("POST", "/api/v1/api-keys", door.create_key),
+        _route("DELETE", "/api/v1/api-keys/{key}", door.revoke_key),
     ]
+
+
+def _branches(door: BranchesDoor) -> list[BaseRoute]:
+    one = "/api/v1/agent/sessions/{thread}"
+    return [
+        _route("POST", f"{one}/edit", door.edit),
+        _route("POST", f"{one}/regenerate", door.regenerate),
+        _route("PUT", f"{one}/messages/{{item}}/feedback", door.feedback),
+        _route("GET", f"{one}/export", door.export),
+    ]
+
+
+def _users(door: UsersDoor) -> list[BaseRoute]:
+    return [_route("GET", "/api/v1/users/me", door.get), _route("PATCH", "/api/v1/users/me", door.patch)]
+
+
+def _names_of(agents: Agents) -> AgentName:
+    def name(agent_id: str, workspace: str) -> str | None:
+        binding = agents.get(agent_id, workspace)
+        return binding.label if binding is not None else None
+
+    return name
 
 
 def _agents(door: AgentsDoor) -> list[BaseRoute]:
@@ -201,6 +250,10 @@ def _probes(probes: Probes) -> list[BaseRoute]:
         _route("GET", "/readyz", probes.readyz),
         _route("GET", "/", probes.page),
     ]
+
+
+def _description(door: DescriptionDoor) -> list[BaseRoute]:
+    return [_route("GET", "/api/openapi.json", door.document), _route("GET", "/api/docs", door.page)]
 
 
 def _route(method: str, path: str, handler: Handler) -> Route:

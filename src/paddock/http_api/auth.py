@@ -1,4 +1,4 @@
-"""Who is calling: an API key, the host's own local token, or, on this very machine and without any set-up, `dev`.
+"""Who is calling: an API key, a signed token, the host's own local token, or, here and without any set-up, `dev`.
 
 Keyless access would make every web page and every local proxy somebody, so it holds only for requests that provably
 come straight from this machine, and only until the first key exists. Keys are compared by hash and never kept.
@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from starlette.types import Scope
 
 from paddock.host.principals import DEV, Principal
+from paddock.http_api.tokens import Tokens, looks_like_token
 from paddock.ports import ApiKeys
 from paddock.rules.errors import ErrorCode, HostError
 
@@ -32,14 +33,20 @@ class Auth:
     """Finds out who calls. What was looked up is believed for a few seconds."""
 
     def __init__(
-        self, keys: ApiKeys, *, local_token: str | None = None, now: Callable[[], float] = time.monotonic
+        self,
+        keys: ApiKeys,
+        *,
+        local_token: str | None = None,
+        tokens: Tokens | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._tokens = tokens
         self._keys = keys
         self._local_hash = sha256(local_token.encode()).digest() if local_token else None
         self._now = now
         self._known: dict[bytes, tuple[Principal, float]] = {}
         self._keyless_until = 0.0
-        self._key_exists = False
+        self._key_exists = tokens is not None  # whoever set up tokens wants callers to show one
 
     async def principal(self, scope: Scope) -> Principal:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
@@ -61,6 +68,10 @@ class Auth:
         """From now on nobody is let in without one."""
         self._key_exists = True
 
+    def key_revoked(self, key_hash: bytes) -> None:
+        """What was known of it does not count any more."""
+        self._known.pop(key_hash, None)
+
     async def _by_key(self, given: bytes) -> Principal:
         scheme, _, key = given.partition(b" ")
         key = key.strip()
@@ -72,6 +83,8 @@ class Auth:
         found = self._known.get(key_hash)
         if found is not None and found[1] > self._now():
             return found[0]
+        if self._tokens is not None and looks_like_token(key):
+            return self._remember(key_hash, *await self._tokens.principal(key))
         return await self._look_up(key_hash)
 
     async def _look_up(self, key_hash: bytes) -> Principal:
@@ -79,10 +92,12 @@ class Auth:
         if row is None:
             self._known.pop(key_hash, None)
             raise HostError(ErrorCode.UNAUTHENTICATED, f"this key is not known here: {HOW}")
+        return self._remember(key_hash, Principal(row.workspace_id, row.user_id, row.role), REMEMBER_SECONDS)
+
+    def _remember(self, key_hash: bytes, principal: Principal, seconds: float) -> Principal:
         if len(self._known) >= REMEMBER_KEYS:
             self._known.clear()
-        principal = Principal(row.workspace_id, row.user_id, row.role)
-        self._known[key_hash] = (principal, self._now() + REMEMBER_SECONDS)
+        self._known[key_hash] = (principal, self._now() + min(seconds, REMEMBER_SECONDS))
         return principal
 
     async def _keyless(self) -> bool:

@@ -1,6 +1,6 @@
 """The native door: hand in a run, look at it, follow it, stop it. Strict: exactly the published shape or a 422."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,23 +16,37 @@ from paddock.http_api.bodies import json_response, read_body
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
-from paddock.rules.errors import HostError
+from paddock.ports.attachments import AttachmentRef, Attachments
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.projection import STEERED_INTO
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
-from paddock.rules.run_input import MAX_BODY_BYTES, TOO_LARGE, Problem, World, body_hash, read_run_input
-
-
-def _no_url_is_ours(_: str) -> bool:
-    """There is no attachment store, so there is nothing anybody could have signed."""
-    return False
-
-
-_WORLD = World(is_time_zone=is_time_zone, is_live_url=_no_url_is_ours)
+from paddock.rules.run_input import (
+    MAX_BODY_BYTES,
+    NOT_SIGNED,
+    TOO_LARGE,
+    NativeInput,
+    Problem,
+    World,
+    body_hash,
+    read_run_input,
+    with_attachments,
+)
 
 
 class RunsDoor:
-    def __init__(self, *, auth: Auth, inbox: Inbox, runs: RunsView, streams: RunStreams) -> None:
+    def __init__(
+        self,
+        *,
+        auth: Auth,
+        inbox: Inbox,
+        runs: RunsView,
+        streams: RunStreams,
+        attachments: Attachments,
+        is_job_thread: Callable[[str], bool] = lambda _thread_id: False,
+    ) -> None:
         self._auth = auth
+        self._attachments = attachments
+        self._world = World(is_time_zone, is_job_thread)
         self._inbox = inbox
         self._runs = runs
         self._streams = streams
@@ -40,7 +54,11 @@ class RunsDoor:
     async def post(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         body = await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
-        accepted = await self._inbox.accept(_new_run(principal, body, request.query_params.get("agent")))
+        given = read_run_input(body, self._world)
+        if isinstance(given, Problem):
+            raise HostError(given.code, given.message)
+        files = [await self._file(principal, url) for url in given.urls]
+        accepted = await self._inbox.accept(_new_run(principal, given, files, request.query_params.get("agent")))
         answer = {
             "taskId": accepted.task_id,
             "threadId": accepted.thread_id,
@@ -63,6 +81,13 @@ class RunsDoor:
         run = await self._inbox.cancel(found, principal)
         return json_response(as_json(run), 200 if found.status in TERMINAL_STATUSES else 202)
 
+    async def _file(self, principal: Principal, url: str) -> AttachmentRef:
+        """What a URL of the message stands for. It is looked up, never fetched."""
+        found = await self._attachments.resolve(url, workspace_id=principal.workspace_id, user_id=principal.user_id)
+        if found is None:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, NOT_SIGNED)
+        return found
+
     async def _find(self, request: Request) -> tuple[Principal, RunRow]:
         principal = await self._auth.principal(request.scope)
         name = request.query_params.get("threadId")
@@ -70,19 +95,18 @@ class RunsDoor:
         return principal, await self._runs.find(principal, request.path_params["run"], thread_id)
 
 
-def _new_run(principal: Principal, body: bytes, agent_id: str | None) -> NewRun:
-    given = read_run_input(body, _WORLD)
-    if isinstance(given, Problem):
-        raise HostError(given.code, given.message)
+def _new_run(principal: Principal, given: NativeInput, files: list[AttachmentRef], agent_id: str | None) -> NewRun:
+    told = with_attachments(given, [file.block() for file in files]) if files else given
     return NewRun(
         principal=principal,
         thread_id=given.thread_id,
         client_run_id=given.run_id,
         body_hash=body_hash(given.document, agent_id),
-        message=given.message,
+        message=told.message,
         text=given.text,
         params=given.params,
         agent_id=agent_id,
+        attachments=[file.artifact() for file in files],
     )
 
 

@@ -7,9 +7,11 @@ from paddock.ports.agents import AgentRecords
 from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.calls import CallRecords
+from paddock.ports.days import DayRecords
 from paddock.ports.events import EventRecords
 from paddock.ports.keeping import KeepingRecords
 from paddock.ports.sessions import SessionRecords
+from paddock.ports.users import UserRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow
@@ -81,7 +83,9 @@ class EventLog(Protocol):
         ...
 
 
-class Records(ArtifactRecords, StorageRecords, EventRecords, SessionRecords, KeepingRecords, Protocol):
+class Records(
+    ArtifactRecords, StorageRecords, EventRecords, SessionRecords, KeepingRecords, DayRecords, UserRecords, Protocol
+):
     """What can be looked up beside the log. Every read is of committed data."""
 
     async def session(self, session_id: str) -> SessionRow | None: ...
@@ -132,12 +136,26 @@ class ApiKeyRow(Value, frozen=True):
     user_id: str
     role: Literal["user", "admin"]
     created_at: float
+    revoked_at: float | None = None
 
 
 class ApiKeys(Protocol):
     async def add_key(self, row: ApiKeyRow) -> None: ...
-    async def find_key(self, key_hash: bytes) -> ApiKeyRow | None: ...
-    async def any_key(self) -> bool: ...
+    async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
+        """The key with this hash, unless it was revoked."""
+        ...
+
+    async def any_key(self) -> bool:
+        """Whether there ever was one: a revoked key still tells that callers are known by key here."""
+        ...
+
+    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
+        """The keys of a workspace, or of all; revoked ones too, the newest first."""
+        ...
+
+    async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
+        """From now on nobody is let in with it. The first time counts."""
+        ...
 
 
 class Store(EventLog, Records, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):

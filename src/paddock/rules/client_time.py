@@ -2,29 +2,46 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 MAX_EPOCH_MS = 8_640_000_000_000_000
 """The end of time in every browser."""
 
+IsTimeZone = Callable[[str], bool]
+
 _RFC3339 = re.compile(
     r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-](?:[01]\d|2[0-3]):[0-5]\d))", re.ASCII
 )
 
 
-def wrong_part(client_time: Mapping[str, Any], is_time_zone: Callable[[str], bool]) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the time a client says it has."""
+
+    name: str
+    holds: Callable[[object, IsTimeZone], bool]
+
+
+def _zone(given: object, is_time_zone: IsTimeZone) -> bool:
+    return isinstance(given, str) and is_time_zone(given)
+
+
+def _now(given: object, _: IsTimeZone) -> bool:
+    return isinstance(given, str) and is_rfc3339(given)
+
+
+def _epoch(given: object, _: IsTimeZone) -> bool:
+    return type(given) is int and 0 <= given <= MAX_EPOCH_MS
+
+
+PARTS = (Part("device_timezone", _zone), Part("client_now_iso", _now), Part("client_epoch_ms", _epoch))
+
+
+def wrong_part(client_time: Mapping[str, Any], is_time_zone: IsTimeZone) -> str | None:
     """The name of the first part that is missing or wrong, or None."""
-    zone = client_time.get("device_timezone")
-    if not isinstance(zone, str) or not is_time_zone(zone):
-        return "device_timezone"
-    now = client_time.get("client_now_iso")
-    if not isinstance(now, str) or not is_rfc3339(now):
-        return "client_now_iso"
-    epoch = client_time.get("client_epoch_ms")
-    if type(epoch) is not int or not 0 <= epoch <= MAX_EPOCH_MS:
-        return "client_epoch_ms"
-    return None
+    return next((part.name for part in PARTS if not part.holds(client_time.get(part.name), is_time_zone)), None)
 
 
 def is_rfc3339(text: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from paddock.rules.outputs import text_of
-from paddock.rules.rows import Row, RunRow, SessionDetailsRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import LeftBehindRow, Row, RunRow, SessionDetailsRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.run_events import MESSAGE, is_message
 from paddock.rules.session.facts import Fact, Target
 from paddock.rules.values import replace
@@ -39,7 +39,7 @@ class Book:
     def input(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         if fact.target is Target.AGENT:
             return self._dispatched(seq, fact)
-        return self._keep(self._accepted(seq, fact)), self._user_item(seq, fact)
+        return self._keep(self._accepted(seq, fact)), self._user_item(seq, fact), *self._left_behind(seq, fact)
 
     def _accepted(self, seq: int, fact: Fact) -> RunRow:
         about: Mapping[str, Any] = fact.payload["run"]
@@ -83,6 +83,11 @@ class Book:
             created_at=fact.time,
             metadata=_encode({"message_id": message.get("id")}),
         )
+
+    def _left_behind(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        """An input that takes the place of an earlier one moves the head there: nothing is rewritten."""
+        replaces = fact.payload["run"].get("replaces")
+        return (LeftBehindRow(self.session.session_id, int(replaces), seq - 1),) if replaces else ()
 
     def _event_item(self, seq: int, fact: Fact, event: Mapping[str, Any]) -> TranscriptRow:
         """What happened, as the conversation tells it: nobody's words."""

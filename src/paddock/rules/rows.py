@@ -147,6 +147,34 @@ class SessionRow(Value, frozen=True):
     created_at: float
 
 
+class UserRow(Value, frozen=True):
+    """What somebody set for themselves; written whole. None: not set."""
+
+    workspace_id: str
+    user_id: str
+    time_zone: str | None
+    locale: str | None
+    updated_at: float
+
+
+class FeedbackRow(Value, frozen=True):
+    """What the owner of a conversation thinks of an answer; `rating` None takes it back."""
+
+    session_id: str
+    item_id: str
+    rating: str | None
+    comment: str
+    updated_at: float
+
+
+class LeftBehindRow(Value, frozen=True):
+    """Items that the conversation left behind when its head was moved; they stay on record and are not read with it."""
+
+    session_id: str
+    first_seq: int
+    last_seq: int
+
+
 class AgentRow(Value, frozen=True):
     """One agent made over the API. `body` is its definition as JSON; empty takes the agent away."""
 
@@ -323,7 +351,10 @@ Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased
 AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | Forgetting
 Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap | AboutSessions
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
-Apart = AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | Kept
+AboutPeople = UserRow | FeedbackRow | LeftBehindRow
+Apart = (
+    AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | AboutPeople | Kept
+)
 """Rows that may be written without any fact of a session."""
 Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
 NotedRow = AuditRow | ModelUsageRow

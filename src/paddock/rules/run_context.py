@@ -22,10 +22,10 @@ from paddock.rules.resources import (
     tool_resources,
 )
 from paddock.rules.run_events import MESSAGE, RunEvent, actor_of, subject_of
+from paddock.rules.time_zones import LAST_RESORT, device_zone
 from paddock.rules.values import Value
 
 HOST_NAME = "paddock"
-LAST_RESORT_ZONE = "UTC"
 TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host_adapter"]
 
 _PLACE = re.compile(r"h[0-9a-f]{1,15}", re.ASCII)
@@ -75,6 +75,8 @@ class RunInput(Value, frozen=True):
     """Artifact references: what came along is never inline."""
     door: str = "native"
     locale: str | None = None
+    time_zone: str | None = None
+    """As the user set it; the zone of their device, when they send one, comes first."""
 
 
 def agent_part(
@@ -258,11 +260,8 @@ def _contents(given: RunInput) -> list[dict[str, str]]:
 
 
 def _time_zone(part: AgentPart, given: RunInput) -> str:
-    """The device's, which the door has checked; else the agent's; else UTC. Never the server's."""
-    props = given.params.get("forwardedProps")
-    client_time = cast("dict[str, Any]", props).get("client_time") if isinstance(props, dict) else None
-    device = cast("dict[str, Any]", client_time).get("device_timezone") if isinstance(client_time, dict) else None
-    return device if isinstance(device, str) else part.extras.time_zone or LAST_RESORT_ZONE
+    """The device's, which the door has checked; else the user's; else the agent's; else UTC. Never the server's."""
+    return device_zone(given.params) or given.time_zone or part.extras.time_zone or LAST_RESORT
 
 
 def shows_frontend_tools(part: AgentPart, given: RunInput) -> bool:

@@ -2,18 +2,19 @@
 
 Strict on purpose: what is not valid is refused with the sentence the table gives for it, never repaired. Both spellings
 of a field, camelCase and snake_case, are read everywhere but inside `forwardedProps`; both at once must agree. Which
-time zones exist and which URLs are ours come in as questions to ask; nothing here reads a clock or a file.
+time zones exist and which threads belong to jobs come in as questions to ask; nothing here reads a clock or a file.
+Whether a URL is ours is the last rule of the table and asked by the door, because it has to look it up.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, cast
 
 import msgspec
 
-from paddock.rules.client_time import wrong_part
+from paddock.rules.client_time import PARTS, Part
 from paddock.rules.errors import ErrorCode
 from paddock.rules.run_input_shapes import (
     CONTEXT,
@@ -35,6 +36,7 @@ MAX_TEXT = 10_000
 MAX_ATTACHMENTS = 3
 MAX_DEPTH = 64
 TOO_LARGE = "RunAgentInput payload exceeds size limit"
+NOT_SIGNED = "binary content url is not a valid signed URL"
 
 Json = dict[str, Any]
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
@@ -53,6 +55,8 @@ class NativeInput:
     params: Mapping[str, Any]
     document: Mapping[str, Any]
     """The request as it came, for its hash."""
+    urls: Sequence[str] = ()
+    """What the attachments point at, in order; whether these are ours is still to be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +72,29 @@ class World:
     """What the rules have to ask about, for it is not in the request."""
 
     is_time_zone: Callable[[str], bool]
-    is_live_url: Callable[[str], bool]
-    """Whether a URL is one that we signed for this caller and that has not expired."""
-    automation_allowed: bool = False
+    is_job_thread: Callable[[str], bool] = lambda _thread_id: False
     """Automation is for threads that belong to a job."""
 
 
 def read_run_input(body: bytes, world: World) -> NativeInput | Problem:
     """The request, or the first rule it breaks."""
-    if len(body) > MAX_BODY_BYTES:
-        return Problem(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
+    draft = _Draft(body)
     try:
-        draft = _Draft(decode_object(body, "RunAgentInput"))
         for rule in RULES:
-            rule(draft, world)
+            if not rule.holds(draft, world):
+                return Problem(rule.code, rule.sentence)
     except InvalidInputError as error:
         return Problem(ErrorCode.INVALID_ARGUMENT, str(error))
     return draft.accepted()
+
+
+def with_attachments(given: NativeInput, blocks: Sequence[Mapping[str, Any]]) -> NativeInput:
+    """The request with what its URLs stand for in their place, one for each: no signed URL is ever stored."""
+    found = iter(blocks)
+    content: list[Json] = given.message["content"]
+    kept = [{**block, **next(found)} if block["type"] == "binary" else block for block in content]
+    cleaned = [{key: value for key, value in block.items() if key != "url"} for block in kept]
+    return replace(given, message={**given.message, "content": cleaned}, urls=())
 
 
 def decode_object(body: bytes, name: str) -> Json:
@@ -116,7 +126,8 @@ def is_uuid(text: str) -> bool:
 class _Draft:
     """The request as far as the rules have come."""
 
-    document: Json
+    body: bytes
+    document: Json = field(default_factory=dict[str, Any])
     thread_id: str = ""
     run_id: str = ""
     messages: list[Json] = field(default_factory=list[Json])
@@ -139,89 +150,104 @@ class _Draft:
         params |= {key: user[key] for key in ("name", "encryptedValue") if key in user}
         if others:
             params["messages"] = others
-        return NativeInput(self.thread_id, self.run_id, message, "\n".join(_texts(user)), params, self.document)
-
-
-def _thread_id(draft: _Draft, _: World) -> None:
-    given = draft.take("threadId")
-    require(isinstance(given, str) and is_uuid(given), "threadId must be a valid UUID")
-    draft.thread_id = given.lower()
-
-
-def _run_id(draft: _Draft, _: World) -> None:
-    given = draft.take("runId")
-    require(isinstance(given, str) and given != "", "runId must be a non-empty string")
-    require(len(given) <= MAX_RUN_ID, "runId exceeds length limit")
-    draft.run_id = given
-
-
-def _messages(draft: _Draft, _: World) -> None:
-    given = draft.take("messages")
-    require(isinstance(given, list), "RunAgentInput.messages must be a list")
-    require(len(given) <= MAX_MESSAGES, "RunAgentInput.messages exceeds limit")
-    draft.messages = [read_message(item, f"RunAgentInput.messages[{index}]") for index, item in enumerate(given)]
-
-
-def _user_text(draft: _Draft, _: World) -> None:
-    for message in draft.users():
-        length = sum(map(len, _texts(message)))
-        require(length <= MAX_TEXT, "RunAgentInput user message text exceeds limit")
-
-
-def _forwarded_props(draft: _Draft, world: World) -> None:
-    given = draft.take("forwardedProps")
-    valid = (
-        isinstance(given, dict)
-        and cast("Json", given).keys() <= {"runtime_mode", "client_time"}
-        and isinstance(cast("Json", given).get("client_time", {}), dict)
-        and _mode_allowed(cast("Json", given).get("runtime_mode"), world)
-    )
-    require(valid, "invalid RunAgentInput.forwardedProps")
-    draft.forwarded_props = given
-
-
-def _mode_allowed(mode: object, world: World) -> bool:
-    return mode == "chat" or (mode == "automation" and world.automation_allowed)
-
-
-def _one_user(draft: _Draft, _: World) -> None:
-    count = len(list(draft.users()))
-    require(count == 1, "RunAgentInput.messages must contain exactly one user message")
-
-
-def _user_first(draft: _Draft, _: World) -> None:
-    require(draft.messages[0]["role"] == "user", "RunAgentInput.messages[0].role must be user")
-
-
-def _image_types(draft: _Draft, _: World) -> None:
-    for block in draft.attachments():
-        given = block.get("mimeType")
-        require(
-            isinstance(given, str) and _IMAGE.fullmatch(given) is not None, "binary content requires image mimeType"
+        return NativeInput(
+            thread_id=self.thread_id,
+            run_id=self.run_id,
+            message=message,
+            text="\n".join(_texts(user)),
+            params=params,
+            document=self.document,
+            urls=[block["url"] for block in self.attachments()],
         )
 
 
-def _urls(draft: _Draft, _: World) -> None:
-    for block in draft.attachments():
-        require(isinstance(block.get("url"), str) and block["url"] != "", "binary content requires url")
+def _size(draft: _Draft, _: World) -> bool:
+    return len(draft.body) <= MAX_BODY_BYTES
 
 
-def _no_data(draft: _Draft, _: World) -> None:
-    for block in draft.attachments():
-        require("data" not in block, "binary content data is not allowed")
+def _json(draft: _Draft, _: World) -> bool:
+    draft.document = decode_object(draft.body, "RunAgentInput")
+    return True
 
 
-def _few_attachments(draft: _Draft, _: World) -> None:
-    require(len(list(draft.attachments())) <= MAX_ATTACHMENTS, "Too many attachments")
+def _thread_id(draft: _Draft, _: World) -> bool:
+    given = draft.take("threadId")
+    if not isinstance(given, str) or not is_uuid(given):
+        return False
+    draft.thread_id = given.lower()
+    return True
 
 
-def _client_time(draft: _Draft, world: World) -> None:
-    if "client_time" in draft.forwarded_props:
-        wrong = wrong_part(draft.forwarded_props["client_time"], world.is_time_zone)
-        require(wrong is None, f"invalid client_time.{wrong}")
+def _run_id(draft: _Draft, _: World) -> bool:
+    given = draft.take("runId")
+    require(isinstance(given, str) and given != "", "runId must be a non-empty string")
+    draft.run_id = given
+    return len(given) <= MAX_RUN_ID
 
 
-def _optional_fields(draft: _Draft, _: World) -> None:
+def _messages(draft: _Draft, _: World) -> bool:
+    given = draft.take("messages")
+    require(isinstance(given, list), "RunAgentInput.messages must be a list")
+    if len(given) > MAX_MESSAGES:
+        return False
+    draft.messages = [read_message(item, f"RunAgentInput.messages[{index}]") for index, item in enumerate(given)]
+    return True
+
+
+def _user_text(draft: _Draft, _: World) -> bool:
+    return all(sum(map(len, _texts(message))) <= MAX_TEXT for message in draft.users())
+
+
+def _forwarded_props(draft: _Draft, world: World) -> bool:
+    given = draft.take("forwardedProps")
+    if not isinstance(given, dict):
+        return False
+    draft.forwarded_props = props = cast("Json", given)
+    known = props.keys() <= {"runtime_mode", "client_time"} and isinstance(props.get("client_time", {}), dict)
+    return known and _mode_allowed(props.get("runtime_mode"), draft.thread_id, world)
+
+
+def _mode_allowed(mode: object, thread_id: str, world: World) -> bool:
+    return mode == "chat" or (mode == "automation" and world.is_job_thread(thread_id))
+
+
+def _one_user(draft: _Draft, _: World) -> bool:
+    return len(list(draft.users())) == 1
+
+
+def _user_first(draft: _Draft, _: World) -> bool:
+    return draft.messages[0]["role"] == "user"
+
+
+def _image_types(draft: _Draft, _: World) -> bool:
+    return all(_is_image_type(block.get("mimeType")) for block in draft.attachments())
+
+
+def _is_image_type(given: object) -> bool:
+    return isinstance(given, str) and _IMAGE.fullmatch(given) is not None
+
+
+def _urls(draft: _Draft, _: World) -> bool:
+    return all(isinstance(block.get("url"), str) and block["url"] != "" for block in draft.attachments())
+
+
+def _no_data(draft: _Draft, _: World) -> bool:
+    return all("data" not in block for block in draft.attachments())
+
+
+def _few_attachments(draft: _Draft, _: World) -> bool:
+    return len(list(draft.attachments())) <= MAX_ATTACHMENTS
+
+
+def _client_time(part: Part) -> "Holds":
+    def holds(draft: _Draft, world: World) -> bool:
+        given = draft.forwarded_props.get("client_time")
+        return given is None or part.holds(given.get(part.name), world.is_time_zone)
+
+    return holds
+
+
+def _optional_fields(draft: _Draft, _: World) -> bool:
     parent, state = draft.take("parentRunId"), draft.take("state")
     require(is_missing(parent) or isinstance(parent, str), "parentRunId must be a string")
     given = {"parentRunId": parent, "state": state}
@@ -229,30 +255,42 @@ def _optional_fields(draft: _Draft, _: World) -> None:
         value = draft.take(name)
         given[name] = value if is_missing(value) else read_list(value, fields, f"RunAgentInput.{name}")
     draft.params = {name: value for name, value in given.items() if not is_missing(value) and value is not None}
+    return True
 
 
-def _live_urls(draft: _Draft, world: World) -> None:
-    for block in draft.attachments():
-        require(world.is_live_url(block["url"]), "binary content url is not a valid signed URL")
+Holds = Callable[[_Draft, World], bool]
 
 
-RULES: tuple[Callable[[_Draft, World], None], ...] = (
-    _thread_id,
-    _run_id,
-    _messages,
-    _user_text,
-    _forwarded_props,
-    _one_user,
-    _user_first,
-    _image_types,
-    _urls,
-    _no_data,
-    _few_attachments,
-    _client_time,
-    _optional_fields,
-    _live_urls,
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: what must hold, and what is said when it does not. A step without a sentence only reads on; what
+    has the wrong shape is refused where it is read, in words of its own."""
+
+    holds: Holds
+    sentence: str = ""
+    code: ErrorCode = ErrorCode.INVALID_ARGUMENT
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(_size, TOO_LARGE, ErrorCode.PAYLOAD_TOO_LARGE),
+    Rule(_json),
+    Rule(_thread_id, "threadId must be a valid UUID"),
+    Rule(_run_id, "runId exceeds length limit"),
+    Rule(_messages, "RunAgentInput.messages exceeds limit"),
+    Rule(_user_text, "RunAgentInput user message text exceeds limit"),
+    Rule(_forwarded_props, "invalid RunAgentInput.forwardedProps"),
+    Rule(_one_user, "RunAgentInput.messages must contain exactly one user message"),
+    Rule(_user_first, "RunAgentInput.messages[0].role must be user"),
+    Rule(_image_types, "binary content requires image mimeType"),
+    Rule(_urls, "binary content requires url"),
+    Rule(_no_data, "binary content data is not allowed"),
+    Rule(_few_attachments, "Too many attachments"),
+    *(Rule(_client_time(part), f"invalid client_time.{part.name}") for part in PARTS),
+    Rule(_optional_fields),
 )
-"""In this order; the first that fails answers. The size of the body comes before all of them."""
+"""In this order; the first that fails answers. What is left is `NOT_SIGNED`: it takes a look at what we keep."""
+
+SENTENCES = (*(rule.sentence for rule in RULES if rule.sentence), NOT_SIGNED)
 
 
 def _blocks(message: Json) -> list[Json]:

@@ -20,10 +20,12 @@ from paddock.rules.rows import (
     AuditRow,
     CallsErased,
     FactErased,
+    FeedbackRow,
     InboxRow,
     ItemErased,
     Kept,
     KeptMemberRow,
+    LeftBehindRow,
     LogTrimmed,
     ModelUsageRow,
     Row,
@@ -36,12 +38,14 @@ from paddock.rules.rows import (
     ToolCallRow,
     TransactionRow,
     TranscriptRow,
+    UserRow,
 )
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
 from paddock.storage.memory_keeping import MemoryKeeping, MemorySession
 from paddock.storage.memory_kept import MemoryKept
+from paddock.storage.memory_people import MemoryPeople
 from paddock.storage.memory_sessions import MemorySessions
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -52,7 +56,7 @@ def open_memory_store() -> Store:
     return MemoryStore()
 
 
-class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions):
+class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -84,6 +88,9 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions):
             FactErased: self._erase_fact,
             ItemErased: self._erase_item,
             CallsErased: self._erase_calls,
+            UserRow: self._write_about_people,
+            FeedbackRow: self._write_about_people,
+            LeftBehindRow: self._write_about_people,
         }
 
     async def open(self) -> None:
@@ -219,12 +226,41 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions):
     ) -> Sequence[TranscriptRow]:
         log = self._sessions.get(session_id)
         seqs = sorted(log.items if log else (), reverse=newest_first)
+        seqs = [seq for seq in seqs if self._is_present(session_id, seq)]
         wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
         return [log.items[seq] for seq in islice(wanted, limit)] if log else []
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
         log = self._sessions.get(session_id)
-        return query.scan(log.items[seq] for seq in sorted(log.items, reverse=True)) if log else []
+        seqs = sorted(log.items, reverse=True) if log else ()
+        return query.scan(log.items[seq] for seq in seqs if self._is_present(session_id, seq)) if log else []
+
+    async def place_of(self, session_id: str, moment: float) -> int:
+        log = self._sessions.get(session_id)
+        items = log.items if log else {}
+        later = (seq for seq, row in items.items() if row.created_at >= moment)
+        return min(later, default=max(items, default=0) + 1)
+
+    async def spoken(
+        self,
+        session_id: str,
+        *,
+        before: int,
+        start: int = 0,
+        limit: int = 1,
+        newest_first: bool = True,
+        left_behind: bool = False,
+    ) -> Sequence[TranscriptRow]:
+        log = self._sessions.get(session_id)
+        rows = (log.items[seq] for seq in sorted(log.items, reverse=newest_first)) if log else ()
+        wanted = (
+            row
+            for row in rows
+            if start <= row.seq < before
+            and (row.item_type == "message" and row.role in {"user", "assistant"})
+            and (left_behind or self._is_present(session_id, row.seq))
+        )
+        return list(islice(wanted, limit))
 
     async def transcript_count(self, session_id: str) -> int:
         log = self._sessions.get(session_id)
@@ -263,10 +299,22 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions):
         self._keys[row.key_hash] = row
 
     async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
-        return self._keys.get(key_hash)
+        row = self._keys.get(key_hash)
+        return row if row is not None and row.revoked_at is None else None
 
     async def any_key(self) -> bool:
         return bool(self._keys)
+
+    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
+        mine = [row for row in self._keys.values() if workspace_id in (None, row.workspace_id)]
+        return sorted(mine, key=lambda row: -row.created_at)[:limit]
+
+    async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
+        self._require_open()
+        for row in list(self._keys.values()):
+            if row.key_id == key_id and row.revoked_at is None:
+                self._keys[row.key_hash] = replace(row, revoked_at=at)
+        self._audit.append(audit_row)
 
     # --- within
 
@@ -344,6 +392,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions):
     def _forget(self, gone: SessionGone) -> None:
         self._forget_session(gone)
         self._forget_details(gone.session_id)
+        self._forget_opinions(gone.session_id)
         self._inbox = {key: row for key, row in self._inbox.items() if key[0] != gone.session_id}
         self._labels = {key: run_id for key, run_id in self._labels.items() if run_id in self._runs}
         self._state = {key: row for key, row in self._state.items() if key[0] not in gone.scope_keys}

@@ -18,7 +18,11 @@ INBOX = "key, body_hash, run_id, created_at, opened_session"
 ORDERS = insert("inbox", "key text, body_hash bytes, run_id text, created_at float, opened_session bool", session=True)
 
 _SESSION_NO = "(select session_no from sessions where session_id = $1)"
-_ITEMS = f"select {ITEM} from transcript where session_no = {_SESSION_NO} and seq < $2 and seq > $3 order by seq"
+# What an edit or a new try left behind is not part of the conversation any more.
+PRESENT = """and not exists (select 1 from left_behind b where b.session_no = t.session_no
+                and t.seq between b.first_seq and b.last_seq)"""
+_ITEMS = f"""
+select {ITEM} from transcript t where session_no = {_SESSION_NO} and seq < $2 and seq > $3 {PRESENT} order by seq"""
 _NO_END = 1 << 62
 
 

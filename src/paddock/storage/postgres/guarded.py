@@ -13,6 +13,7 @@ from paddock.storage.postgres.connection import GUILTY, Connection
 from paddock.storage.postgres.group import Group, Piece, Work, is_guarded
 from paddock.storage.postgres.keeping import FORGETTING
 from paddock.storage.postgres.kept import KEPT_WRITES, set_if_expected
+from paddock.storage.postgres.people import PEOPLE_WRITES
 from paddock.storage.postgres.sessions import SESSION_WRITES
 
 FAILS_ALONE = (HostError, *GUILTY)
@@ -20,6 +21,7 @@ WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     **KEPT_WRITES,
     **SESSION_WRITES,
     **FORGETTING,
+    **PEOPLE_WRITES,
     StateRow: set_if_expected,
 }
 """How each row is written whose order or condition matters. A condition that does not hold raises HostError."""

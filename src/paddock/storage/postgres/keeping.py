@@ -22,11 +22,13 @@ _OF_RUNS = (
     "delete from approval_steps where approval_id in (select approval_id from approvals where run_id = any($1))",
     *(f"delete from {table} where run_id = any($1)" for table in ("approvals", "tool_calls", "runs")),
 )
-_OF_LOG = tuple(f"delete from {table} where session_no = $1" for table in ("facts", "transcript", "search", "inbox"))
+_OF_LOG = tuple(
+    f"delete from {table} where session_no = $1" for table in ("facts", "transcript", "search", "inbox", "left_behind")
+)
 _OF_SESSION = (
     *(
         f"delete from {table} where session_id = $1"
-        for table in ("session_details", "kept_members", "transactions", "sessions")
+        for table in ("session_details", "kept_members", "transactions", "feedback", "sessions")
     ),
     "delete from artifacts where conversation_id = $1",
 )

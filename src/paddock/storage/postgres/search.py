@@ -16,7 +16,7 @@ from paddock.rules.rows import TranscriptRow
 from paddock.rules.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
-from paddock.storage.postgres.conversation import ITEM
+from paddock.storage.postgres.conversation import ITEM, PRESENT
 from paddock.storage.postgres.texts import escaped_column
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -30,7 +30,8 @@ _PLACE = """
 select s.session_no, coalesce(p.seq, 0) as seq from sessions s
   left join search_progress p on p.session_no = s.session_no where s.session_id = $1"""
 _MISSING = "select count(*) from (select 1 from transcript where session_no = $1 and seq > $2 limit $3) as missing"
-_FILTERS = """
+_FILTERS = f"""
+   {PRESENT}
    and ($4::text[] is null or t.role = any($4)) and ($5::text[] is null or t.role || ' ' || t.item_type = any($5))
    and ($6::float8 is null or t.created_at > $6) and ($7::float8 is null or t.created_at < $7)"""
 _COLUMNS = ", ".join(f"t.{name}" for name in ITEM.split(", "))

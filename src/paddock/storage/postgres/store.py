@@ -34,6 +34,7 @@ from paddock.storage.postgres.keys import KeyReads
 from paddock.storage.postgres.log import LogReads, Taken, claim_of, place_of, take
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.ownership import own_connection
+from paddock.storage.postgres.people import PeopleReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
 from paddock.storage.postgres.runs import RunReads
 from paddock.storage.postgres.sessions import SessionReads
@@ -53,6 +54,7 @@ class PostgresStore(
     AgentReads,
     SessionReads,
     KeepingReads,
+    PeopleReads,
     AuditReads,
     KeyReads,
 ):
@@ -132,6 +134,13 @@ class PostgresStore(
 
     async def add_key(self, row: ApiKeyRow) -> None:
         await self._need_open()[0].submit(None, (row,))
+
+    async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
+        async def revoke(connection: Connection) -> None:
+            sql = "update api_keys set revoked_at = coalesce(revoked_at, $2) where key_id = $1"
+            await connection.fetch(sql, key_id, at)
+
+        await self.perform(revoke, [audit_row])
 
     # --- for tables of their own that live in this database
 

@@ -59,9 +59,10 @@ def _bury(cursor: Cursor, row: SessionGone) -> None:
         cursor.executemany("delete from runs where run_id = ?", [(run,) for run in runs])
         cursor.executemany("delete from tool_calls where run_id = ?", [(run,) for run in runs])
         _drop_approvals(cursor, "select approval_id from approvals where run_id = ?", runs)
-        cursor.execute("delete from inbox where session_no = ?", (found[0],))
+        for table in ("inbox", "left_behind"):
+            cursor.execute(f"delete from {table} where session_no = ?", (found[0],))
         cursor.execute(_BURY, (BURIED, found[0]))
-    for table in ("session_details", "kept_members", "transactions"):
+    for table in ("session_details", "kept_members", "transactions", "feedback"):
         cursor.execute(f"delete from {table} where session_id = ?", (row.session_id,))
     cursor.execute("delete from artifacts where conversation_id = ?", (row.session_id,))
     cursor.executemany("delete from state where scope_key = ?", [(key,) for key in row.scope_keys])

@@ -13,6 +13,7 @@ from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.keeping import FORGETTING
+from paddock.storage.sqlite.people import PEOPLE_WRITES
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import DROP_STATE, SET_STATE
 from paddock.storage.sqlite.sessions import SESSION_WRITES
@@ -73,6 +74,7 @@ WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     StorageCap: _check_stored,
     **SESSION_WRITES,
     **FORGETTING,
+    **PEOPLE_WRITES,
 }
 """Written one by one, in order. A condition that does not hold raises, and its work is undone alone."""
 

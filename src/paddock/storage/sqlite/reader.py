@@ -48,8 +48,11 @@ select {FACT} from facts indexed by facts_moved, place
    and seq <= place.until and turn_id = ?
  order by position, seq limit ?"""
 _IN_ORDER = f"select {FACT} from facts where session_no = {_SESSION_NO} order by seq"
+# What an edit or a new try left behind is not part of the conversation any more.
+PRESENT = """and not exists (select 1 from left_behind b where b.session_no = t.session_no
+                and t.seq between b.first_seq and b.last_seq)"""
 _ITEMS = f"""
-select seq, {ITEM} from transcript where session_no = {_SESSION_NO} and seq < ? and seq > ? order by seq"""
+select seq, {ITEM} from transcript t where session_no = {_SESSION_NO} and seq < ? and seq > ? {PRESENT} order by seq"""
 _RUN = f"select {RUN} from runs"
 _UNFINISHED = f"{_RUN} where status in ('queued', 'running') order by created_at, run_id"
 _LABEL = f"""
@@ -200,11 +203,15 @@ class Reader:
         return Spent(*self._one(sql, (since, *asked.values())))
 
     def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
-        found = self._one(f"select {KEY} from api_keys where key_hash = ?", (key_hash,))
+        found = self._one(f"select {KEY} from api_keys where key_hash = ? and revoked_at is null", (key_hash,))
         return ApiKeyRow(*found) if found else None
 
     def any_key(self) -> bool:
         return self._one("select 1 from api_keys limit 1") is not None
+
+    def api_keys(self, workspace_id: str | None, limit: int) -> Sequence[ApiKeyRow]:
+        sql = f"select {KEY} from api_keys where ?1 is null or workspace_id = ?1 order by created_at desc limit ?2"
+        return [ApiKeyRow(*found) for found in self._all(sql, (workspace_id, limit))]
 
     # --- within
 

@@ -10,6 +10,7 @@ from paddock.rules.rows import TranscriptRow
 from paddock.rules.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.sqlite.connection import Connection, Cursor
+from paddock.storage.sqlite.reader import PRESENT
 from paddock.storage.sqlite.rows import ITEM, Values
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -18,11 +19,11 @@ select s.session_no, coalesce(p.seq, 0) from sessions s left join search_progres
  where s.session_id = ?"""
 _MISSING = "select count(*) from (select 1 from transcript where session_no = ? and seq > ? limit ?)"
 _NEXT = "select seq, content from transcript where session_no = ? and seq > ? order by seq limit ?"
-_TAIL = f"select seq, {ITEM} from transcript t where session_no = ? and seq > ? {{filters}} order by seq desc"
+_TAIL = f"select seq, {ITEM} from transcript t where session_no = ? and seq > ? {{filters}} {PRESENT} order by seq desc"
 _INDEXED = f"""
 select t.seq, {ITEM} from search s
  cross join transcript t on t.session_no = ? and t.seq = s.rowid - ?
- where s.search match ? and s.rowid > ? and s.rowid <= ? {{filters}} order by s.rowid desc limit ?"""
+ where s.search match ? and s.rowid > ? and s.rowid <= ? {{filters}} {PRESENT} order by s.rowid desc limit ?"""
 # An item that was erased or deleted since it was read must not come back into the index.
 _ADD = """
 insert or replace into search (rowid, tokens)

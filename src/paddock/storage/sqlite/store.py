@@ -38,6 +38,7 @@ from paddock.storage.sqlite.keeping import KeepingReads
 from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
+from paddock.storage.sqlite.people import PeopleReads
 from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.sessions import SessionReads
@@ -48,7 +49,7 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads, KeepingReads):
+class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads, KeepingReads, PeopleReads):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:
@@ -201,6 +202,15 @@ class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads, KeepingRea
 
     async def any_key(self) -> bool:
         return self._reader.any_key()
+
+    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
+        return self._reader.api_keys(workspace_id, limit)
+
+    async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
+        def revoke(cursor: Cursor) -> None:
+            cursor.execute("update api_keys set revoked_at = coalesce(revoked_at, ?) where key_id = ?", (at, key_id))
+
+        await self.perform(revoke, [audit_row])
 
     # --- for tables of their own that live in this file
 

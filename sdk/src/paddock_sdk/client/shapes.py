@@ -1,0 +1,131 @@
+"""What a host answers, as values with types. Fields that a newer host adds are kept in `more`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class RunFailedError(Exception):
+    """The run ended without an answer: it failed, or somebody cancelled it."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The run is on record."""
+
+    task_id: str
+    thread_id: str
+    run_id: str
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    task_id: str
+    thread_id: str
+    run_id: str
+    status: str
+    """queued, running, completed, failed or cancelled"""
+    agent_id: str = ""
+    code: str = ""
+    message: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def ended(self) -> bool:
+        return self.status in {"completed", "failed", "cancelled"}
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryMessage:
+    id: str
+    seq: int
+    role: str
+    content: str
+    timestamp: str
+    agent_id: str = ""
+    attachments: Sequence[Mapping[str, str]] = ()
+    ui_schema: Mapping[str, Any] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryDay:
+    """What was said on one day; nothing at all when `day` is None."""
+
+    thread_id: str | None
+    day: str | None
+    has_more: bool
+    messages: Sequence[HistoryMessage]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    thread_id: str
+    title: str
+    archived: bool
+    closed: bool
+    items: int
+    more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    user_id: str
+    workspace_id: str
+    role: str
+    timezone: str | None
+    locale: str | None
+
+
+def accepted(given: Mapping[str, Any]) -> Accepted:
+    return Accepted(given["taskId"], given["threadId"], given["runId"], given["created"])
+
+
+def run(given: Mapping[str, Any]) -> Run:
+    known = {"task_id": "taskId", "thread_id": "threadId", "run_id": "runId", "status": "status"}
+    known |= {"agent_id": "agentId", "code": "code", "message": "message"}
+    values = {name: given.get(wire) or "" for name, wire in known.items()}
+    return Run(**values, more=_others(given, known.values()))
+
+
+def history_day(given: Mapping[str, Any]) -> HistoryDay:
+    messages = [_message(one) for one in given["messages"]]
+    return HistoryDay(given["threadId"], given["day"], given["hasMore"], messages)
+
+
+def _message(given: Mapping[str, Any]) -> HistoryMessage:
+    plain = ("id", "seq", "role", "content", "timestamp")
+    return HistoryMessage(
+        **{name: given[name] for name in plain},
+        agent_id=given.get("agentId") or "",
+        attachments=given.get("attachments") or (),
+        ui_schema=given.get("ui_schema"),
+        more=_others(given, (*plain, "agentId", "attachments", "ui_schema")),
+    )
+
+
+def session(given: Mapping[str, Any]) -> Session:
+    known = ("threadId", "title", "archived", "closed", "items")
+    return Session(
+        given["threadId"],
+        given.get("title") or "",
+        given["archived"],
+        given["closed"],
+        given["items"],
+        more=_others(given, known),
+    )
+
+
+def me(given: Mapping[str, Any]) -> Me:
+    settings = given["profile"]["settings"]
+    return Me(given["userId"], given["workspaceId"], given["role"], settings["timezone"], settings["locale"])
+
+
+def _others(given: Mapping[str, Any], known: Any) -> dict[str, Any]:
+    named = set(known)
+    return {name: value for name, value in given.items() if name not in named}

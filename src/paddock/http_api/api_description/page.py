@@ -1,0 +1,65 @@
+"""The description as a page for people: plain HTML, no script, nothing from elsewhere."""
+
+import json
+from collections.abc import Iterator, Mapping
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from paddock.http_api.api_description.document import OPERATIONS
+from paddock.http_api.api_description.words import Operation, Said
+
+_STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem}
+pre{padding:.8rem;overflow:auto;border:1px solid #8884;border-radius:.4rem}
+h3 code{font-size:1rem}table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0;vertical-align:top}"""
+
+
+def docs_page(version: str) -> str:
+    head = (
+        '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">'
+    )
+    about = '<p>The same for programs: <a href="/api/openapi.json">/api/openapi.json</a> (OpenAPI 3.1).</p>'
+    opening = [
+        head,
+        "<title>The HTTP API</title>",
+        f"<style>{_STYLE}</style>",
+        f"<h1>The HTTP API ({escape(version)})</h1>",
+    ]
+    return "\n".join([*opening, about, *_rooms()])
+
+
+def _rooms() -> Iterator[str]:
+    for room, operations in groupby(sorted(OPERATIONS, key=lambda one: one.room), key=lambda one: one.room):
+        yield f"<h2>{escape(room)}</h2>"
+        for operation in operations:
+            yield from _operation(operation)
+
+
+def _operation(operation: Operation) -> Iterator[str]:
+    yield f"<h3><code>{operation.method} {escape(operation.path)}</code> {escape(operation.summary)}</h3>"
+    says = f"{operation.says} {'Administrators only.' if operation.admin else ''}".strip()
+    if says:
+        yield f"<p>{escape(says)}</p>"
+    if operation.parameters:
+        rows = {one.name: one.says for one in operation.parameters}
+        yield _table(rows)
+    for body in operation.body:
+        yield from _example(body)
+    for status, (when, body) in operation.answers.items():
+        yield f"<p>{status}: {escape(when)}</p>"
+        if body is not None:
+            yield from _example(body)
+
+
+def _table(rows: Mapping[str, str]) -> str:
+    cells = "".join(f"<tr><td><code>{escape(name)}</code><td>{escape(says)}" for name, says in rows.items())
+    return f"<table>{cells}</table>"
+
+
+def _example(body: Said) -> Iterator[str]:
+    if body.example is not None:
+        yield f"<pre>{escape(_shown(body.example))}</pre>"
+
+
+def _shown(example: Any) -> str:
+    return example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)

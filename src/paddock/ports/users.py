@@ -1,0 +1,15 @@
+"""People as they are looked up: what they set for themselves, and what they said of answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from paddock.rules.rows import FeedbackRow, UserRow
+
+
+class UserRecords(Protocol):
+    """Every read is of committed data; written like other rows, by `Records.write`."""
+
+    async def user(self, workspace_id: str, user_id: str) -> UserRow | None: ...
+    async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
+        """What was said of these items, by item."""
+        ...

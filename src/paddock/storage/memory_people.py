@@ -1,0 +1,38 @@
+"""The part of the memory store that knows people: what they set, what they said of answers, what they left behind."""
+
+from collections.abc import Mapping, Sequence
+
+from paddock.rules.rows import FeedbackRow, LeftBehindRow, UserRow
+
+
+class MemoryPeople:
+    def __init__(self) -> None:
+        super().__init__()
+        self._users: dict[tuple[str, str], UserRow] = {}
+        self._feedback: dict[tuple[str, str], FeedbackRow] = {}
+        self._left_behind: dict[str, list[tuple[int, int]]] = {}
+
+    async def user(self, workspace_id: str, user_id: str) -> UserRow | None:
+        return self._users.get((workspace_id, user_id))
+
+    async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
+        keys = ((session_id, item_id) for item_id in item_ids)
+        return {key[1]: self._feedback[key] for key in keys if key in self._feedback}
+
+    def _is_present(self, session_id: str, seq: int) -> bool:
+        return not any(first <= seq <= last for first, last in self._left_behind.get(session_id, ()))
+
+    def _write_about_people(self, row: UserRow | FeedbackRow | LeftBehindRow) -> None:
+        match row:
+            case UserRow():
+                self._users[row.workspace_id, row.user_id] = row
+            case LeftBehindRow():
+                self._left_behind.setdefault(row.session_id, []).append((row.first_seq, row.last_seq))
+            case FeedbackRow(rating=None):
+                self._feedback.pop((row.session_id, row.item_id), None)
+            case FeedbackRow():
+                self._feedback[row.session_id, row.item_id] = row
+
+    def _forget_opinions(self, session_id: str) -> None:
+        self._feedback = {key: row for key, row in self._feedback.items() if key[0] != session_id}
+        self._left_behind.pop(session_id, None)

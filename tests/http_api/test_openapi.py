@@ -1,0 +1,98 @@
+"""The description of the API is whole, valid, and true: what the host really answers is what it says."""
+
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+from openapi_spec_validator import validate
+from starlette.routing import Route
+
+from http_api.doors import Doors, a_body, open_doors
+from paddock.http_api.api_description.document import OPERATIONS, openapi
+
+pytestmark = pytest.mark.anyio
+DOCUMENT = openapi("test")
+SPECIAL = {"/api/v1/agent/ag-ui/{agent}/capabilities"}
+
+
+def schema_of(schema: Any) -> Any:
+    return {"components": DOCUMENT["components"], **schema}
+
+
+def check(schema: Any, value: Any) -> None:
+    jsonschema.Draft202012Validator(schema_of(schema)).validate(value)
+
+
+def described(path: str, method: str, status: int) -> Any:
+    return DOCUMENT["paths"][path][method.lower()]["responses"][str(status)]["content"]["application/json"]["schema"]
+
+
+@pytest.mark.spec("http/openapi")
+def test_the_document_is_valid_openapi() -> None:
+    validate(DOCUMENT)  # pyright: ignore[reportArgumentType]
+    assert DOCUMENT["openapi"] == "3.1.0"
+    ids = [one["operationId"] for path in DOCUMENT["paths"].values() for one in path.values()]
+    assert len(ids) == len(set(ids)) == len(OPERATIONS)
+
+
+@pytest.mark.spec("http/openapi")
+async def test_every_route_is_described_and_nothing_else_is() -> None:
+    async with open_doors() as doors:
+        routes = {
+            (method, route.path)
+            for route in doors.app.routes
+            if isinstance(route, Route)
+            for method in route.methods or ()
+        }
+        assert routes == {(one.method, one.path) for one in OPERATIONS}
+
+
+@pytest.mark.spec("http/openapi")
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
+def test_every_example_is_what_its_schema_asks_for(operation: Any) -> None:
+    told = [*operation.body, *(body for _, body in operation.answers.values() if body is not None)]
+    for body in told:
+        if body.media_type == "application/json" and operation.path != "/api/openapi.json":
+            assert body.example is not None, "an example is missing"
+            check(body.schema, body.example)
+    names = set(re.findall(r"{(\w+)}", operation.path))
+    assert names == {one.name for one in operation.parameters if one.place == "path"}
+
+
+@pytest.mark.spec("http/openapi")
+async def test_what_the_host_answers_is_what_the_document_says() -> None:
+    async with open_doors() as doors:
+        body = a_body()
+        thread = body["threadId"]
+        check({"$ref": "#/components/schemas/RunAgentInput"}, body)
+        accepted = await doors.post(body)
+        check(described("/api/v1/agent/runs", "POST", 202), accepted.json())
+        await doors.answered(await doors.gateway.next(), "hello")
+        one = f"/api/v1/agent/runs/{accepted.json()['taskId']}"
+        await asked(doors, "/api/v1/agent/runs/{run}", one)
+        await asked(doors, "/api/v1/agent/runs/{run}/explain", f"{one}/explain?action=history.page")
+        await asked(doors, "/api/v1/agent/sessions/{thread}", f"/api/v1/agent/sessions/{thread}")
+        for path in ("/api/v1/agent/history", "/api/v1/agent/sessions", "/api/v1/agent/ag-ui/capabilities", "/readyz"):
+            await asked(doors, path, path)
+        for path in ("users/me", "api-keys", "agents", "runners", "approvals", "knowledge"):
+            await asked(doors, f"/api/v1/{path}", f"/api/v1/{path}")
+        refused = await doors.post({})
+        check({"$ref": "#/components/schemas/Problem"}, refused.json())
+
+
+async def asked(doors: Doors, path: str, url: str) -> None:
+    answer = await doors.client.get(url)
+    assert answer.status_code == 200, answer.text
+    check(described(path, "GET", 200), answer.json())
+
+
+@pytest.mark.spec("http/openapi")
+async def test_document_and_page_are_served_to_everybody_and_need_nothing_from_elsewhere() -> None:
+    async with open_doors() as doors:
+        await doors.key_for("ann")
+        assert (await doors.client.get("/api/openapi.json")).json()["openapi"] == "3.1.0"
+        page = await doors.client.get("/api/docs")
+        assert page.headers["content-type"].startswith("text/html")
+        assert all(one.path in page.text for one in OPERATIONS)
+        assert not re.findall(r"<script|<link|<img|src=|@import|url\(", page.text)

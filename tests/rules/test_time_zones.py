@@ -1,0 +1,77 @@
+"""Whose clock counts, and which day it is there; whatever zone the machine itself is in."""
+
+import os
+import subprocess
+import sys
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paddock.http_api.time_zones import is_time_zone
+from paddock.rules.time_zones import day_of, day_start, event_zone
+
+ROOT = Path(__file__).parents[2]
+SAYS = {"event_timezone": "Asia/Tokyo", "device_timezone": "Europe/Oslo", "profile_timezone": "Asia/Shanghai"}
+
+
+def test_the_order_is_call_device_profile_utc() -> None:
+    assert event_zone(is_time_zone, **SAYS) == "Asia/Tokyo"
+    assert event_zone(is_time_zone, **SAYS | {"event_timezone": None}) == "Europe/Oslo"
+    assert event_zone(is_time_zone, profile_timezone="Asia/Shanghai") == "Asia/Shanghai"
+    assert event_zone(is_time_zone) == "UTC"
+
+
+@pytest.mark.parametrize("wrong", [None, "", 8, "Mars/Olympus", "localtime", ["UTC"]])
+def test_what_is_no_zone_is_passed_over(wrong: object) -> None:
+    assert event_zone(is_time_zone, event_timezone=wrong, device_timezone=wrong, profile_timezone="UTC") == "UTC"
+    assert event_zone(is_time_zone, event_timezone=wrong, device_timezone="Europe/Oslo") == "Europe/Oslo"
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [
+        ("Europe/Oslo", date(2026, 3, 29), 23),
+        ("Europe/Oslo", date(2026, 10, 25), 25),
+        ("Africa/Cairo", date(2024, 4, 26), 23),  # clocks go from 00:00 to 01:00
+        ("America/Havana", date(2023, 11, 5), 25),  # 00:00 to 01:00 comes twice
+        ("Australia/Lord_Howe", date(2026, 4, 5), 24.5),
+        ("America/St_Johns", date(2010, 11, 7), 25),  # clocks went back across midnight
+        ("Pacific/Apia", date(2011, 12, 30), 0),  # a day that never was
+        ("Asia/Kathmandu", date(2026, 1, 1), 24),
+    ],
+)
+def test_days_on_which_clocks_change_have_the_hours_they_have(zone: str, day: date, hours: float) -> None:
+    there = ZoneInfo(zone)
+    assert (day_start(day + timedelta(days=1), there) - day_start(day, there)) / 3600 == hours
+
+
+@pytest.mark.parametrize("zone", ["America/St_Johns", "America/Sao_Paulo", "Pacific/Apia", "Europe/Oslo", "UTC"])
+@given(moment=st.integers(0, 4_000_000_000))
+def test_every_moment_lies_in_the_day_it_belongs_to(zone: str, moment: int) -> None:
+    there = ZoneInfo(zone)
+    day = day_of(moment, there)
+    assert day_start(day, there) <= moment < day_start(day + timedelta(days=1), there)
+
+
+def test_an_hour_that_comes_twice_around_midnight_stays_with_the_day_that_has_begun() -> None:
+    there = ZoneInfo("America/St_Johns")
+    again = datetime(2010, 11, 6, 23, 30, fold=1, tzinfo=there).timestamp()
+    assert day_of(again, there) == date(2010, 11, 7)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/St_Johns"])
+def test_nothing_depends_on_the_zone_of_the_machine(zone: str) -> None:
+    """The tests about time, whole, on a machine that lives elsewhere."""
+    files = [
+        "tests/rules/test_time_zones.py",
+        "tests/http_api/test_history.py",
+        "tests/http_api/test_validation_table.py",
+    ]
+    command = [sys.executable, "-m", "pytest", *files, "-q", "-x", "-p", "no:xdist", "-k", "not zone_of_the_machine"]
+    environment = {**os.environ, "TZ": zone}
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == 0, ran.stdout[-3000:]

@@ -1,0 +1,57 @@
+"""The Python client of the SDK against a real host: ask, follow, resume, cancel, read back, change course."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from paddock_sdk.client import Client, GoneError, RefusedError
+from walk.hosts import HostProcess
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[HostProcess]:
+    process = HostProcess(tmp_path / "data").start()
+    yield process
+    process.stop()
+
+
+def test_a_conversation_by_the_python_client(host: HostProcess) -> None:
+    client = Client(host.url)
+    accepted = client.send("hello", agent="echo", run_id="r1")
+    assert accepted == client.send("hello", thread_id=accepted.thread_id, agent="echo", run_id="r1")
+    assert "".join(client.answer(accepted.task_id)) == "hello"
+    assert client.ask("again", thread_id=accepted.thread_id, agent="echo") == "again"
+    run = client.cancel(accepted.task_id)
+    assert (run.status, run.ended, run.agent_id) == ("completed", True, "echo")
+    client.rename(accepted.thread_id, "A talk")
+    assert [(one.thread_id, one.title) for one in client.sessions()] == [(accepted.thread_id, "A talk")]
+    assert client.set_me(timezone="Asia/Tokyo").timezone == "Asia/Tokyo"
+    assert (client.me().locale, client.me().timezone) == (None, "Asia/Tokyo")
+    [day] = client.days(accepted.thread_id)
+    assert [message.content for message in day.messages] == ["hello", "hello", "again", "again"]
+    client.rate(accepted.thread_id, day.messages[1].id, "up")
+    edited = client.edit(accepted.thread_id, str(day.messages[2].more["itemId"]), "otherwise")
+    assert "".join(client.answer(edited.task_id)) == "otherwise"
+    told = [message.content for message in client.history(accepted.thread_id).messages]
+    assert told == ["hello", "hello", "otherwise", "otherwise"]
+
+
+def test_what_goes_wrong_is_told_in_the_hosts_words(host: HostProcess) -> None:
+    with pytest.raises(RefusedError, match="there is no agent 'nobody'") as refused:
+        Client(host.url).ask("hi", agent="nobody")
+    assert (refused.value.status, refused.value.code) == (404, "not_found")
+    with pytest.raises(RefusedError, match="not known"):
+        Client(host.url, "wrong").me()
+    host.stop()
+    with pytest.raises(GoneError):
+        Client(host.url).me()
+    with pytest.raises(ValueError, match="no address of a host"):
+        Client("localhost:8484")
+
+
+def test_the_client_loads_without_anything_but_the_standard_library() -> None:
+    code = "import sys, paddock_sdk.client; print(sorted({'pydantic', 'anyio', 'httpx'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
