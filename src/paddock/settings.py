@@ -76,6 +76,12 @@ def _bus_address(text: str) -> str:
     return text
 
 
+def _artifacts_address(text: str) -> str:
+    if text != EMBEDDED and not re.match(r"s3://[^/?\s]+", text):
+        raise ValueError("no place for files")
+    return text
+
+
 def _split(separator: str) -> BeforeValidator:
     """A list may come as one text, as the environment has no lists."""
 
@@ -144,6 +150,12 @@ class Settings(BaseModel):
         "how hosts that share a store wake each other",
         "embedded (inside this process) or nats://user:password@host:port (several separated by ',')",
         repr=False,  # its address may carry a password
+    )
+    artifacts: Annotated[str, AfterValidator(_artifacts_address)] = setting(
+        EMBEDDED,
+        "where the bytes of files are kept",
+        "embedded (in the data directory) or s3://bucket/prefix?endpoint=https://...&region=... (keys: AWS_*)",
+        repr=False,
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Lower] = setting(
         "info", "how much is logged", "debug, info, warning or error"

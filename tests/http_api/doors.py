@@ -13,7 +13,6 @@ from typing import Any, Literal, cast
 
 import httpx
 import uvicorn
-from starlette.applications import Starlette
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agent_health import AgentHealth
@@ -23,12 +22,29 @@ from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.users import Users
-from paddock.http_api.app import create_app
+from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_door import AgUiDoor
+from paddock.http_api.agents import AgentsDoor
+from paddock.http_api.app import ShortWay, create_app
+from paddock.http_api.approvals import ApprovalsDoor
+from paddock.http_api.attach import AttachDoor
+from paddock.http_api.auth import Auth
+from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.explain import ExplainDoor
+from paddock.http_api.history import HistoryDoor
+from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.openapi import DescriptionDoor
+from paddock.http_api.probes import Probes, Ready
+from paddock.http_api.routing import Door
+from paddock.http_api.run_streams import RunStreams
+from paddock.http_api.runs import RunsDoor
+from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
+from paddock.http_api.users import UsersDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
-from paddock.ports.attachments import Attachments
+from paddock.ports.attachments import Attachments, NoAttachments
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
 
@@ -84,7 +100,7 @@ class Doors:
     client: httpx.AsyncClient
     """Without a key, from this very machine."""
     ready: list[tuple[bool, str]]
-    app: Starlette
+    app: ShortWay
 
     async def key_for(
         self, user: str, workspace: str = "default", role: Literal["user", "admin"] = "user"
@@ -127,6 +143,52 @@ class Doors:
                 await asyncio.sleep(0.005)
 
 
+def app_of(
+    house: SmallHouse,
+    gateway: Any,
+    *,
+    users: Users,
+    knowledge: Bases,
+    ready: Ready = lambda: (True, "ready"),
+    keep_alive: float = 15.0,
+    attachments: Attachments,
+    tokens: CallerTokens | None = None,
+) -> ShortWay:
+    """The same doors as the real house has, on the parts of a small one."""
+    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens)
+    store, clock = house.store, time.time
+    streams = RunStreams(tails=house.tails, runs=house.view, keeping=house.keeping, keep_alive_seconds=keep_alive)
+    branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
+    health = AgentHealth(house.agents, house.runs.authority)
+    stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
+    doors: list[Door] = [
+        ExplainDoor(auth=auth, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
+        SessionsDoor(
+            auth=auth,
+            controls=house.controls,
+            keeping=house.keeping,
+            inbox=house.inbox,
+            tails=house.tails,
+            keep_alive_seconds=keep_alive,
+        ),
+        BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
+        HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
+        UsersDoor(auth=auth, users=users),
+        ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
+        KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
+        AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
+        AttachDoor(gateway),
+        Probes(ready),
+        DescriptionDoor(),
+    ]
+    return create_app(
+        ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
+        native=RunsDoor(auth=auth, inbox=house.inbox, runs=house.view, streams=streams, attachments=attachments),
+        doors=doors,
+    )
+
+
 @asynccontextmanager
 async def open_doors(
     store: Store | None = None,
@@ -144,28 +206,14 @@ async def open_doors(
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
-        app = create_app(
-            inbox=house.inbox,
-            controls=house.controls,
-            keeping=house.keeping,
-            runs=house.view,
-            tails=house.tails,
-            agents=house.agents,
-            gateway=gateway,  # pyright: ignore[reportArgumentType]
-            keys=house.store,
-            health=AgentHealth(house.agents, house.runs.authority),
-            stored_agents=StoredAgents(house.agents, kept=house.store, records=house.store, clock=time.time),
-            ready=lambda: ready[0],
-            local_token=LOCAL_TOKEN,
-            keep_alive_seconds=keep_alive,
-            approvals=house.approvals,
-            explanations=Explanations(house.store, house.approvals.clock),
-            knowledge=knowledge,
-            attachments=attachments,
+        app = app_of(
+            house,
+            gateway,
             users=users,
-            days=Days(house.store, users),
-            branches=Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=time.time),
-            exports=Exports(house.store),
+            knowledge=knowledge,
+            ready=lambda: ready[0],
+            keep_alive=keep_alive,
+            attachments=attachments or NoAttachments(),
             tokens=tokens,
         )
         reading = asyncio.create_task(ingest.run())

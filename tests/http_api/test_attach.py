@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -17,14 +17,17 @@ from websockets.exceptions import ConnectionClosed
 from host.scripted import SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
 from http_api.frames import split
-from paddock.host.agent_health import AgentHealth
-from paddock.host.stored_agents import StoredAgents
+from paddock.host.users import Users
 from paddock.http_api import attach
-from paddock.http_api.app import create_app
 from paddock.http_api.attach import SocketTransport, close_reason
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow
+from paddock.ports.attachments import NoAttachments
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
+from paddock.storage.memory import MemoryStore
+from paddock.storage.memory_knowledge import MemoryKnowledge
 
 pytestmark = pytest.mark.anyio
 ONE = "plugin:test/one/default"
@@ -38,19 +41,9 @@ async def no_calls(*_: Any) -> Any:
 async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, httpx.AsyncClient, str]]:
     gateway = Gateway(Catalog(), home=home, mark="test-attach", on_call=no_calls, host_version="test")
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
-        app = create_app(
-            inbox=house.inbox,
-            controls=house.controls,
-            keeping=house.keeping,
-            runs=house.view,
-            tails=house.tails,
-            agents=house.agents,
-            gateway=gateway,
-            keys=house.store,
-            health=AgentHealth(house.agents, house.runs.authority),
-            stored_agents=StoredAgents(house.agents, kept=house.store, records=house.store, clock=time.time),
-            ready=lambda: (True, ""),
-        )
+        kept = MemoryKnowledge(cast("MemoryStore", house.store))
+        users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))
+        app = helpers.app_of(house, gateway, users=users, knowledge=knowledge, attachments=NoAttachments())
         async with helpers.serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
             yield house, gateway, client, f"ws{url.removeprefix('http')}/api/v1/runners/attach"
         await gateway.stop()

@@ -82,6 +82,11 @@ class Agents:
     def get(self, agent_id: str, workspace: str) -> AgentBinding | None:
         return self._of(workspace).bindings.get(agent_id)
 
+    def label_of(self, agent_id: str, workspace: str) -> str | None:
+        """The name people know an agent by."""
+        binding = self.get(agent_id, workspace)
+        return binding.label if binding is not None else None
+
     def list(self, workspace: str) -> list[AgentBinding]:
         return list(self._of(workspace).bindings.values())
 
@@ -117,6 +122,12 @@ class Agents:
     def remove(self, workspace: str, agent_id: str) -> None:
         self._stored.get(workspace, {}).pop(agent_id, None)
         self._in_force.pop(workspace, None)
+
+    def keep_stored(self, there: set[tuple[str, str]]) -> None:
+        """Forget agents of the API that somebody else took away; `there` are the workspaces and names of the rest."""
+        for workspace, known in self._stored.items():
+            for agent_id in [name for name in known if (workspace, name) not in there]:
+                self.remove(workspace, agent_id)
 
     def in_file(self, agent_id: str) -> bool:
         return agent_id in self._named

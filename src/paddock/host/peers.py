@@ -62,10 +62,14 @@ class Peers:
         self._steady_since: float | None = None
         """Since when no beat of ours has failed; None: not since the start."""
         self._watched_seconds = 0.0
+        self._seen_changes = ""
         self._tidied_at = 0.0
         self.known: Sequence[Peer] = ()
-        self.on_beat: list[Callable[[], Awaitable[None]]] = []
-        """What else is looked after at every beat."""
+        self.on_beat: list[Callable[[], None]] = []
+        """Who is told that time has passed."""
+        self.on_change: list[Callable[[], Awaitable[None]]] = []
+        """Who keeps in memory what another host may have changed."""
+        self._changes: str | None = None
 
     @property
     def is_housekeeper(self) -> bool:
@@ -134,6 +138,7 @@ class Peers:
         if beat.held:
             self._beat_at = asked_at
         self.known = beat.peers
+        self._seen_changes = beat.changes
         self._live.others = bool(self.others)
         watched = beat.store_seconds
         if self._steady_since is not None:
@@ -177,8 +182,12 @@ class Peers:
         self._note(self._audit("hosts.back", str(before), f"declared gone; {dropped} session(s) were dropped"))
 
     async def _look_after(self) -> None:
-        for look in self.on_beat:
-            await look()
+        for tell in self.on_beat:
+            tell()
+        if self._changes != self._seen_changes:
+            self._changes = self._seen_changes
+            for follow in self.on_change:
+                await follow()
         if self.is_housekeeper and now() - self._tidied_at > TIDY_SECONDS:
             self._tidied_at = now()
             await self._hosts.tidy()

@@ -95,6 +95,8 @@ class Sessions:
         self._loops: dict[str, SessionLoop] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
+        self._leaving = False
+        """Others go on with everything from now on."""
         self._returning: set[tuple[str, str | None]] = set()
         """Sessions that are being brought back, each with the turn that somebody sees to the end of."""
 
@@ -132,8 +134,9 @@ class Sessions:
         loop = self._loops.get(session_id)
         return loop is not None and not loop.idle
 
-    def drop_all(self) -> int:
-        """This host was declared gone: nothing it remembers may be believed, and nothing it runs may go on."""
+    def drop_all(self, *, leaving: bool = False) -> int:
+        """This host is gone for the others: nothing it remembers may be believed, and nothing it runs may go on."""
+        self._leaving = leaving
         loops = list(self._loops.values())
         for loop in loops:
             loop.give_up(StaleOwnerError("this host was declared gone"))
@@ -306,7 +309,7 @@ class Sessions:
 
     def broken(self, session: SessionLoop, cause: BaseException) -> None:
         """An append failed: nothing this loop remembers may be believed. Load it anew when the store is back."""
-        if isinstance(cause, StaleOwnerError):
+        if isinstance(cause, StaleOwnerError) and not self._leaving:
             self.audit.soon(_refused(session, str(cause), self.clock()))
         if self._loops.get(session.session_id) is session:
             del self._loops[session.session_id]
@@ -320,7 +323,7 @@ class Sessions:
 
     def _see_to(self, session_id: str, turn_id: str | None, code: str, message: str, *, delay: float) -> None:
         """Try until this turn's end is on record; once for each turn, and never another one's."""
-        if (session_id, turn_id) not in self._returning:
+        if (session_id, turn_id) not in self._returning and not self._leaving:
             self._returning.add((session_id, turn_id))
             self._spawn(self._bring_back(session_id, turn_id, code, message, delay))
 

@@ -1,17 +1,19 @@
 """What there is and who may come in: runners, API keys, tokens for runners that attach from elsewhere."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.api_keys import new_key
 from paddock.host.principals import Principal
 from paddock.http_api.attach import AttachingGateway
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
 from paddock.ports import ApiKeyRow, ApiKeys, RunnerStatus
 from paddock.rules.errors import ErrorCode, HostError
@@ -33,6 +35,15 @@ class AdminDoor:
         self._auth = auth
         self._gateway = gateway
         self._keys = keys
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [
+            route("GET", "/api/v1/runners", self.runners),
+            route("POST", "/api/v1/runners/attach-tokens", self.mint_attach_token),
+            route("GET", "/api/v1/api-keys", self.keys),
+            route("POST", "/api/v1/api-keys", self.create_key),
+            route("DELETE", "/api/v1/api-keys/{key}", self.revoke_key),
+        ]
 
     async def runners(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

@@ -1,7 +1,10 @@
 """The AG-UI door: one POST in, the run's events out. For stock AG-UI clients, of 1.0 and of the 0.x before it."""
 
+from collections.abc import Sequence
+
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.agents import Agents
 from paddock.host.inbox import Inbox, NewRun
@@ -9,6 +12,7 @@ from paddock.host.principals import Principal
 from paddock.http_api.ag_ui_input import MAX_BODY_BYTES, TOO_LARGE, AgUiInput, read_ag_ui_input
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
+from paddock.http_api.routing import route
 from paddock.http_api.run_streams import RunStreams, peer_of
 from paddock.http_api.stream import RunStream
 from paddock.http_api.threads import thread_of
@@ -17,6 +21,8 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_input import body_hash
 from paddock.rules.run_input_shapes import InvalidInputError
 
+AG_UI = "/api/v1/agent/ag-ui"
+
 
 class AgUiDoor:
     def __init__(self, *, auth: Auth, inbox: Inbox, streams: RunStreams, agents: Agents) -> None:
@@ -24,6 +30,15 @@ class AgUiDoor:
         self._inbox = inbox
         self._streams = streams
         self._agents = agents
+
+    def routes(self) -> Sequence[BaseRoute]:
+        base = AG_UI
+        return [
+            route("POST", f"{base}/{{agent}}", self.post),
+            route("POST", base, self.post),
+            route("GET", f"{base}/{{agent}}/capabilities", self.capabilities),
+            route("GET", f"{base}/capabilities", self.capabilities),
+        ]
 
     async def post(self, request: Request) -> RunStream:
         principal = await self._auth.principal(request.scope)

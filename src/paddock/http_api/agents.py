@@ -1,10 +1,11 @@
 """Agents over HTTP: everybody sees which there are and whether they can answer; administrators see and change them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.agent_health import AgentHealth, Health, shown_definition
 from paddock.host.agent_shapes import AgentShape
@@ -13,6 +14,7 @@ from paddock.host.principals import Principal
 from paddock.host.stored_agents import StoredAgents
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.routing import route
 from paddock.rules.errors import ErrorCode, HostError
 
 
@@ -22,6 +24,14 @@ class AgentsDoor:
         self._agents = agents
         self._health = health
         self._stored = stored
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [
+            route("GET", "/api/v1/agents", self.list),
+            route("GET", "/api/v1/agents/{agent}", self.get),
+            route("PUT", "/api/v1/agents/{agent}", self.put),
+            route("DELETE", "/api/v1/agents/{agent}", self.delete),
+        ]
 
     async def list(self, request: Request) -> Response:
         who = await self._auth.principal(request.scope)

@@ -1,16 +1,18 @@
 """Platform actions that wait for their user: listed, granted, denied. Only by the one whose conversation it is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.approvals import Approvals
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.routing import route
 from paddock.rules.approvals import Approval, Decision
 from paddock.rules.errors import ErrorCode, HostError
 
@@ -22,6 +24,10 @@ class ApprovalsDoor:
     def __init__(self, *, auth: Auth, approvals: Approvals) -> None:
         self._auth = auth
         self._approvals = approvals
+
+    def routes(self) -> Sequence[BaseRoute]:
+        base = "/api/v1/approvals"
+        return [route("GET", base, self.list), route("POST", f"{base}/{{approval}}", self.decide)]
 
     async def list(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
@@ -110,6 +111,9 @@ class AttachDoor:
 
     def __init__(self, gateway: AttachingGateway) -> None:
         self._gateway = gateway
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [WebSocketRoute("/api/v1/runners/attach", self)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)

@@ -1,11 +1,12 @@
 """Another course for a conversation, opinions on its answers, and all of it to take away. Reads and answers only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute
 
 from paddock.host.branches import Again, Branches
 from paddock.host.controls import Controls
@@ -13,6 +14,7 @@ from paddock.host.exports import Exports
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.routing import SESSION, route
 from paddock.http_api.threads import thread_of
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_input import MAX_RUN_ID, MAX_TEXT
@@ -26,6 +28,15 @@ class BranchesDoor:
         self._branches = branches
         self._controls = controls
         self._exports = exports
+
+    def routes(self) -> Sequence[BaseRoute]:
+        one = SESSION
+        return [
+            route("POST", f"{one}/edit", self.edit),
+            route("POST", f"{one}/regenerate", self.regenerate),
+            route("PUT", f"{one}/messages/{{item}}/feedback", self.feedback),
+            route("GET", f"{one}/export", self.export),
+        ]
 
     async def edit(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

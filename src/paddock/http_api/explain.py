@@ -1,12 +1,16 @@
 """Why a run may, or may not, make a host call: asked by the one who owns the run."""
 
+from collections.abc import Sequence
+
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.explanations import Explanations
 from paddock.host.runs_view import RunsView
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
+from paddock.http_api.routing import RUNS, route
 from paddock.http_api.threads import thread_of
 from paddock.rules.errors import ErrorCode, HostError
 
@@ -16,6 +20,9 @@ class ExplainDoor:
         self._auth = auth
         self._runs = runs
         self._explanations = explanations
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [route("GET", f"{RUNS}/{{run}}/explain", self.get)]
 
     async def get(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

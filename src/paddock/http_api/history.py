@@ -1,18 +1,20 @@
 """The conversation for people: `GET /history`, one day at a time, in the published shape."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any, cast
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.days import Day, Days
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
+from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
 from paddock.http_api.threads import thread_of
 from paddock.ports.attachments import Attachments
@@ -30,6 +32,9 @@ class HistoryDoor:
         self._days = days
         self._attachments = attachments
         self._agent_name = agent_name
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [route("GET", "/api/v1/agent/history", self.get)]
 
     async def get(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

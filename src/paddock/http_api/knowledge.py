@@ -3,16 +3,18 @@
 import time
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.routing import route
 from paddock.ports.knowledge import BaseRow, DocumentRow, JobRow, KnowledgeBases, Passage
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
@@ -30,6 +32,20 @@ class KnowledgeDoor:
         self._auth = auth
         self._bases = bases
         self._changed = changed
+
+    def routes(self) -> Sequence[BaseRoute]:
+        base = "/api/v1/knowledge"
+        return [
+            route("GET", base, self.list),
+            route("POST", base, self.create),
+            route("GET", f"{base}/{{kb}}", self.get),
+            route("DELETE", f"{base}/{{kb}}", self.delete),
+            route("GET", f"{base}/{{kb}}/documents", self.documents),
+            route("POST", f"{base}/{{kb}}/documents", self.add),
+            route("DELETE", f"{base}/{{kb}}/documents/{{document}}", self.delete_document),
+            route("GET", f"{base}/{{kb}}/jobs/{{job}}", self.job),
+            route("POST", f"{base}/{{kb}}/search", self.search),
+        ]
 
     async def list(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

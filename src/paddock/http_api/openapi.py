@@ -1,15 +1,21 @@
 """The description of this API, served to programs and to people. It says the same to everybody: no key is needed."""
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute
 
 from paddock.http_api.bodies import json_response
+from paddock.http_api.routing import route
 
 
 class DescriptionDoor:
+    def routes(self) -> Sequence[BaseRoute]:
+        return [route("GET", "/api/openapi.json", self.document), route("GET", "/api/docs", self.page)]
+
     async def document(self, _: Request) -> Response:
         return _document()
 

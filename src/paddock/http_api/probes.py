@@ -1,11 +1,13 @@
 """Is it alive, is it ready, and what is this? Needs no key and tells nothing about anybody."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import BaseRoute
 
 from paddock.http_api.bodies import json_response
+from paddock.http_api.routing import route
 
 Ready = Callable[[], tuple[bool, str]]
 
@@ -32,6 +34,13 @@ pre{padding:1rem;overflow:auto;border:1px solid #8884;border-radius:.4rem}</styl
 class Probes:
     def __init__(self, ready: Ready) -> None:
         self._ready = ready
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [
+            route("GET", "/healthz", self.healthz),
+            route("GET", "/readyz", self.readyz),
+            route("GET", "/", self.page),
+        ]
 
     async def healthz(self, _: Request) -> Response:
         return json_response({"status": "alive"})

@@ -1,11 +1,12 @@
 """The native door: hand in a run, look at it, follow it, stop it. Strict: exactly the published shape or a 422."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from paddock.host.inbox import Inbox, NewRun
@@ -13,6 +14,7 @@ from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
+from paddock.http_api.routing import RUNS, route
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
@@ -50,6 +52,15 @@ class RunsDoor:
         self._inbox = inbox
         self._runs = runs
         self._streams = streams
+
+    def routes(self) -> Sequence[BaseRoute]:
+        base = RUNS
+        return [
+            route("POST", base, self.post),
+            route("GET", f"{base}/{{run}}/events", self.events),
+            route("POST", f"{base}/{{run}}/cancel", self.cancel),
+            route("GET", f"{base}/{{run}}", self.get),
+        ]
 
     async def post(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

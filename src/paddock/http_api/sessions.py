@@ -1,12 +1,13 @@
 """Conversations: listed, opened, looked at, named, deleted, spoken in, controlled, followed. Reads and answers only."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from uuid import uuid4
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox, NewRun
@@ -16,6 +17,7 @@ from paddock.host.tails import Tails
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import has_body, json_response, read_object
 from paddock.http_api.cursors import Cursor, parse_cursor
+from paddock.http_api.routing import SESSION, route
 from paddock.http_api.runs import iso
 from paddock.http_api.session_stream import SessionStream
 from paddock.http_api.threads import thread_of
@@ -43,6 +45,20 @@ class SessionsDoor:
         self._keep_alive = keep_alive_seconds
 
     # --- the list ----------------------------------------------------------------------------------------------------
+
+    def routes(self) -> Sequence[BaseRoute]:
+        base, one = "/api/v1/agent/sessions", SESSION
+        return [
+            route("GET", base, self.list),
+            route("POST", base, self.open),
+            route("GET", one, self.get),
+            route("PATCH", one, self.patch),
+            route("DELETE", one, self.delete),
+            route("POST", f"{one}/messages", self.message),
+            route("POST", f"{one}/items/{{item}}/erase", self.erase),
+            route("POST", f"{one}/control", self.control),
+            route("GET", f"{one}/events", self.events),
+        ]
 
     async def list(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

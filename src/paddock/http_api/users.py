@@ -1,16 +1,18 @@
 """The caller themselves: who they are here and what they set, `GET` and `PATCH /users/me`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from paddock.host.principals import Principal
 from paddock.host.users import Users
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.routing import route
 from paddock.http_api.time_zones import is_time_zone
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import UserRow
@@ -22,6 +24,9 @@ class UsersDoor:
     def __init__(self, *, auth: Auth, users: Users) -> None:
         self._auth = auth
         self._users = users
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [route("GET", "/api/v1/users/me", self.get), route("PATCH", "/api/v1/users/me", self.patch)]
 
     async def get(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

@@ -15,6 +15,8 @@ class Beat(Value, frozen=True):
     store_seconds: float
     """How long the store itself has been up."""
     peers: Sequence[Peer]
+    changes: str = ""
+    """Another text whenever something was changed that every host keeps in memory."""
 
 
 class LeftBehind(Value, frozen=True):

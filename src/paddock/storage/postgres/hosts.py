@@ -25,7 +25,9 @@ _BEAT = "update hosts set beat_at = clock_timestamp() where boot = $1 and gone i
 _PEERS = """
 select boot, host_id, url, extract(epoch from clock_timestamp() - beat_at)::float, gone, settled
   from hosts where gone is null or not settled order by boot"""
-_STORE = "select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float"
+_STORE = """
+select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float,
+       (select concat(count(*), ' ', max(updated_at)) from agents)"""
 _NAME = "select md5(min(applied_at)::text || current_database()) from schema_version"
 _GONE = f"""
 update hosts set gone = $2 where boot = any($1::bigint[]) and gone is null
@@ -85,7 +87,8 @@ class PostgresHosts:
         held = bool(await self._now(_BEAT, self.boot))
         peers = [Peer(*found) for found in await self._now(_PEERS)]
         self._seen_gone = [peer.boot for peer in peers if peer.gone is not None]
-        return Beat(held, (await self._now(_STORE))[0][0], peers)
+        up, changes = (await self._now(_STORE))[0]
+        return Beat(held, up, peers, changes)
 
     async def declare_gone(self, boots: Sequence[int], why: str) -> Sequence[int]:
         return [found[0] for found in await self._now(_GONE, list(boots), why)]

@@ -43,6 +43,7 @@ with mine as materialized (select nextval('epochs') as epoch),
      taken as (update sessions as s set epoch = greatest(s.epoch + 1, mine.epoch), boot = $2 from mine
                 where s.session_id = $1 and ($2::bigint is null or $3 or s.boot is null or s.boot = $2
                       or not exists (select 1 from hosts where hosts.boot = s.boot and hosts.gone is null))
+                  and ($2 is null or exists (select 1 from hosts where hosts.boot = $2 and hosts.gone is null))
                returning s.epoch, {_PLACE})
 select coalesce(taken.epoch, mine.epoch) as epoch, {_PLACE}, known.boot as owner, known.session_no is not null as known
   from mine left join taken on true

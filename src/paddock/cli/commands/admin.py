@@ -1,0 +1,77 @@
+"""Looking after the data: what `paddock admin` takes."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paddock.cli.commands.options import Data, Url, family, option
+
+admin = family("Look after the data: check, rebuild, back up, restore, delete, erase.")
+
+
+@admin.command("verify")
+def admin_verify(data: Data = None) -> None:
+    """Check every conversation's log and every stored file. May run beside a host."""
+    from paddock.cli.admin import verify_all
+
+    sys.exit(verify_all(data))
+
+
+@admin.command("rebuild")
+def admin_rebuild(
+    data: Data = None,
+    check: Annotated[bool, option("--check", says="Only compare; may run beside a host.")] = False,
+) -> None:
+    """Make runs and transcripts anew from the log, and say what was different."""
+    from paddock.cli.admin import rebuild_all
+
+    sys.exit(rebuild_all(data, only_check=check))
+
+
+@admin.command("backup")
+def admin_backup(
+    target: Annotated[Path, typer.Argument(help="A new directory, or a new file ending in .tar.")],
+    data: Data = None,
+) -> None:
+    """Back up a data directory. The host may go on meanwhile."""
+    from paddock.cli.admin import back_up
+
+    sys.exit(back_up(target, data))
+
+
+@admin.command("restore")
+def admin_restore(
+    backup: Annotated[Path, typer.Argument(help="What `paddock admin backup` made.")],
+    data: Data = None,
+) -> None:
+    """Make a new data directory of a backup, after checking every file of it."""
+    from paddock.cli.admin import restore
+
+    sys.exit(restore(backup, data))
+
+
+Thread = Annotated[str, typer.Argument(help="The conversation: its threadId.")]
+
+
+@admin.command("delete-thread")
+def admin_delete_thread(thread: Thread, url: Url = None, data: Data = None) -> None:
+    """Delete a conversation with everything that belongs to it."""
+    from paddock.cli.admin import delete_thread
+
+    sys.exit(delete_thread(thread, url=url, data=data))
+
+
+@admin.command("erase")
+def admin_erase(
+    thread: Thread,
+    item: Annotated[str, typer.Argument(help="The message: its item id, such as 0198...-....1")],
+    files: Annotated[bool, option("--files", says="Also forget the files it refers to.")] = False,
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Erase the words of one message; the log still verifies."""
+    from paddock.cli.admin import erase
+
+    sys.exit(erase(thread, item, files=files, url=url, data=data))

@@ -1,0 +1,50 @@
+"""Who may call the host: what `paddock keys` takes."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from paddock.cli.commands.options import Config, Data, Url, family, option
+
+keys = family("API keys: who may call this host.")
+
+
+@keys.command("create")
+def keys_create(
+    user: Annotated[str, option("--user", says="Who acts with it.", metavar="U")],
+    workspace: Annotated[
+        str, option("--workspace", says="The workspace it opens; default unless set.", metavar="W")
+    ] = "default",
+    role: Annotated[str, option("--role", says="user, or admin to administer the host.", metavar="R")] = "user",
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Make an API key and print it, once."""
+    from paddock import settings
+    from paddock.cli.keys import create
+
+    store = settings.load({"data": data}, config=config).store
+    sys.exit(create(workspace=workspace, user=user, role=role, data=data, store=store))
+
+
+@keys.command("list")
+def keys_list(url: Url = None, data: Data = None) -> None:
+    """Show who has keys, and which of them were revoked."""
+    from paddock.cli.client import connect
+    from paddock.cli.keys import show
+
+    sys.exit(show(connect(url, data)))
+
+
+@keys.command("revoke")
+def keys_revoke(
+    key: Annotated[str, typer.Argument(help="The id that `paddock keys list` shows.")],
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Let nobody in with a key any more."""
+    from paddock.cli.client import connect
+    from paddock.cli.keys import revoke
+
+    sys.exit(revoke(connect(url, data), key))

@@ -1,0 +1,185 @@
+"""Puts the house together, behind its doors. Read it to see all the parts."""
+
+import time
+from importlib.metadata import version
+
+from paddock.agent_program import is_program, load_program
+from paddock.compose.cluster import blobs_of, keep_in_step, neighbourhood_of, peers_of
+from paddock.compose.doors import application
+from paddock.compose.house import House, Tasks
+from paddock.compose.parts import (
+    MIB,
+    artifact_limits,
+    budgets_of,
+    mark_of,
+    models_of,
+    periods,
+    revealed,
+    tools_of,
+    watch_of,
+)
+from paddock.host.agent_files import AgentFiles, first_of
+from paddock.host.agent_health import AgentHealth
+from paddock.host.agents_file import load_agents
+from paddock.host.agents_watch import state_of
+from paddock.host.approvals import Approvals
+from paddock.host.artifacts import Artifacts
+from paddock.host.audit import Audit
+from paddock.host.controls import Controls
+from paddock.host.events import Events
+from paddock.host.history import History
+from paddock.host.host_calls import HostCalls
+from paddock.host.inbox import Inbox
+from paddock.host.keeping import Keeping
+from paddock.host.knowledge import KnowledgeCalls
+from paddock.host.models import ModelCalls
+from paddock.host.offers import Offers
+from paddock.host.retention import Retention
+from paddock.host.runner_state import RunnerState
+from paddock.host.runs import Runs
+from paddock.host.session_manager import SessionManager
+from paddock.host.sessions import Sessions
+from paddock.host.steering import Steering
+from paddock.host.storage_areas import StorageAreas
+from paddock.host.stored_agents import StoredAgents
+from paddock.host.sweeping import Sweeper
+from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
+from paddock.host.users import Users
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
+from paddock.ports.platform import NoPlatform
+from paddock.rules.limits import Rates
+from paddock.runners.catalog import Catalog
+from paddock.runners.gateway import Gateway
+from paddock.settings import Settings
+from paddock.storage.chosen import knowledge_in, store_at
+from paddock.tools.mcp import McpTools
+
+
+def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:
+    """Put the house together: one process, files under one data directory, and the store that the settings name."""
+    clock = time.time
+    tasks = Tasks()
+    seen = state_of(settings.agents) if settings.agents is not None else None
+    files = AgentFiles()
+    program = load_program(settings.agents) if settings.agents and is_program(settings.agents) else None
+    if program is not None:
+        agents = program.agents(max_queue=settings.max_queue)
+    else:
+        agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
+    store = store_at(settings.store, settings.data, serving=True, url=url)
+    near = neighbourhood_of(settings, store)
+    tails = Tails(store, near.live)
+    audit = Audit(store, tasks.spawn)
+    blobs = blobs_of(settings)
+    events = Events(store)
+    artifacts = Artifacts(
+        store, blobs, clock=clock, limits=artifact_limits(settings), raw=first_of(events.raw, files.raw)
+    )
+    areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
+    models = models_of(settings, clock, program.models if program else {})
+    mcp = McpTools(settings.mcp_servers, reveal=revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
+    tools = tools_of(settings, mcp, clock, program.tools if program else ())
+    kept = knowledge_in(store)
+    ingest = Ingest(kept, embed=models.embed, clock=clock)
+    bases = Bases(kept, ingest, embed=models.embed, clock=clock)
+    offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
+    tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
+    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    steering = Steering(store)
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(models, note=audit.soon, clock=clock, budgets=budgets_of(settings, store, clock)).work,
+        **tool_calls.work,
+        **KnowledgeCalls(bases).work,
+        **approvals.work,
+        **events.work,
+        **artifacts.work,
+        **areas.work,
+        **steering.work,
+    }
+    calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
+    gateway = Gateway(
+        Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
+        home=settings.data / "homes",
+        mark=mark_of(settings.data),
+        on_call=calls.on_wire,
+        host_version=version("paddock"),
+        isolation=settings.isolation,
+        env_allow=settings.env_allow,
+        on_foreign=calls.foreign,
+        on_overload=calls.overloaded,
+    )
+    agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
+    runs = Runs(
+        gateway=gateway,
+        agents=lambda: agents,
+        records=store,
+        clock=clock,
+        spawn=tasks.spawn,
+        offered=calls.offered,
+        offers=offers,
+        host_version=version("paddock"),
+        deadline_seconds=settings.run_deadline_seconds,
+        actions=approvals,
+        artifacts=artifacts,
+    )
+    calls.serve(runs)
+    steering.serve(runs)
+    manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=clock, spawn=tasks.spawn)
+    sessions = Sessions(
+        store,
+        tails,
+        performer=runs,
+        manager=manager,
+        audit=audit,
+        agents=lambda: agents,
+        clock=clock,
+        spawn=tasks.spawn,
+        shared=near.shared,
+    )
+    peers = peers_of(near, sessions=sessions, tails=tails, runs=runs, audit=audit, clock=clock)
+    stored_agents = StoredAgents(agents, kept=store, records=store, clock=clock)
+    keep_in_step(peers, stored_agents, ingest)
+    keeping = Keeping(store, blobs, sessions, clock=clock)
+    users = Users(store, clock=clock)
+    inbox = Inbox(
+        sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
+    )
+    controls = Controls(
+        sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=near.owners
+    )
+    house = House(
+        store=store,
+        blobs=blobs,
+        sweeper=Sweeper(store, blobs, clock=clock),
+        keeping=keeping,
+        retention=Retention(store, sessions, keeping, clock=clock, periods=periods(settings)),
+        gateway=gateway,
+        sessions=sessions,
+        tails=tails,
+        runs=runs,
+        inbox=inbox,
+        controls=controls,
+        users=users,
+        audit=audit,
+        agents=agents,
+        approvals=approvals,
+        tasks=tasks,
+        stored_agents=stored_agents,
+        health=AgentHealth(agents, runs.authority),
+        watch=watch_of(None if program else settings.agents, agents, seen, files, audit, clock),
+        ingest=ingest,
+        bases=bases,
+        offers=offers,
+        models=models,
+        tools=tools,
+        tool_calls=tool_calls,
+        mcp=mcp,
+        clock=clock,
+        peers=peers,
+    )
+    house.app = application(house, settings, local_token)
+    return house

@@ -1,0 +1,82 @@
+"""The ways into the house: every door, given the parts it opens on."""
+
+from paddock.compose.house import House
+from paddock.host.branches import Branches
+from paddock.host.days import Days
+from paddock.host.explanations import Explanations
+from paddock.host.exports import Exports
+from paddock.host.runs_view import RunsView
+from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_door import AgUiDoor
+from paddock.http_api.agents import AgentsDoor
+from paddock.http_api.app import ShortWay, create_app
+from paddock.http_api.approvals import ApprovalsDoor
+from paddock.http_api.attach import AttachDoor
+from paddock.http_api.auth import Auth
+from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.explain import ExplainDoor
+from paddock.http_api.history import HistoryDoor
+from paddock.http_api.issuer_keys import IssuerKeys
+from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.openapi import DescriptionDoor
+from paddock.http_api.probes import Probes
+from paddock.http_api.routing import Door
+from paddock.http_api.run_streams import RunStreams
+from paddock.http_api.runs import RunsDoor
+from paddock.http_api.sessions import SessionsDoor
+from paddock.http_api.tokens import TokenRules, Tokens
+from paddock.http_api.users import UsersDoor
+from paddock.ports.attachments import NoAttachments
+from paddock.settings import Settings
+
+
+def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
+    """All doors in one application. `local_token` lets the host's own command line in as administrator."""
+    auth = Auth(house.store, local_token=local_token, tokens=tokens_of(settings))
+    runs, attachments = RunsView(house.store), NoAttachments()
+    streams = RunStreams(
+        tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
+    )
+    branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
+    doors: list[Door] = [
+        ExplainDoor(auth=auth, runs=runs, explanations=Explanations(house.store, house.clock)),
+        SessionsDoor(
+            auth=auth,
+            controls=house.controls,
+            keeping=house.keeping,
+            inbox=house.inbox,
+            tails=house.tails,
+            keep_alive_seconds=settings.keep_alive_seconds,
+        ),
+        BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(house.store)),
+        HistoryDoor(
+            auth=auth, days=Days(house.store, house.users), attachments=attachments, agent_name=house.agents.label_of
+        ),
+        UsersDoor(auth=auth, users=house.users),
+        ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
+        KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
+        AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
+        AttachDoor(house.gateway),
+        Probes(house.ready),
+        DescriptionDoor(),
+    ]
+    return create_app(
+        ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
+        native=RunsDoor(auth=auth, inbox=house.inbox, runs=runs, streams=streams, attachments=attachments),
+        doors=doors,
+    )
+
+
+def tokens_of(settings: Settings) -> Tokens | None:
+    """Callers by signed token, if a secret or an issuer's keys are set."""
+    if not settings.takes_tokens:
+        return None
+    rules = TokenRules(
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        workspace_claim=settings.jwt_workspace_claim,
+        role_claim=settings.jwt_role_claim,
+    )
+    secret = settings.jwt_secret_file.read_bytes().strip() if settings.jwt_secret_file else None
+    return Tokens(rules, secret=secret, keys=IssuerKeys(settings.jwt_keys).find if settings.jwt_keys else None)

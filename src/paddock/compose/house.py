@@ -1,0 +1,235 @@
+"""The parts, standing: how they open, how they are brought to rest, and the tasks they share."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from secrets import SystemRandom
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp
+
+from paddock.host.agent_health import AgentHealth
+from paddock.host.agents import Agents
+from paddock.host.agents_watch import AgentsWatch
+from paddock.host.approvals import Approvals
+from paddock.host.audit import Audit
+from paddock.host.controls import Controls
+from paddock.host.inbox import Inbox
+from paddock.host.keeping import Keeping
+from paddock.host.offers import Offers
+from paddock.host.peers import Peers
+from paddock.host.principals import DEV
+from paddock.host.retention import Retention
+from paddock.host.runs import Runs
+from paddock.host.sessions import Sessions
+from paddock.host.stored_agents import StoredAgents
+from paddock.host.sweeping import Sweeper
+from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
+from paddock.host.users import Users
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
+from paddock.models.catalog import ModelCatalog
+from paddock.ports import Store
+from paddock.ports.artifacts import Blobs
+from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.leases import RESTARTED, WHY
+from paddock.rules.session.messages import RunFailed
+from paddock.runners.gateway import Gateway
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.mcp import McpTools
+
+log = structlog.get_logger("paddock.house")
+
+HOME = DEV.workspace_id
+"""The workspace whose agents are tried out at start."""
+SHUTDOWN_SECONDS = 5.0
+"""How long running turns get to have their end recorded when the host stops."""
+
+
+DRAIN_SECONDS = 5.0
+"""How long running turns may go on when the host stops and others are there to go on with the rest."""
+DRAIN_LOOK_SECONDS = 0.05
+
+
+async def nothing_yet(*_: object) -> None:
+    raise RuntimeError("the house has no doors yet")
+
+
+class Tasks:
+    """Every task of the house has this owner: it is started here, its failure is logged, and it ends with the house."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task of the house failed", action="house.task", exc_info=error)
+
+
+@dataclass(slots=True)
+class House:
+    """The parts, standing."""
+
+    store: Store
+    blobs: Blobs
+    sweeper: Sweeper
+    keeping: Keeping
+    retention: Retention
+    gateway: Gateway
+    sessions: Sessions
+    tails: Tails
+    runs: Runs
+    inbox: Inbox
+    controls: Controls
+    users: Users
+    audit: Audit
+    agents: Agents
+    approvals: Approvals
+    tasks: Tasks
+    ingest: Ingest
+    bases: Bases
+    offers: Offers
+    models: ModelCatalog
+    tools: ToolCatalog
+    tool_calls: ToolCalls
+    mcp: McpTools
+    stored_agents: StoredAgents
+    health: AgentHealth
+    clock: Callable[[], float]
+    peers: Peers | None = None
+    """The other hosts, where several may share the store."""
+    watch: AgentsWatch | None = None
+    """Over the agents file, if there is one."""
+    app: ASGIApp = field(default_factory=lambda: nothing_yet)
+    _open: bool = field(default=False)
+
+    def ready(self) -> tuple[bool, str]:
+        if not self._open:
+            return False, "starting"
+        if not self.store.healthy():
+            return False, "the store cannot write"
+        if self.peers is not None and not self.peers.held():
+            return False, "the others may take this host for gone"
+        return True, "; ".join(["ready", *self._remarks()])
+
+    def _remarks(self) -> list[str]:
+        """What does not keep the host from working, but somebody should see to. Names only: no key is needed here."""
+        unable = self.health.unable(HOME)
+        remarks = [f"cannot answer: {', '.join(unable)} (GET /api/v1/agents says why)"] if unable else []
+        if self.health.file_problem is not None:
+            remarks.append(
+                "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"
+            )
+        return remarks
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Open everything, bring what was left unfinished to its end, and close it all again."""
+        await self.store.open()
+        await self.blobs.open()
+        await self.gateway.start()
+        await self.stored_agents.load()
+        try:
+            interrupted = await self._recover()
+            if interrupted:
+                log.info(
+                    "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
+                )
+            if unknown := await self.tool_calls.settle():
+                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
+            await self.approvals.recover(alone=self.peers is None)
+            self.tasks.spawn(self._warm_up())
+            self.tasks.spawn(self.models.warm_up())
+            self.mcp.start(self.tasks.spawn)
+            self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.ingest.run())
+            self.tasks.spawn(self.sweeper.keep_sweeping())
+            self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
+            if self.watch is not None:
+                self.tasks.spawn(self.watch.run(self._warm_up))
+            self._open = True
+            yield
+        finally:
+            self._open = False
+            await self._close()
+
+    async def _recover(self) -> int:
+        """What has no owner any more is brought to its end."""
+        if self.peers is None:
+            return await self.sessions.recover(RESTARTED, WHY[RESTARTED])
+        taken = await self.peers.start()
+        self.tasks.spawn(self.peers.keep_beating())
+        self.tasks.spawn(self.peers.owners.keep_answering())
+        return taken
+
+    async def _warm_up(self) -> None:
+        """Learn what the agents' runners ask for before the first run needs it."""
+        for binding in self.agents.list(HOME):
+            await self.runs.prepare(binding.agent_id, HOME)
+            if problem := self.runs.refusal(binding.agent_id, HOME):
+                about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
+                log.warning("an agent cannot answer", action="house.warm_up", **about)
+
+    async def _close(self) -> None:
+        if self.peers is not None and self.peers.others:
+            await self._hand_over(self.peers)
+        else:
+            await self._end_all()
+        await self.gateway.stop()
+        await self.models.close()
+        await self.tasks.stop()
+        if self.peers is not None:
+            await self.peers.close()
+        await self.blobs.close()
+        await self.store.close()
+
+    async def _hand_over(self, peers: Peers) -> None:
+        """Let running turns finish for a while; the rest is for the others, who end it and go on with what waits."""
+        end = asyncio.get_running_loop().time() + DRAIN_SECONDS
+        while self.runs.live and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - many runs, one moment
+            await asyncio.sleep(DRAIN_LOOK_SECONDS)
+        left = len(self.runs.live)
+        try:
+            async with asyncio.timeout(SHUTDOWN_SECONDS):
+                await self.audit.flush()
+                await peers.leave()
+        except (TimeoutError, StorageUnavailableError):
+            log.warning("the others will find out by themselves", action="house.close")
+        self.sessions.drop_all(leaving=True)
+        log.info("the others go on", action="house.close", runs=left)
+
+    async def _end_all(self) -> None:
+        self.runs.draining = True
+        ending = [self._end(run.session, run.turn_id) for run in self.runs.live]
+        try:
+            async with asyncio.timeout(SHUTDOWN_SECONDS):
+                await asyncio.gather(*ending, return_exceptions=True)
+                await self.audit.flush()
+        except (TimeoutError, StorageUnavailableError):
+            log.warning("not every run could be brought to its end before stopping", action="house.close")
+
+    async def _end(self, session: Any, turn_id: str) -> None:
+        try:
+            await session.record(
+                RunFailed(
+                    turn_id, "host_shutdown", "the host was stopped while this run was in progress", at=time.time()
+                )
+            )
+        except HostError as error:
+            log.warning("a run's end could not be recorded", action="house.close", run_id=turn_id, reason=error.message)

@@ -1,0 +1,80 @@
+"""Parts made from the settings, one function each."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from paddock.host.agent_files import AgentFiles
+from paddock.host.agents import Agents
+from paddock.host.agents_watch import AgentsWatch, Mark
+from paddock.host.artifacts import ArtifactLimits
+from paddock.host.audit import Audit
+from paddock.host.budgets import Budgets
+from paddock.models.catalog import ModelCatalog
+from paddock.models.keys import Key
+from paddock.models.loading import found_models, load_models
+from paddock.ports import Store
+from paddock.rules.budgets import Budget
+from paddock.rules.model_specs import ModelSpec
+from paddock.rules.retention import Periods
+from paddock.settings import Settings
+from paddock.tools import builtin
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTool, FunctionTools
+from paddock.tools.loading import load_tools, tools_in
+from paddock.tools.mcp import McpTools
+
+MIB = 1024 * 1024
+
+
+def periods(settings: Settings) -> Periods:
+    return Periods(settings.conversation_days, settings.call_days, settings.audit_days)
+
+
+def artifact_limits(settings: Settings) -> ArtifactLimits:
+    return ArtifactLimits(
+        keep_seconds=settings.artifact_days * 86_400.0 or None,
+        workspace_bytes=settings.artifacts_mib * MIB,
+        file_bytes=settings.max_file_mib * MIB,
+    )
+
+
+def watch_of(
+    path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
+) -> AgentsWatch | None:
+    return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
+
+
+def models_of(settings: Settings, clock: Callable[[], float], named: Mapping[str, ModelSpec]) -> ModelCatalog:
+    """The demo model, those an agent's program names, those that are there anyway, and those of the settings."""
+    found = found_models(os.environ) if settings.discover_models else {}
+    return load_models({**named, **found, **settings.models}, clock=clock, environ=os.environ)
+
+
+def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:
+    user = Budget(settings.user_tokens_per_day, settings.user_cost_per_day, settings.user_model_calls)
+    workspace = Budget(
+        settings.workspace_tokens_per_day, settings.workspace_cost_per_day, settings.workspace_model_calls
+    )
+    return Budgets(store, user=user, workspace=workspace, clock=clock)
+
+
+def tools_of(
+    settings: Settings, servers: McpTools, clock: Callable[[], float], named: Sequence[FunctionTool]
+) -> ToolCatalog:
+    """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins."""
+    functions = [*load_tools(settings.tools), *named]
+    own = FunctionTools(functions, clock=clock, timeout_seconds=settings.tool_timeout_seconds)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
+    return ToolCatalog([own, servers, given])
+
+
+def revealed(text: str) -> str:
+    """What a reference leads to; any other text is itself."""
+    return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
+
+
+def mark_of(data: Path) -> str:
+    """What the processes of this data directory carry in their environment, so that leftovers can be found."""
+    return sha256(os.fsencode(data.resolve())).hexdigest()[:24]
