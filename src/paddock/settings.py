@@ -224,6 +224,13 @@ class Settings(BaseModel):
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
+    max_runs: Int = setting(
+        500,
+        "how many runs this host works on at once; more wait a moment, then are told to try again",
+        "a whole number from 1 to 100000",
+        ge=1,
+        le=100_000,
+    )
 
     artifact_days: Int = setting(
         30,

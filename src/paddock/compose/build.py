@@ -18,6 +18,7 @@ from paddock.compose.parts import (
     tools_of,
     watch_of,
 )
+from paddock.host.admission import Admission
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents_file import load_agents
@@ -125,6 +126,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
         artifacts=artifacts,
+        admission=Admission(settings.max_runs),
     )
     calls.serve(runs)
     steering.serve(runs)

@@ -124,6 +124,8 @@ class House:
             return False, "starting"
         if not self.store.healthy():
             return False, "the store cannot write"
+        if self.runs.admission.full:
+            return False, "full: as many runs as max_runs allows"
         if self.peers is not None and not self.peers.held():
             return False, "the others may take this host for gone"
         return True, "; ".join(["ready", *self._remarks()])
@@ -187,6 +189,7 @@ class House:
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
     async def _close(self) -> None:
+        self.runs.admission.closed = True
         if self.peers is not None and self.peers.others:
             await self._hand_over(self.peers)
         else:

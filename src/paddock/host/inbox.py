@@ -72,11 +72,13 @@ class Inbox:
             session = await self._sessions.open(new.thread_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known
-            agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
-            await self._runs.prepare(agent_id, workspace)
-            session = await self._sessions.open(new.thread_id)
-            task_id = new_id()
-            return await session.submit(new, task_id, task_id.replace("-", ""))
+            await self._runs.admission.enter(workspace)
+            with self._runs.admission.entering(workspace):
+                agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
+                await self._runs.prepare(agent_id, workspace)
+                session = await self._sessions.open(new.thread_id)
+                task_id = new_id()
+                return await session.submit(new, task_id, task_id.replace("-", ""))
         except HostError as error:
             await self._note(new.principal, "run.accept", new.thread_id, error)
             raise

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
+from paddock.host.admission import Admission
 from paddock.host.agents import Agents
 from paddock.host.announced import announced
 from paddock.host.arrivals import Said
@@ -49,6 +50,7 @@ CREDIT_STEP = 64
 LOOK_BACK = 500
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
+NO_LIMIT = 1_000_000
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 _decode = msgspec.json.decode
@@ -232,6 +234,7 @@ class Runs:
         artifacts: Artifacts,
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
         self._gateway = gateway
@@ -245,6 +248,7 @@ class Runs:
         self._artifacts = artifacts
         self._live: dict[str, LiveRun] = {}
         self.draining = False
+        self.admission = admission or Admission(NO_LIMIT)
         self.may_act: Callable[[], bool] | None = None
         """Whether this host still owns what it runs, where others may have taken it over."""
 
@@ -279,6 +283,8 @@ class Runs:
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(turn_id)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
+        if turn_id not in self._live:
+            self.admission.busy[owner.workspace_id] += 1
         self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
         )
@@ -305,6 +311,7 @@ class Runs:
                 self._spawn(run.handle.force_stop())
             case EndRun() if run is not None:
                 del self._live[command.turn_id]
+                self.admission.left(run.grant.scope.workspace_id)
                 run.end()
                 self._let_go(run)
             case _:
@@ -323,6 +330,7 @@ class Runs:
     def abandon(self, turn_id: str) -> None:
         run = self._live.pop(turn_id, None)
         if run is not None:
+            self.admission.left(run.grant.scope.workspace_id)
             run.end()
             if run.handle is not None:
                 self._spawn(run.handle.force_stop())
