@@ -5,10 +5,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 
-.PHONY: run install test check fix lint test-long prove mutate bench clean
+.PHONY: run cluster install test check fix lint test-long prove mutate bench clean
 
 run: install  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
+
+cluster: .venv/.installed-dev  ## PostgreSQL, NATS, an imitation of S3 and three hosts, until Ctrl-C
+	@cd tests && ../$(BIN)/python -m local_cluster $(ARGS)
 
 install: .venv/.installed  ## install into .venv, quick when nothing changed
 
