@@ -5,7 +5,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 
-.PHONY: run cluster install test check fix lint test-long prove mutate bench clean
+.PHONY: run cluster install harnesses harnesses-acp have-harnesses test check fix lint test-long prove mutate bench clean
 
 run: install  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -28,10 +28,29 @@ install: .venv/.installed  ## install into .venv, quick when nothing changed
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch $@
 
-test: .venv/.installed-dev  ## everything CI runs on behaviour
+harnesses: harnesses/node_modules/.installed  ## the coding harnesses we are tested with, pinned, for this directory only
+
+harnesses/node_modules/.installed: harnesses/package.json harnesses/package-lock.json
+	@command -v npm >/dev/null || { echo "make harnesses needs Node and npm; install Node 20 or newer first"; exit 1; }
+	@echo "installing Claude Code and Codex into harnesses/ (about 800 MB) ..."
+	@cd harnesses && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+harnesses-acp: harnesses/acp/node_modules/.installed  ## Kimi Code with the Node it needs, for the long tests
+
+harnesses/acp/node_modules/.installed: harnesses/acp/package.json harnesses/acp/package-lock.json
+	@command -v npm >/dev/null || { echo "make harnesses-acp needs Node and npm; install Node 20 or newer first"; exit 1; }
+	@echo "installing Kimi Code into harnesses/acp/ (about 300 MB) ..."
+	@cd harnesses/acp && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+have-harnesses:  # where there is no npm the tests say what they did not run, and fail in CI
+	@if command -v npm >/dev/null; then $(MAKE) -s harnesses || echo "the harnesses could not be installed"; fi
+
+test: .venv/.installed-dev have-harnesses  ## everything CI runs on behaviour
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
-test-long: .venv/.installed-dev  ## the long set: searches to the end, kill loops, many random cases
+test-long: .venv/.installed-dev have-harnesses  ## the long set: searches to the end, kill loops, many random cases
 	@PADDOCK_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout 1800 -m long $(ARGS)
 
 lint: .venv/.installed-dev

@@ -27,6 +27,8 @@ PREFIX = "PADDOCK_"
 EMBEDDED = "embedded"
 CONFIG_NAME = "paddock.toml"
 BUS_ADDRESS = re.compile(r"(nats|tls)://\S+")
+SIGNING_KEYS = "signing-keys.json"
+"""In the data directory, unless another file is set."""
 NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
 """`PADDOCK_*` names that mean something to us and are no settings of the host."""
 
@@ -80,6 +82,20 @@ def _artifacts_address(text: str) -> str:
     if text != EMBEDDED and not re.match(r"s3://[^/?\s]+", text):
         raise ValueError("no place for files")
     return text
+
+
+def _collector(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("no address")
+    return text
+
+
+def _origin(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError("not an address without a path")
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _split(separator: str) -> BeforeValidator:
@@ -172,6 +188,9 @@ class Settings(BaseModel):
         "a number of seconds from 1 to 300",
         ge=1,
         le=300,
+    )
+    traces: Annotated[str, AfterValidator(_collector)] | None = setting(
+        None, "where traces of runs are sent (OTLP over HTTP)", "the http:// or https:// address of a collector"
     )
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
@@ -268,6 +287,30 @@ class Settings(BaseModel):
         256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
     )
 
+    attachment_mib: Int = setting(
+        10, "how many MiB one attachment of a message may have", "a whole number from 1 to 100", ge=1, le=100
+    )
+    uploads_mib: Int = setting(
+        512, "how many MiB of attachments one user may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+    image_megapixels: Int = setting(
+        40, "how many million pixels an attached image may have", "a whole number from 1 to 200", ge=1, le=200
+    )
+    attach_pdf: bool = setting(False, "whether PDF files may be attached beside images", "true or false")
+    attachment_url_minutes: Int = setting(
+        15, "how many minutes a signed address of an attachment counts", "a whole number from 1 to 60", ge=1, le=60
+    )
+    signing_keys: AnyPath | None = setting(
+        None,
+        "the file with the keys that sign addresses; hosts behind one address share one",
+        "the path of a file (by default signing-keys.json in the data directory)",
+    )
+    public_url: Annotated[str, AfterValidator(_origin)] | None = setting(
+        None,
+        "where clients reach this host, for addresses it hands out",
+        "an address such as https://agents.example.com",
+    )
+
     jwt_secret_file: File | None = setting(
         None, "a file with the secret that signed tokens (JWT) of callers are made with", "the path of an existing file"
     )
@@ -320,7 +363,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins", "tools", "jwt_secret_file", "jwt_keys"})
+PATHS = frozenset({"data", "agents", "plugins", "tools", "jwt_secret_file", "jwt_keys", "signing_keys"})
 MIN_SECRET_BYTES = 32
 
 

@@ -51,6 +51,7 @@ def test_every_command_is_in_the_guide(paddock: Command) -> None:
         (("keys",), "keys {}"),
         (("agents",), "agents {}"),
         (("knowledge",), "`{}"),
+        (("harness",), "harness {}"),
     ):
         listed = paddock(*group, "--help").stdout.partition("Commands:")[2]
         commands = [line.split()[0] for line in listed.splitlines() if re.match(r"  \w", line)]

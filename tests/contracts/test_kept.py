@@ -8,7 +8,15 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, a_value, delta, finished, said
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, StorageCap, StorageRow
+from paddock.rules.rows import (
+    ArtifactAttached,
+    ArtifactGone,
+    ArtifactRow,
+    ArtifactsCap,
+    StorageCap,
+    StorageRow,
+    UploadsCap,
+)
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.versions import ABSENT, version_of
 
@@ -89,6 +97,26 @@ async def test_a_workspace_has_a_cap_that_counts_what_is_being_written(store: St
     assert await store.audit() == []
     await store.write([ArtifactGone("art_1"), an_artifact("art_3", size=1), cap])
     assert await store.artifact_bytes("workspace") == 6
+
+
+async def test_a_user_has_a_cap_on_uploads_that_counts_nothing_else(store: Store) -> None:
+    cap = UploadsCap("workspace", "ann", 10)
+    uploads = [an_artifact(f"art_{n}", source="platform") for n in (1, 2)]
+    others = [an_artifact("art_8", size=900), an_artifact("art_9", source="platform", user_id="bob", size=900)]
+    await store.write([*others, *uploads, cap])
+    error = await refused(store, an_artifact("art_3", source="platform", size=1), cap)
+    assert error.code is ErrorCode.PAYLOAD_TOO_LARGE
+    assert "your uploads" in error.message
+    assert await store.artifact("art_3") is None
+
+
+async def test_an_upload_becomes_part_of_one_conversation_with_its_facts_and_stays_there(store: Store) -> None:
+    await store.write([an_artifact("art_1", conversation_id=None, expires_at=5.0)])
+    await (await Owner.of(store)).write(said("x", None), rows=[ArtifactAttached("art_1", SESSION, 90.0)])
+    attached = an_artifact("art_1", published=True, expires_at=90.0)
+    assert await store.artifact("art_1") == attached
+    await store.write([ArtifactAttached("art_1", "another", 99.0), ArtifactAttached("art_no", "another", 99.0)])
+    assert await store.artifact("art_1") == attached
 
 
 async def test_bytes_are_in_use_while_any_row_names_them(store: Store) -> None:

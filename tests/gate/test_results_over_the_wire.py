@@ -12,7 +12,7 @@ import pytest
 import structlog
 
 from host.scripted import ANN, ScriptedGateway, SmallHouse, small_house
-from paddock.ports import Caller, RunHandle, RunListener
+from paddock.ports import ANYWHERE, Caller, Placement, RunHandle, RunListener
 from paddock.rules.results import MAX_RESULT_BYTES
 from paddock.rules.rows import AuditRow
 from paddock.runners.connection import Connection, Peer
@@ -87,7 +87,12 @@ class WireGateway(ScriptedGateway):
         self._runner = runner
 
     async def start_run(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> RunHandle:
         run = await self._runner.connection.start_run(runner_id, "default", run_id, context, listener)
         self.started.put_nowait(run)  # pyright: ignore[reportArgumentType]

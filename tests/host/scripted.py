@@ -14,6 +14,7 @@ from paddock.host.approvals import Approvals
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
+from paddock.host.automations import Automations
 from paddock.host.controls import Answer, Controls
 from paddock.host.events import Events
 from paddock.host.history import History
@@ -26,17 +27,19 @@ from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.runs_view import RunsView
+from paddock.host.scheduler import Scheduler
 from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
 from paddock.host.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.tails import Entry, Tails
 from paddock.host.tools import ToolCalls
+from paddock.host.users import Users
 from paddock.host.watch import Watch
 from paddock.host.work import Work
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
-from paddock.ports import RunListener, RunnerStatus, Store
+from paddock.ports import ANYWHERE, Placement, RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import NoPlatform, PlatformActions
 from paddock.rules.chain import StoredFact
@@ -80,6 +83,7 @@ class AtRunner:
     context: Mapping[str, Any]
     listener: RunListener
     connection_id: str = "c1"
+    placement: Placement = ANYWHERE
     credit: int = 0
     released: bool = False
     forced: bool = False
@@ -129,14 +133,24 @@ class ScriptedGateway:
         return manifest_of(runner_id, self.permissions, steering=self.steering)
 
     async def start_run(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> AtRunner:
-        run = AtRunner(run_id, context, listener)
+        run = AtRunner(run_id, context, listener, placement=placement)
         self.started.put_nowait(run)
         return run
 
     def start_at_once(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> AtRunner | None:
         return None
 
@@ -173,6 +187,8 @@ class SmallHouse:
     agents: Agents
     controls: Controls
     keeping: Keeping
+    scheduler: Scheduler
+    automations: Automations
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -300,6 +316,7 @@ async def small_house(
         watch=watch,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
+    scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now)
     await store.open()
     try:
         yield SmallHouse(
@@ -318,6 +335,8 @@ async def small_house(
             known,
             Controls(sessions=sessions, agents=lambda: known, readiness=runs, records=store, clock=now),
             Keeping(store, blobs, sessions, clock=now),
+            scheduler,
+            Automations(store, scheduler, agents=lambda: known, users=Users(store, clock=now), clock=now),
         )
     finally:
         for task in tasks:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, cast
 
@@ -16,6 +17,7 @@ import uvicorn
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.agent_health import AgentHealth
+from paddock.host.attachments import UserAttachments
 from paddock.host.branches import Branches
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
@@ -28,11 +30,15 @@ from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
+from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.connection import Connection
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.routing import Door
@@ -41,13 +47,18 @@ from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
 from paddock.http_api.users import UsersDoor
+from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
-from paddock.ports.attachments import Attachments, NoAttachments
+from paddock.ports.attachments import Attachments
+from paddock.rules.attachments import AttachmentLimits
+from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.telemetry.metrics import Metrics
 
+KEYS = SigningKeys("k1", {"k1": b"a secret of the tests", "k0": b"an older one"})
 LOCAL_TOKEN = "local-token-of-the-test"
 
 
@@ -143,6 +154,11 @@ class Doors:
                 await asyncio.sleep(0.005)
 
 
+def uploads_of(house: SmallHouse, keys: SigningKeys = KEYS, limits: AttachmentLimits | None = None) -> UserAttachments:
+    parts = (house.artifacts, house.store, ChildPictures())
+    return UserAttachments(*parts, keys=lambda: keys, clock=house.artifacts._clock, limits=limits)
+
+
 def app_of(
     house: SmallHouse,
     gateway: Any,
@@ -152,6 +168,7 @@ def app_of(
     ready: Ready = lambda: (True, "ready"),
     keep_alive: float = 15.0,
     attachments: Attachments,
+    uploads: UserAttachments | None = None,
     tokens: CallerTokens | None = None,
 ) -> ShortWay:
     """The same doors as the real house has, on the parts of a small one."""
@@ -173,18 +190,28 @@ def app_of(
         ),
         BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
         HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
+        AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
+        MetricsDoor(auth=auth, page=Metrics("test").page),
         Probes(ready),
         DescriptionDoor(),
     ]
     return create_app(
         ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
-        native=RunsDoor(auth=auth, inbox=house.inbox, runs=house.view, streams=streams, attachments=attachments),
+        native=RunsDoor(
+            auth=auth,
+            inbox=house.inbox,
+            runs=house.view,
+            streams=streams,
+            attachments=attachments,
+            automations=house.automations,
+        ),
         doors=doors,
     )
 
@@ -196,6 +223,8 @@ async def open_doors(
     keep_alive: float = 15.0,
     attachments: Attachments | None = None,
     tokens: CallerTokens | None = None,
+    keys: SigningKeys = KEYS,
+    uploading: AttachmentLimits | None = None,
     **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
@@ -206,6 +235,7 @@ async def open_doors(
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
+        uploads = uploads_of(house, keys, uploading)
         app = app_of(
             house,
             gateway,
@@ -213,7 +243,8 @@ async def open_doors(
             knowledge=knowledge,
             ready=lambda: ready[0],
             keep_alive=keep_alive,
-            attachments=attachments or NoAttachments(),
+            attachments=attachments or uploads,
+            uploads=uploads,
             tokens=tokens,
         )
         reading = asyncio.create_task(ingest.run())
@@ -224,8 +255,15 @@ async def open_doors(
 
 @asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[str]:
+    """As `paddock serve` does it, with its own connections where the application knows of a short way."""
     config = uvicorn.Config(
-        app, loop="none", http="httptools", ws="websockets-sansio", lifespan="off", log_config=None, access_log=False
+        app,
+        loop="none",
+        http=partial(Connection, find_way=app.find) if hasattr(app, "find") else "httptools",  # pyright: ignore[reportArgumentType]
+        ws="websockets-sansio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
     )
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:

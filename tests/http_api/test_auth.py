@@ -163,6 +163,10 @@ async def test_no_call_of_the_api_answers_a_stranger() -> None:
         routes = [route for route in doors.app.routes if isinstance(route, Route) and route.path.startswith("/api/")]
         calls = [(method, route.path) for route in routes for method in route.methods or ()]
         assert ("POST", "/api/v1/agent/runs") in calls
-        for method, path in sorted({*calls} - {("GET", "/api/openapi.json"), ("GET", "/api/docs")}):
+        signed = {(method, "/api/v1/agent/attachments/{attachment}/content") for method in ("GET", "PUT")}
+        for method, path in signed:
+            answer = await doors.client.request(method, path)
+            assert_problem(answer, 403, "unauthorized", "this address is not valid")
+        for method, path in sorted({*calls} - signed - {("GET", "/api/openapi.json"), ("GET", "/api/docs")}):
             answer = await doors.client.request(method, path, headers={"X-Forwarded-For": "1.2.3.4"})
             assert_problem(answer, 401, "unauthenticated", "without a key only this machine itself may call")

@@ -80,6 +80,9 @@ async def test_a_conversation_is_opened_and_looked_at() -> None:
         [turn] = busy["inflight"].values()
         assert (turn["targetAgentId"], turn["requestedBy"], turn["waiting"]) == ("one", "user:dev", ["INPUT_ACK"])
         assert busy["userInterruptible"]
+        async with viewing(doors, seen["threadId"], f"?format=ag-ui&after={busy['inflightCursor']}") as viewer:
+            began = await viewer.next()
+        assert (began["type"], began["runId"]) == ("RUN_STARTED", turn["turnId"])
 
 
 @pytest.mark.spec("http/sessions-list")
@@ -273,6 +276,9 @@ async def test_the_stream_speaks_ag_ui_when_asked_to() -> None:
         custom = {event["name"]: event["value"] for event in events if event["type"] == "CUSTOM"}
         assert custom["paddock.session.switch_agent"]["payload"]["to"] == "two"
         assert custom["paddock.session.agent_added"]["payload"] == {"agent_id": "two"}
+        turn = events[0]["runId"]
+        told = [event for event in events if not event.get("name", "").startswith("paddock.session.")]
+        assert {event["metadata"]["turnId"] for event in told} == {turn}
         for event in events:
             assert_official(event)
         bad = await doors.client.get(f"{SESSIONS}/{thread}/events?format=xml")

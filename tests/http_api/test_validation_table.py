@@ -143,7 +143,7 @@ EXAMPLES = (Path(__file__).parent / "native_examples.json").read_text(encoding="
 class TheirStorage:
     """Every address of the published example was signed here, for whoever asks."""
 
-    async def resolve(self, url: str, *, workspace_id: str, user_id: str) -> AttachmentRef | None:
+    async def resolve(self, url: str, **whose: Any) -> AttachmentRef | None:
         ours = url.startswith("https://storage.example.com/agent-inputs/")
         return AttachmentRef("art-1", "image/png", 3, "image.png") if ours else None
 

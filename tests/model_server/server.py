@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +34,8 @@ class ModelServer:
     otherwise: Says = field(default_factory=lambda: Says("Hello from the scripted model."))
     asked: list[tuple[str, dict[str, str], Any]] = field(default_factory=list[tuple[str, dict[str, str], Any]])
     """Path, headers and body of every request so far."""
+    rule: Callable[[Any], Says | None] | None = None
+    """Asked first, with the request's body: for tests where several clients speak at once."""
     left: threading.Event = field(default_factory=threading.Event)
     """A client went away before the answer was complete."""
 
@@ -46,6 +48,7 @@ class ModelServer:
         self.script.clear()
         self.asked.clear()
         self.left.clear()
+        self.rule = None
         self.otherwise = Says("Hello from the scripted model.")
         return self
 
@@ -79,7 +82,8 @@ class ModelServer:
     async def _next(self, request: Request) -> tuple[Says, Any]:
         body = await request.json()
         self.asked.append((request.url.path, dict(request.headers), body))
-        return (self.script.popleft() if self.script else self.otherwise), body
+        ruled = self.rule(body) if self.rule is not None else None
+        return ruled or (self.script.popleft() if self.script else self.otherwise), body
 
     async def _until_left(self, request: Request) -> None:
         while not await request.is_disconnected():

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from walk.hosts import NASTY, HostProcess, alive, events_in, text_of, wait_until
@@ -53,6 +54,22 @@ def test_ready_within_three_seconds_and_gone_without_a_child(new_host: Callable[
     assert pids
     assert host.stop() == 0
     wait_until(lambda: not any(map(alive, pids)), 5, "the end of all children")
+
+
+def test_runners_that_nobody_chose_start_when_they_are_called(new_host: Callable[..., HostProcess]) -> None:
+    host = new_host().start()
+    wait_until(lambda: runners_of(host), 10, "the first runner")
+    host.events(host.post("hi", agent="assistant").json()["taskId"])
+    assert runners_of(host) == {"local_agent"}
+    host.events(host.post("hi", agent="echo").json()["taskId"])
+    assert runners_of(host) == {"local_agent", "echo"}
+
+
+def runners_of(host: HostProcess) -> set[str]:
+    """Which official runners have a process."""
+    below = psutil.Process(host.process.pid).children(recursive=True)
+    lines = [" ".join(process.cmdline()) for process in below]
+    return {line.rpartition("paddock_runners.")[2] for line in lines if "-m paddock_runners." in line}
 
 
 def test_a_stream_can_be_taken_up_at_every_single_place(nasty: HostProcess) -> None:

@@ -26,6 +26,7 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 from paddock_sdk.run import Run
 from paddock_sdk.runner import AgentRunner, RunContext
+from paddock_sdk.secrets import Secrets
 
 log = logging.getLogger("paddock_sdk")
 
@@ -180,7 +181,9 @@ class Connection:
                 REFUSED, INVALID_ARGUMENT, f"run {ctx.run_id} is not startable: known already, or we are closing"
             )
         calls = RunCalls(self._calls, ctx.run_id, self._deadline_of(ctx))
-        run = self._runs[ctx.run_id] = Run(runner, ctx, calls, self._send, self._calls.limits)
+        run = self._runs[ctx.run_id] = Run(
+            runner, ctx, calls, self._send, self._calls.limits, Secrets.from_wire(params.get("secrets"))
+        )
         self._send(encoding.response(frame_id, {"run_id": ctx.run_id, "accepted": True}))  # the ack comes before run()
         run.start(self._ended)
         return None

@@ -35,6 +35,7 @@ from paddock_sdk.protocol.manifest import StorageArea
 from paddock_sdk.protocol.messages import LLMTool, Message
 from paddock_sdk.protocol.model import WireModel
 from paddock_sdk.protocol.results import StateScope
+from paddock_sdk.secrets import NO_SECRETS
 
 __all__ = ["HostApi", "HostStream"]
 
@@ -286,14 +287,17 @@ class HostApi:
         "knowledge",
         "models",
         "platform",
+        "secrets",
         "state",
         "steering",
         "storage",
         "tools",
     )
 
-    def __init__(self, calls: RunCalls) -> None:
+    def __init__(self, calls: RunCalls, secrets: Mapping[str, str] = NO_SECRETS) -> None:
         self._calls = calls
+        self.secrets = secrets
+        """What this run may know and nobody may keep, such as `mcp_token`. Paddock's own, optional."""
         self.models = ModelsApi(calls)
         self.tools = ToolsApi(calls)
         self.knowledge = KnowledgeApi(calls)

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from paddock_sdk.calls import RunCalls
@@ -14,6 +14,7 @@ from paddock_sdk.protocol.errors import PAYLOAD_TOO_LARGE, RUNNER_ERROR
 from paddock_sdk.protocol.frames import Limits
 from paddock_sdk.results import TERMINAL_TYPES, Delta, Result, completed, failed
 from paddock_sdk.runner import AgentRunner, Results, RunContext
+from paddock_sdk.secrets import NO_SECRETS
 
 log = logging.getLogger("paddock_sdk")
 
@@ -26,10 +27,17 @@ class Run:
     """Drives one `run()`. After a cancel nothing is said any more but the runner's own run.failed."""
 
     def __init__(
-        self, runner: AgentRunner, ctx: RunContext, calls: RunCalls, send: Callable[[bytes], None], limits: Limits
+        self,
+        runner: AgentRunner,
+        ctx: RunContext,
+        calls: RunCalls,
+        send: Callable[[bytes], None],
+        limits: Limits,
+        secrets: Mapping[str, str] = NO_SECRETS,
     ) -> None:
         self.run_id = ctx.run_id
         self._runner, self._ctx, self._calls, self._send = runner, ctx, calls, send
+        self._secrets = secrets
         self._encode = ResultEncoder(ctx.run_id)
         self._max_bytes = limits.max_result_bytes
         self._credit = limits.run_credit
@@ -71,7 +79,7 @@ class Run:
             self._fail(RUNNER_ERROR, str(error) or type(error).__name__)
 
     async def _open(self) -> Results:
-        api = HostApi(self._calls)
+        api = HostApi(self._calls, self._secrets)
         if self._runner.bootstrap == "recent_tail" and self._ctx.context.available_apis.history_page:
             page = await api.history.page(limit=self._runner.bootstrap_limit + 1)
             self._ctx.keep_recent_tail(page.items)

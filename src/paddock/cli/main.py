@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from paddock.cli.commands import admin, agents, approvals, hosting, keys, knowledge, runner, talking
+from paddock.cli.commands import (
+    admin,
+    agents,
+    approvals,
+    automations,
+    harness,
+    hosting,
+    keys,
+    knowledge,
+    runner,
+    talking,
+)
 from paddock.cli.commands.options import option
 from paddock.cli.failures import FAILED, USAGE, CommandError
 
@@ -27,8 +38,10 @@ FAMILIES = {
     "keys": keys.keys,
     "knowledge": knowledge.knowledge,
     "approvals": approvals.approvals,
+    "automations": automations.automations,
     "agents": agents.agents,
     "runner": runner.runner,
+    "harness": harness.harness,
 }
 for name, commands in FAMILIES.items():
     app.add_typer(commands, name=name)

@@ -12,18 +12,22 @@ import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import structlog
 import uvicorn
 import uvloop
+from starlette.types import ASGIApp
 
 from paddock import compose
 from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
 from paddock.host.agents_file import AgentsFileError
+from paddock.http_api.app import ShortWay
+from paddock.http_api.connection import Connection
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
@@ -193,11 +197,12 @@ def _built(settings: Settings, token: str, url: str) -> compose.House:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 
-def _uvicorn(app: object) -> uvicorn.Config:
+def _uvicorn(app: ASGIApp) -> uvicorn.Config:
+    way = partial(Connection, find_way=app.find) if isinstance(app, ShortWay) else "httptools"
     return uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]
         loop="none",
-        http="httptools",
+        http=way,  # pyright: ignore[reportArgumentType]
         ws="websockets-sansio",
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,

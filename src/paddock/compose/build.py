@@ -10,12 +10,14 @@ from paddock.compose.house import House, Tasks
 from paddock.compose.parts import (
     MIB,
     artifact_limits,
+    attachments_of,
     budgets_of,
     mark_of,
     models_of,
     periods,
     revealed,
     tools_of,
+    traces_of,
     watch_of,
 )
 from paddock.host.admission import Admission
@@ -26,6 +28,7 @@ from paddock.host.agents_watch import state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
+from paddock.host.automations import Automations
 from paddock.host.controls import Controls
 from paddock.host.events import Events
 from paddock.host.history import History
@@ -34,10 +37,12 @@ from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
+from paddock.host.observed_calls import ObservedCalls
 from paddock.host.offers import Offers
 from paddock.host.retention import Retention
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
+from paddock.host.scheduler import Scheduler
 from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
@@ -55,6 +60,8 @@ from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
+from paddock.telemetry.metrics import Metrics, Now
+from paddock.telemetry.together import Together
 from paddock.tools.mcp import McpTools
 
 
@@ -102,11 +109,13 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         **steering.work,
     }
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
+    metrics, traces = Metrics(version("paddock")), traces_of(settings)
+    observer = Together([metrics, *([traces] if traces else [])])
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=calls.on_wire,
+        on_call=ObservedCalls(calls.on_wire, observer, clock),
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
@@ -122,6 +131,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         spawn=tasks.spawn,
         offered=calls.offered,
         offers=offers,
+        observer=observer,
         host_version=version("paddock"),
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
@@ -150,6 +160,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     inbox = Inbox(
         sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
     )
+    scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(
         sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=near.owners
     )
@@ -169,6 +180,9 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         audit=audit,
         agents=agents,
         approvals=approvals,
+        attachments=attachments_of(settings, artifacts, store, clock),
+        scheduler=scheduler,
+        automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
         tasks=tasks,
         stored_agents=stored_agents,
         health=AgentHealth(agents, runs.authority),
@@ -182,6 +196,16 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         mcp=mcp,
         clock=clock,
         peers=peers,
+        metrics=metrics,
+        traces=traces,
+    )
+    metrics.watch(
+        Now(
+            runs=lambda: len(runs.live),
+            sessions=lambda: sessions.loaded,
+            runners=gateway.count_by_state,
+            store_healthy=store.healthy,
+        )
     )
     house.app = application(house, settings, local_token)
     return house

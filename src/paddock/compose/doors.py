@@ -12,12 +12,15 @@ from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
+from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
+from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.issuer_keys import IssuerKeys
 from paddock.http_api.knowledge import KnowledgeDoor
+from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.probes import Probes
 from paddock.http_api.routing import Door
@@ -26,14 +29,13 @@ from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import TokenRules, Tokens
 from paddock.http_api.users import UsersDoor
-from paddock.ports.attachments import NoAttachments
 from paddock.settings import Settings
 
 
 def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
     auth = Auth(house.store, local_token=local_token, tokens=tokens_of(settings))
-    runs, attachments = RunsView(house.store), NoAttachments()
+    runs, attachments = RunsView(house.store), house.attachments
     streams = RunStreams(
         tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
     )
@@ -52,18 +54,28 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         HistoryDoor(
             auth=auth, days=Days(house.store, house.users), attachments=attachments, agent_name=house.agents.label_of
         ),
+        AttachmentsDoor(auth=auth, attachments=attachments),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
+        AutomationsDoor(auth=auth, automations=house.automations),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
+        MetricsDoor(auth=auth, page=house.metrics.page),
         Probes(house.ready),
         DescriptionDoor(),
     ]
     return create_app(
         ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
-        native=RunsDoor(auth=auth, inbox=house.inbox, runs=runs, streams=streams, attachments=attachments),
+        native=RunsDoor(
+            auth=auth,
+            inbox=house.inbox,
+            runs=runs,
+            streams=streams,
+            attachments=attachments,
+            automations=house.automations,
+        ),
         doors=doors,
     )
 

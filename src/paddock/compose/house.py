@@ -6,8 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from secrets import SystemRandom
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import anyio.to_thread
 import structlog
 from starlette.types import ASGIApp
 
@@ -15,7 +16,9 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
+from paddock.host.automations import Automations
 from paddock.host.controls import Controls
 from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
@@ -24,6 +27,7 @@ from paddock.host.peers import Peers
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
 from paddock.host.runs import Runs
+from paddock.host.scheduler import Scheduler
 from paddock.host.sessions import Sessions
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
@@ -39,13 +43,19 @@ from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.leases import RESTARTED, WHY
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
+from paddock.telemetry.metrics import Metrics
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.mcp import McpTools
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
 
 log = structlog.get_logger("paddock.house")
 
 HOME = DEV.workspace_id
 """The workspace whose agents are tried out at start."""
+CHOSEN = ("file", "api")
+"""Origins of agents that somebody wrote down."""
 SHUTDOWN_SECONDS = 5.0
 """How long running turns get to have their end recorded when the host stops."""
 
@@ -101,6 +111,9 @@ class House:
     audit: Audit
     agents: Agents
     approvals: Approvals
+    attachments: UserAttachments
+    scheduler: Scheduler
+    automations: Automations
     tasks: Tasks
     ingest: Ingest
     bases: Bases
@@ -112,6 +125,9 @@ class House:
     stored_agents: StoredAgents
     health: AgentHealth
     clock: Callable[[], float]
+    metrics: Metrics
+    traces: "Traces | None" = None
+    """Sent to a collector, if one is set."""
     peers: Peers | None = None
     """The other hosts, where several may share the store."""
     watch: AgentsWatch | None = None
@@ -161,6 +177,7 @@ class House:
             self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
+            self.tasks.spawn(self.scheduler.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
@@ -181,8 +198,13 @@ class House:
         return taken
 
     async def _warm_up(self) -> None:
-        """Learn what the agents' runners ask for before the first run needs it."""
-        for binding in self.agents.list(HOME):
+        """Learn what the agents' runners ask for before the first run needs it.
+
+        Only those somebody chose, and the one that answers when nobody is named: the others' processes start when
+        they are called.
+        """
+        first = self.agents.default_agent_id
+        for binding in (one for one in self.agents.list(HOME) if one.origin in CHOSEN or one.agent_id == first):
             await self.runs.prepare(binding.agent_id, HOME)
             if problem := self.runs.refusal(binding.agent_id, HOME):
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
@@ -199,6 +221,8 @@ class House:
         await self.tasks.stop()
         if self.peers is not None:
             await self.peers.close()
+        if self.traces is not None:
+            await anyio.to_thread.run_sync(self.traces.close)
         await self.blobs.close()
         await self.store.close()
 

@@ -3,27 +3,36 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch, Mark
-from paddock.host.artifacts import ArtifactLimits
+from paddock.host.artifacts import ArtifactLimits, Artifacts
+from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
 from paddock.ports import Store
+from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.budgets import Budget
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.retention import Periods
-from paddock.settings import Settings
+from paddock.settings import SIGNING_KEYS, Settings
+from paddock.storage.signing_keys import KeyFile
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.loading import load_tools, tools_in
 from paddock.tools.mcp import McpTools
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
 
 MIB = 1024 * 1024
 
@@ -37,6 +46,27 @@ def artifact_limits(settings: Settings) -> ArtifactLimits:
         keep_seconds=settings.artifact_days * 86_400.0 or None,
         workspace_bytes=settings.artifacts_mib * MIB,
         file_bytes=settings.max_file_mib * MIB,
+    )
+
+
+def attachments_of(
+    settings: Settings, artifacts: Artifacts, store: Store, clock: Callable[[], float]
+) -> UserAttachments:
+    limits = AttachmentLimits(
+        file_bytes=settings.attachment_mib * MIB,
+        user_bytes=settings.uploads_mib * MIB,
+        pixels=settings.image_megapixels * 1_000_000,
+        pdf=settings.attach_pdf,
+        url_seconds=settings.attachment_url_minutes * 60,
+    )
+    return UserAttachments(
+        artifacts,
+        store,
+        ChildPictures(),
+        keys=KeyFile(settings.signing_keys or settings.data / SIGNING_KEYS, clock=clock),
+        clock=clock,
+        limits=limits,
+        public_url=settings.public_url,
     )
 
 
@@ -73,6 +103,15 @@ def tools_of(
 def revealed(text: str) -> str:
     """What a reference leads to; any other text is itself."""
     return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
+
+
+def traces_of(settings: Settings) -> "Traces | None":
+    """Traces to the collector that is set. The library is loaded only then."""
+    if settings.traces is None:
+        return None
+    from paddock.telemetry.traces import traces_to
+
+    return traces_to(settings.traces, version("paddock"))
 
 
 def mark_of(data: Path) -> str:

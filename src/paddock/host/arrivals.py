@@ -15,6 +15,15 @@ from paddock.rules.session.messages import Message
 from paddock.rules.values import Value, nothing
 
 
+class Firing(Value, frozen=True, tag=True):
+    """The tick of a job that asks for a run: on record in one commit with it, so that no tick leads to two."""
+
+    job_id: str
+    tick: float
+    next_at: float | None
+    result: str = "fired"
+
+
 class NewRun(Value, frozen=True):
     """What a door asks for: one message of a user, to be answered by an agent. All of `params` is untrusted."""
 
@@ -37,6 +46,10 @@ class NewRun(Value, frozen=True):
     """Both as the user set them."""
     replaces: int | None = None
     """The number of the user's item that this one takes the place of: it and what followed are left behind."""
+    rows: Sequence[Row] = ()
+    """What is written in the same commit as the input, and only then."""
+    cause: Firing | None = None
+    """What outside of the conversation asks for it, and does so once."""
 
 
 class Accepted(Value, frozen=True):

@@ -20,7 +20,7 @@ from paddock.rules.artifacts import NewArtifact, described, is_expired, may_read
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_ARTIFACT_INLINE_BYTES, MAX_RANGE_BYTES
 from paddock.rules.permissions import Grant
-from paddock.rules.rows import ArtifactRow, ArtifactsCap, AuditRow
+from paddock.rules.rows import ArtifactRow, ArtifactsCap, AuditRow, UploadsCap
 from paddock.rules.values import Value, replace
 from paddock_sdk.protocol.artifacts import ArtifactMetadata, ArtifactReadResult, ArtifactRef
 from paddock_sdk.protocol.host_calls import (
@@ -91,8 +91,11 @@ class Artifacts:
         *,
         max_bytes: int | None = None,
         audit: Sequence[AuditRow] = (),
+        artifact_id: str | None = None,
+        keep_seconds: float | None = None,
+        conditions: Sequence[UploadsCap] = (),
     ) -> ArtifactRow:
-        """Keep a file, streamed if it comes so. Row, cap of the workspace and audit rows are one commit.
+        """Keep a file, streamed if it comes so. Row, cap of the workspace, conditions and audit rows are one commit.
 
         Raises HostError(PAYLOAD_TOO_LARGE) for a file or a workspace that is too large; then nothing is kept.
         """
@@ -101,7 +104,7 @@ class Artifacts:
         async with self._blobs.keep(pieces, max_bytes=most) as blob:
             now = self._clock()
             row = ArtifactRow(
-                artifact_id=_new_id(),
+                artifact_id=artifact_id or new_artifact_id(),
                 workspace_id=new.workspace_id,
                 user_id=new.user_id,
                 conversation_id=new.conversation_id,
@@ -117,10 +120,10 @@ class Artifacts:
                 sha256=blob.sha256,
                 published=new.published,
                 created_at=now,
-                expires_at=self._expiry(now),
+                expires_at=self.kept_until(now) if keep_seconds is None else now + keep_seconds,
                 metadata=new.metadata,
             )
-            await self._records.write([row, self._cap(row), *audit])
+            await self._records.write([row, self._cap(row), *conditions, *audit])
         return row
 
     async def keep_large(
@@ -149,7 +152,7 @@ class Artifacts:
         there = replace(row, conversation_id=conversation_id, thread_id=thread_id, published=True)
         if row.conversation_id not in (None, conversation_id):
             now = self._clock()
-            there = replace(there, artifact_id=_new_id(), created_at=now, expires_at=self._expiry(now))
+            there = replace(there, artifact_id=new_artifact_id(), created_at=now, expires_at=self.kept_until(now))
         await self._records.write([there, self._cap(there), *audit])
         return there
 
@@ -227,7 +230,8 @@ class Artifacts:
             return b""
         return await self._blobs.read(found.sha256, offset, min(length, found.size - offset))
 
-    def _expiry(self, now: float) -> float | None:
+    def kept_until(self, now: float) -> float | None:
+        """How long a file is kept from now on; None for ever."""
         return None if self._limits.keep_seconds is None else now + self._limits.keep_seconds
 
     def _cap(self, row: ArtifactRow) -> ArtifactsCap:
@@ -247,7 +251,7 @@ class ArtifactStream:
             yield {"content_base64": b64encode(piece).decode()}
 
 
-def _new_id() -> str:
+def new_artifact_id() -> str:
     return f"art_{uuid.uuid4().hex}"
 
 

@@ -58,6 +58,17 @@ class Answer(Value, frozen=True):
     """The turn that begins when a handover is confirmed and the new agent has joined."""
 
 
+class Looked(Value, frozen=True):
+    """A conversation at one moment, and two places in its log."""
+
+    summary: SessionSummary
+    context: SessionContext
+    head: int
+    """Where a reader starts that misses nothing from this moment on."""
+    since: int
+    """Where a reader starts that also wants all that was said in the turns that have not ended."""
+
+
 class Controls:
     def __init__(
         self,
@@ -165,9 +176,16 @@ class Controls:
                 finally:
                     follower.close()
 
-    async def look(self, principal: Principal, thread_id: str) -> tuple[SessionSummary, SessionContext]:
+    async def look(self, principal: Principal, thread_id: str) -> Looked:
         summary = await self.find(principal, thread_id)
-        return summary, session_context((await self._sessions.look(thread_id)).state)
+        session = await self._sessions.look(thread_id)
+        context, head = session_context(session.state), session.head
+        return Looked(summary, context, head, await self._since(context, head))
+
+    async def _since(self, context: SessionContext, head: int) -> int:
+        """Where a reader starts that wants all that was said in the turns that have not ended."""
+        runs = [await self._records.run(turn_id) for turn_id in context.inflight]
+        return min((run.first_seq - 1 for run in runs if run is not None), default=head)
 
     # --- what people set ---------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from paddock.host.announced import REFUSED
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
-from paddock.host.inputs import HANDOVER_ACTION, handover_input, handover_wish, user_input
+from paddock.host.inputs import HANDOVER_ACTION, handover_input, handover_wish, rows_of, user_input
 from paddock.host.watch import Watch
 from paddock.ports import Claim
 from paddock.rules.chain import Head
@@ -246,7 +246,9 @@ class Draft:
         if opens:
             memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
             self.rows.append(memory.book.session)
+        self.rows += new.rows
         self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
+        self.rows += rows_of(new.cause, order.task_id, now)
         given = RunInput(
             new.text,
             new.message,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from paddock.host.agents import Agents
-from paddock.host.arrivals import Accepted, NewRun
+from paddock.host.arrivals import Accepted, Firing, NewRun
 from paddock.host.draft import no_such_thread, owns, same_answer
 from paddock.host.ids import new_id
 from paddock.host.owners import AcceptRun, CancelTheRun, NothingToTell, Owners
@@ -25,9 +25,10 @@ __all__ = ["Accepted", "Inbox", "NewRun"]
 
 
 def _addressed(new: NewRun, agents: Agents) -> NewRun:
-    """A message goes to whom it names, else the session decides; an event goes to the one agent that answers it."""
+    """A message goes to whom it names, else the session decides; an event goes to the one agent that answers it. A
+    job's own tick is no event that anybody has to listen for: the job says who is asked."""
     event_type = MESSAGE if new.event is None else new.event.event_type
-    if new.agent_id is None and is_message(event_type):
+    if isinstance(new.cause, Firing) or (new.agent_id is None and is_message(event_type)):
         return new
     return replace(new, agent_id=agents.answering(event_type, new.principal.workspace_id, new.agent_id))
 

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.host.arrivals import NewRun, Order
+from paddock.host.arrivals import Firing, NewRun, Order
 from paddock.host.ids import new_id
+from paddock.rules.automation_rows import TickRow
 from paddock.rules.outputs import as_object
 from paddock.rules.results import Result
+from paddock.rules.rows import Row
 from paddock.rules.run_context import RunInput
 from paddock.rules.run_events import HANDOVER, RunEvent, to_payload
 from paddock.rules.session.facts import Fact
@@ -40,6 +42,15 @@ def user_input(order: Order, agents: Agents, now: float) -> UserInput:
         agent_id=new.agent_id,
         at=now,
     )
+
+
+def rows_of(cause: Firing | None, run_id: str, now: float) -> tuple[Row, ...]:
+    """What is on record of that which asked for a run, together with the run itself."""
+    match cause:
+        case Firing():
+            return (TickRow(cause.job_id, cause.tick, cause.result, now, run_id, next_at=cause.next_at),)
+        case None:
+            return ()
 
 
 def _more_about(new: NewRun) -> Mapping[str, Any]:

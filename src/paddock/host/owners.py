@@ -6,7 +6,7 @@ the host that was asked is gone, the session is anybody's, and the asking host g
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from uuid import uuid4
 
 import msgspec
@@ -18,6 +18,7 @@ from paddock.host.principals import Principal
 from paddock.ports.bus import Bus, Subscription
 from paddock.ports.hosts import Errand, Hosts
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, StorageUnavailableError
+from paddock.rules.rows import Row
 from paddock.rules.values import Value, nothing
 
 log = structlog.get_logger("paddock.owners")
@@ -32,9 +33,12 @@ LOOK_OFTEN = 0.1
 MOVED_SECONDS = 0.02
 
 Result = TypeVar("Result")
+_encode = msgspec.json.Encoder().encode
 
 
-class AcceptRun(Value, frozen=True, tag="accept"):
+class AcceptRun(Value, frozen=True):
+    """A new run. Rows that are written with it are of many types, so it travels in a form of its own."""
+
     new: NewRun
 
 
@@ -56,6 +60,28 @@ class NothingToTell(Value, frozen=True):
     """It is done."""
 
 
+_CARRIED = [field for field in msgspec.structs.fields(NewRun) if field.name != "rows"]
+_ROWS: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Row)}
+_NewRun: Any = msgspec.defstruct("_NewRun", [(field.name, field.type) for field in _CARRIED])
+
+
+class _Carried(Value, frozen=True, tag="accept"):
+    new: msgspec.Raw
+    rows: list[tuple[str, msgspec.Raw]] = msgspec.field(default_factory=list[tuple[str, msgspec.Raw]])
+
+    @classmethod
+    def of(cls, new: NewRun) -> "_Carried":
+        rows = [(type(row).__name__, msgspec.Raw(_encode(row))) for row in new.rows]
+        return cls(msgspec.Raw(_encode(_NewRun(*(getattr(new, field.name) for field in _CARRIED)))), rows)
+
+    def unpacked(self) -> AcceptRun:
+        rows = tuple(msgspec.json.decode(row, type=_ROWS[kind]) for kind, row in self.rows)
+        new = msgspec.json.decode(self.new, type=_NewRun)
+        given = {field.name: getattr(new, field.name) for field in _CARRIED}
+        given["attachments"] = tuple(given["attachments"])
+        return AcceptRun(NewRun(**given, rows=rows))
+
+
 Deed = AcceptRun | CancelTheRun | Control
 Do = Callable[[Any], Awaitable[Any]]
 
@@ -71,8 +97,7 @@ class _Told(Value, frozen=True):
     moved: bool = False
 
 
-_encode = msgspec.json.Encoder().encode
-_decode_deed = msgspec.json.Decoder(Deed).decode
+_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control).decode
 _decode_told = msgspec.json.Decoder(_Told).decode
 
 
@@ -116,7 +141,7 @@ class Owners:
         errand_id, rung = uuid4().hex, asyncio.Event()
         self._waiting[errand_id] = rung
         try:
-            await self._hosts.ask(boot, Errand(errand_id, _encode(deed)))
+            await self._hosts.ask(boot, Errand(errand_id, packed(deed)))
             self._bus.publish(self._live.subject("errands", str(boot)), b"")
             told = await self._answer_to(errand_id, rung, end)
         finally:
@@ -196,7 +221,7 @@ class Owners:
 
     async def _done(self, errand: Errand) -> _Told:
         try:
-            deed = _decode_deed(errand.body)
+            deed = unpacked(errand.body)
             async with asyncio.timeout(WORK_SECONDS):
                 done = await self._does[type(deed)](deed)
             return _Told(msgspec.Raw(_encode(done)))
@@ -216,6 +241,15 @@ class Owners:
             task.cancel()
         await asyncio.gather(*busy, return_exceptions=True)
         await self.stop_listening()
+
+
+def packed(deed: Deed) -> bytes:
+    return _encode(_Carried.of(deed.new) if isinstance(deed, AcceptRun) else deed)
+
+
+def unpacked(body: bytes) -> Deed:
+    deed = _decode_deed(body)
+    return deed.unpacked() if isinstance(deed, _Carried) else deed
 
 
 def _refusal(error: HostError) -> _Told:

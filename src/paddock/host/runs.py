@@ -13,17 +13,19 @@ from paddock.host.announced import announced
 from paddock.host.arrivals import Said
 from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
+from paddock.host.drawing import drawn
 from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records, RunHandle, RunnerGateway
+from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
 from paddock.rules.rows import Row, TranscriptRow
-from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools
+from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
@@ -48,12 +50,17 @@ SNAPSHOT_SCOPES = frozenset({"conversation", "actor", "subject", "runner"})
 CREDIT_STEP = 64
 """Credit is given back in steps, so that a stream of small results does not cost a frame each."""
 LOOK_BACK = 500
+LAST_RESORT_LOCALE = "en"
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
 NO_LIMIT = 1_000_000
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 _decode = msgspec.json.decode
+
+
+NOBODY = Unobserved()
+STEPS = ("step.started", "step.finished")
 
 
 class ActionRequests(Protocol):
@@ -79,6 +86,7 @@ class LiveRun:
         "forced",
         "grant",
         "handle",
+        "observer",
         "over",
         "part",
         "rate",
@@ -102,6 +110,7 @@ class LiveRun:
         actions: ActionRequests | None = None,
     ) -> None:
         self.session = session
+        self.observer: Observer = NOBODY
         self.artifacts = artifacts
         self._line = InOrder(session.post, spawn)
         self.turn_id = turn_id
@@ -152,8 +161,17 @@ class LiveRun:
             self._action_requested(result, size)
         elif result.type == "artifact.created":
             self._line.post_when_done(self._announced(result, size))
+        elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
+            self._line.post(Said(self.turn_id, drawn(result, self._locale()), size))
         else:
+            if result.type in STEPS:
+                name = str(result.data.get("step_name"))
+                self.observer.step(self.turn_id, name, self._clock(), begins=result.type == "step.started")
             self._line.post(Said(self.turn_id, result, size))
+
+    def _locale(self) -> str:
+        given = self.session.find_input(self.turn_id)
+        return (given.locale if given else None) or self.part.extras.locale or LAST_RESORT_LOCALE
 
     def lost(self, code: str, message: str) -> None:
         self.settled = True
@@ -235,7 +253,9 @@ class Runs:
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
         admission: Admission | None = None,
+        observer: Observer | None = None,
     ) -> None:
+        self._observer = observer or NOBODY
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
         self._gateway = gateway
         self._agents = agents
@@ -282,18 +302,24 @@ class Runs:
             return {}
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(turn_id)
+        if given.event is not None and given.event.tools is not None:
+            part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
         if turn_id not in self._live:
             self.admission.busy[owner.workspace_id] += 1
-        self._live[turn_id] = LiveRun(
+        run = self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
         )
+        run.observer = self._observer
+        self._observer.run_started(grant, at)
         return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
 
     # --- perform -----------------------------------------------------------------------------------------------------
 
     def perform(self, session: SessionLoop, command: RunCommand) -> None:
         run = self._live.get(command.turn_id)
+        if type(command) is EndRun:
+            self._observer.run_ended(command.turn_id, command.status, self._clock())
         match command:
             case StartRun():
                 self._start(session, run, command)

@@ -35,7 +35,7 @@ class Entry:
 class Tail:
     """The newest committed facts of one session, at most 256 KiB of them, and who waits for more."""
 
-    __slots__ = ("_bytes", "_entries", "_start", "end", "followers", "heard_from", "waiting")
+    __slots__ = ("_bytes", "_entries", "_start", "end", "followers", "heard_from", "listeners", "waiting")
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
@@ -45,6 +45,8 @@ class Tail:
         """The last number committed, as far as this tail knows."""
         self.waiting: dict[asyncio.Future[bool], None] = {}
         """Who waits for the next commit."""
+        self.listeners: dict[Callable[[], None], None] = {}
+        """Who is called at each commit. They see to their own errors."""
         self.followers = 0
         self.heard_from: Subscription | None = None
         """How it hears what other hosts commit, while somebody here follows."""
@@ -65,6 +67,8 @@ class Tail:
             self._start = entries[0].fact.seq
         if self.waiting:
             self.ring()
+        for listener in tuple(self.listeners):
+            listener()
 
     def clear(self) -> None:
         self._entries.clear()
@@ -80,6 +84,8 @@ class Tail:
             return
         self._forget(last)
         self.ring()
+        for listener in tuple(self.listeners):
+            listener()
 
     def unsure(self) -> None:
         """Others may have written since: whoever follows reads the log first."""
@@ -214,7 +220,7 @@ class Tails:
 class Follower:
     """One reader of a session, or of one turn of it: everything after its place, in order, once."""
 
-    __slots__ = ("_after", "_closed", "_log", "_session_id", "_tail", "_turn_id")
+    __slots__ = ("_after", "_closed", "_listener", "_log", "_session_id", "_tail", "_turn_id")
 
     def __init__(self, log: EventLog, tail: Tail, session_id: str, turn_id: str | None, after: int) -> None:
         self._log = log
@@ -223,6 +229,26 @@ class Follower:
         self._turn_id = turn_id
         self._after = after
         self._closed = False
+        self._listener: Callable[[], None] | None = None
+
+    def take(self) -> list[Entry] | None:
+        """What came since and is still in memory, without a wait; None when it has to be read from the log."""
+        if not self._tail.covers(self._after):
+            return None
+        entries = self._tail.after(self._after, self._turn_id)
+        if entries:
+            self._after = entries[-1].fact.seq
+        return entries
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call it at each commit, until closed or told to be quiet."""
+        self._listener = listener
+        self._tail.listeners[listener] = None
+
+    def be_quiet(self) -> None:
+        if self._listener is not None:
+            self._tail.listeners.pop(self._listener, None)
+            self._listener = None
 
     async def next(self, seconds: float) -> list[Entry]:
         """What came since; waits for it at most so long, then an empty list."""
@@ -250,6 +276,7 @@ class Follower:
         if not self._closed:
             self._closed = True
             self._tail.followers -= 1
+            self.be_quiet()
 
     async def _read(self) -> list[Entry]:
         limit = PAGE

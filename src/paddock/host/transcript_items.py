@@ -28,6 +28,8 @@ def weight_of(row: TranscriptRow) -> int:
 def item_of(row: TranscriptRow, grant: Grant, *, with_artifacts: bool = False) -> TranscriptItem:
     """An item that no frame can hold is there without its text, and its metadata says how long that is."""
     metadata: dict[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
+    for drawn in ("ui_schema", "ui_compiler"):  # for people; an agent has the words
+        metadata.pop(drawn, None)
     if row.run_id is not None:
         metadata["run_id"] = row.run_id
     content: str | None = row.content

@@ -13,6 +13,7 @@ from paddock.rules.outputs import text_of
 _encode = msgspec.json.Encoder().encode
 Json = dict[str, Any]
 Event = Json
+UI_SCHEMA = "ui-schema"
 STEPS = {"step.started": "STEP_STARTED", "step.finished": "STEP_FINISHED"}
 
 
@@ -45,13 +46,21 @@ def _text_message(fact: StoredFact, data: Json) -> list[Event]:
     message_id = str(metadata.get("message_id") or f"{fact.turn_id}:{fact.seq}")
     text = text_of(mapping(data.get("message")).get("content"))
     end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id}
+    shown = _shown(message_id, data)
     if metadata.get("revised"):
-        return [end, custom("paddock.message.revised", {"messageId": message_id, "content": text})]
+        return [end, custom("paddock.message.revised", {"messageId": message_id, "content": text}), *shown]
     start: Event = {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant"}
     opening = [] if "first_seq" in metadata else [start]
     rest = text[metadata.get("streamed", 0) :]
     content: Event = {"type": "TEXT_MESSAGE_CONTENT", "messageId": message_id, "delta": rest}
-    return [*opening, *([content] if rest else ()), end]
+    return [*opening, *([content] if rest else ()), end, *shown]
+
+
+def _shown(message_id: str, data: Json) -> list[Event]:
+    """How the message can be drawn, as an activity beside it."""
+    document = mapping(data.get("ui_schema"))
+    about = {"messageId": f"{message_id}:ui", "activityType": UI_SCHEMA, "content": document}
+    return [{"type": "ACTIVITY_SNAPSHOT", **about}] if document else []
 
 
 def _tool_called(fact: StoredFact, data: Json) -> list[Event]:

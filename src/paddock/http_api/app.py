@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paddock.http_api.ag_ui_door import AG_UI, AgUiDoor
+from paddock.http_api.connection import Way
 from paddock.http_api.errors import Endpoint, not_routed
 from paddock.http_api.routing import RUNS, Door
 from paddock.http_api.runs import RunsDoor
@@ -27,7 +28,7 @@ class ShortWay:
     Everything else, and every other method on their paths, goes the ordinary way.
     """
 
-    def __init__(self, app: Starlette, *, ag_ui: ASGIApp, runs: ASGIApp) -> None:
+    def __init__(self, app: Starlette, *, ag_ui: Endpoint, runs: Endpoint) -> None:
         self._app = app
         self._ag_ui = ag_ui
         self._runs = runs
@@ -37,13 +38,23 @@ class ShortWay:
         await self._way(scope)(scope, receive, send)
 
     def _way(self, scope: Scope) -> ASGIApp:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        found = self._find(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        if found is None:
             return self._app
-        path: str = scope["path"]
+        scope["path_params"] = found[1]
+        return found[0]
+
+    def find(self, method: bytes, url: bytes) -> Way | None:
+        """The same for whoever has only bytes; what is spelled in an unusual way is not found."""
+        plain = method == b"POST" and b"%" not in url and b"?" not in url and url.isascii()
+        return self._find(url.decode()) if plain else None
+
+    def _find(self, path: str) -> Way | None:
         if path == RUNS:
-            return self._runs
+            return self._runs, {}
+        if path == AG_UI:
+            return self._ag_ui, {}
         agent = path.removeprefix(AG_UI_OF_AN_AGENT)
         if len(agent) < len(path) and agent and "/" not in agent:
-            scope["path_params"] = {"agent": agent}
-            return self._ag_ui
-        return self._app
+            return self._ag_ui, {"agent": agent}
+        return None

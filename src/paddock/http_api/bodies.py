@@ -33,6 +33,21 @@ async def read_body(request: Request, limit: int, complaint: str) -> bytes:
             return body
 
 
+async def read_large(request: Request, limit: int, complaint: str) -> bytes:
+    """The same for bodies of many pieces, which are put together once."""
+    declared = _declared(request.scope["headers"])
+    if declared.isdigit() and int(declared) > limit:
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > limit:
+            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
 def _declared(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return next((value for name, value in headers if name == b"content-length"), b"")
 

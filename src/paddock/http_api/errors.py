@@ -106,10 +106,11 @@ class Endpoint:
         self._handler = handler
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = await self._answer(Request(scope, receive))
+        answer = await self.answer(Request(scope, receive))
         await answer(scope, receive, send)
 
-    async def _answer(self, request: Request) -> ASGIApp:
+    async def answer(self, request: Request) -> ASGIApp:
+        """Never raises: what went wrong is an answer too."""
         try:
             return await self._handler(request)
         except HostError as error:

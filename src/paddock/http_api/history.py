@@ -14,6 +14,7 @@ from paddock.host.days import Day, Days
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
+from paddock.http_api.public_urls import absolute
 from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
 from paddock.http_api.threads import thread_of
@@ -41,29 +42,29 @@ class HistoryDoor:
         thread, before = request.query_params.get("threadId"), request.query_params.get("before")
         thread_id = None if thread is None else thread_of(principal, thread)
         found = await self._days.day(principal, thread_id, None if before is None else _date(before))
-        return json_response(self._snapshot(principal, found))
+        return json_response(self._snapshot(request, principal, found))
 
-    def _snapshot(self, principal: Principal, found: Day) -> Mapping[str, Any]:
+    def _snapshot(self, request: Request, principal: Principal, found: Day) -> Mapping[str, Any]:
         snapshot: dict[str, Any] = {
             "scope": "history_day",
             "threadId": found.thread_id,
             "day": None if found.day is None else found.day.isoformat(),
             "hasMore": found.more,
-            "messages": [self.message(principal, row) for row in found.items],
+            "messages": [self.message(request, principal, row) for row in found.items],
         }
         return {**snapshot, "truncated": True} if found.cut else snapshot
 
-    def message(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
-        return self._user(principal, row) if row.role == "user" else self._assistant(principal, row)
+    def message(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
+        return self._user(request, principal, row) if row.role == "user" else self._assistant(principal, row)
 
-    def _user(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
+    def _user(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         return {
             "id": _metadata(row).get("message_id") or row.item_id,
             "itemId": row.item_id,
             "seq": row.seq,
             "role": "user",
             "content": row.content,
-            "attachments": list(self._files(principal, row)),
+            "attachments": list(self._files(request, principal, row)),
             "timestamp": iso(row.created_at),
         }
 
@@ -81,7 +82,7 @@ class HistoryDoor:
             seen |= {"agentId": row.agent_id, "name": name or row.agent_id}
         return seen
 
-    def _files(self, principal: Principal, row: TranscriptRow) -> list[Mapping[str, Any]]:
+    def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[Mapping[str, Any]]:
         """What came along, under fresh URLs; a file that is gone is left out."""
         whole: dict[str, Any] = msgspec.json.decode(row.content_json) if row.content_json else {}
         content = whole.get("content")
@@ -91,7 +92,7 @@ class HistoryDoor:
                 url = self._attachments.signed_url(
                     block["id"], workspace_id=principal.workspace_id, user_id=principal.user_id
                 )
-                files += [{"mimeType": block.get("mimeType"), "url": url}] if url else []
+                files += [{"mimeType": block.get("mimeType"), "url": absolute(request, url)}] if url else []
         return files
 
 

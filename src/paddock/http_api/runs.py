@@ -1,6 +1,6 @@
 """The native door: hand in a run, look at it, follow it, stop it. Strict: exactly the published shape or a 422."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from paddock.host.automations import Automations
 from paddock.host.inbox import Inbox, NewRun
 from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
@@ -19,9 +20,11 @@ from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.ports.attachments import AttachmentRef, Attachments
+from paddock.rules.automations import Job
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.projection import STEERED_INTO
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
+from paddock.rules.run_events import RunEvent
 from paddock.rules.run_input import (
     MAX_BODY_BYTES,
     NOT_SIGNED,
@@ -33,6 +36,7 @@ from paddock.rules.run_input import (
     read_run_input,
     with_attachments,
 )
+from paddock.rules.values import replace
 
 
 class RunsDoor:
@@ -44,11 +48,11 @@ class RunsDoor:
         runs: RunsView,
         streams: RunStreams,
         attachments: Attachments,
-        is_job_thread: Callable[[str], bool] = lambda _thread_id: False,
+        automations: Automations | None = None,
     ) -> None:
         self._auth = auth
         self._attachments = attachments
-        self._world = World(is_time_zone, is_job_thread)
+        self._automations = automations
         self._inbox = inbox
         self._runs = runs
         self._streams = streams
@@ -65,11 +69,10 @@ class RunsDoor:
     async def post(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         body = await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
-        given = read_run_input(body, self._world)
-        if isinstance(given, Problem):
-            raise HostError(given.code, given.message)
-        files = [await self._file(principal, url) for url in given.urls]
-        accepted = await self._inbox.accept(_new_run(principal, given, files, request.query_params.get("agent")))
+        given, job = await self._read(principal, body)
+        files = [await self._file(principal, url, given.thread_id) for url in given.urls]
+        new = _new_run(principal, given, files, request.query_params.get("agent"))
+        accepted = await self._inbox.accept(new if job is None else _of_a_job(new, job))
         answer = {
             "taskId": accepted.task_id,
             "threadId": accepted.thread_id,
@@ -77,6 +80,18 @@ class RunsDoor:
             "created": accepted.created,
         }
         return json_response(answer, 202)
+
+    async def _read(self, principal: Principal, body: bytes) -> tuple[NativeInput, Job | None]:
+        """The request, and the job whose thread it is on when it asks for automation. Whether it is the caller's job is
+        asked only then; to know it the request is read once more, so that the first rule it breaks still answers."""
+        asked: list[str] = []
+        given = read_run_input(body, World(is_time_zone, lambda thread_id: bool(asked.append(thread_id))))
+        found = await self._automations.of_thread(principal, asked[0]) if asked and self._automations else None
+        if found is not None:
+            given = read_run_input(body, World(is_time_zone, lambda _thread_id: True))
+        if isinstance(given, Problem):
+            raise HostError(given.code, given.message)
+        return given, found.job if found is not None else None
 
     async def get(self, request: Request) -> Response:
         _, run = await self._find(request)
@@ -92,10 +107,12 @@ class RunsDoor:
         run = await self._inbox.cancel(found, principal)
         return json_response(as_json(run), 200 if found.status in TERMINAL_STATUSES else 202)
 
-    async def _file(self, principal: Principal, url: str) -> AttachmentRef:
+    async def _file(self, principal: Principal, url: str, thread_id: str) -> AttachmentRef:
         """What a URL of the message stands for. It is looked up, never fetched."""
-        found = await self._attachments.resolve(url, workspace_id=principal.workspace_id, user_id=principal.user_id)
-        if found is None:
+        found = await self._attachments.resolve(
+            url, workspace_id=principal.workspace_id, user_id=principal.user_id, thread_id=thread_id
+        )
+        if found is None or not found.mime_type.startswith("image/"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, NOT_SIGNED)
         return found
 
@@ -118,7 +135,14 @@ def _new_run(principal: Principal, given: NativeInput, files: list[AttachmentRef
         params=given.params,
         agent_id=agent_id,
         attachments=[file.artifact() for file in files],
+        rows=[file.attached(given.thread_id) for file in files],
     )
+
+
+def _of_a_job(new: NewRun, job: Job) -> NewRun:
+    """In automation the job says which tools and which context; what the client sends of that does not count."""
+    params = {**new.params, "context": [dict(one) for one in job.context]}
+    return replace(new, params=params, agent_id=new.agent_id or job.agent_id, event=RunEvent(tools=job.enabled_tools))
 
 
 def as_json(run: RunRow) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 from starlette.types import Receive, Scope, Send
 
+from paddock.host.drawing import ACTIONS, HINTS
 from paddock.host.tails import Entry, Follower
 from paddock.http_api.ag_ui import SPOKEN_KINDS, Peer, frames
 from paddock.http_api.ag_ui_outputs import custom, mapping
@@ -23,6 +24,7 @@ from paddock.rules.errors import HostError, StorageUnavailableError
 log = structlog.get_logger(__name__)
 
 Format = Literal["messages", "ag-ui"]
+UNSEEN = frozenset({HINTS, ACTIONS})
 FOR_FRONT_ENDS = frozenset({"FRONTEND", "BROADCAST"})
 
 _encode = msgspec.json.Encoder().encode
@@ -92,10 +94,13 @@ def as_message(fact: StoredFact, thread_id: str) -> list[bytes]:
 
 
 def _without_values(payload: Any, metadata: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """What a runner keeps with the host is its own: that it changed is told, not what it is."""
+    """What a runner keeps with the host is its own: that it changed is told, not what it is. What a button stands for
+    is the host's."""
+    data = mapping(mapping(payload).get("data"))
+    if UNSEEN & data.keys():
+        return {**payload, "data": {name: value for name, value in data.items() if name not in UNSEEN}}, metadata
     if mapping(payload).get("type") != "state.updated":
         return payload, metadata
-    data = mapping(mapping(payload).get("data"))
     return {"type": "state.updated", "data": {name: data.get(name) for name in ("scope", "key")}}, {}
 
 
@@ -103,12 +108,17 @@ def as_ag_ui(fact: StoredFact, thread_id: str) -> list[bytes]:
     """The same in AG-UI 1.0; a run is called by its taskId here, and what has no word of its own is CUSTOM."""
     peer = Peer("1", thread_id, fact.turn_id or "", "session")
     if fact.kind in SPOKEN_KINDS and fact.turn_id is not None:
-        return frames(fact, peer)
+        return [_of_turn(frame, fact.turn_id) for frame in frames(fact, peer)]
     if fact.target not in FOR_FRONT_ENDS:
         return []
     about = {"turnId": fact.turn_id, "txId": fact.tx_id, "sender": fact.sender, "payload": fact.read_payload()}
     told = {name: value for name, value in about.items() if value is not None}
     return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(custom(_name(fact.kind), told)))]
+
+
+def _of_turn(frame: bytes, turn_id: str) -> bytes:
+    """Several runs share this stream, and few events of AG-UI say which one they belong to: `metadata` does."""
+    return b'%b,"metadata":{"turnId":%b}}\n\n' % (frame[: -len(b"}\n\n")], _encode(turn_id))
 
 
 def _name(kind: str) -> str:

@@ -169,8 +169,9 @@ class SessionsDoor:
         return principal, thread_of(principal, request.path_params["thread"])
 
     async def _seen(self, principal: Principal, thread_id: str) -> Mapping[str, Any]:
-        summary, context = await self._controls.look(principal, thread_id)
-        return {**_summary(summary), **_context(context), "cursor": str(await self._controls.head(thread_id))}
+        found = await self._controls.look(principal, thread_id)
+        places = {"cursor": str(found.head), "inflightCursor": str(found.since)}
+        return {**_summary(found.summary), **_context(found.context), **places}
 
 
 def _summary(row: SessionSummary) -> dict[str, Any]:

@@ -5,7 +5,8 @@ cancelled by a lost connection. Nothing is said here that is not in the log; kee
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import closing
 
 import anyio
 import structlog
@@ -37,58 +38,37 @@ class RunStream:
     """The ASGI answer that streams one run to one reader."""
 
     def __init__(self, follower: Follower, peer: Peer, start: Cursor, *, keep_alive: float, is_over: IsOver) -> None:
-        self._follower = follower
+        self.follower = follower
         self._peer = peer
         self._start = start
         self._last = start.seq
         self._keep_alive = keep_alive
         self._is_over = is_over
-        self._first: list[Entry] = []
-        self._ended = False
+        self.first: list[Entry] = []
+        """What was there when it began, to be told first."""
+        self.ended = False
 
     async def begin(self) -> "RunStream":
         """Take what is there already. Refusals come from here, while the answer can still say so."""
         try:
-            self._first = await self._follower.next(FIRST_WAIT)
+            self.first = await self.follower.next(FIRST_WAIT)
         except BaseException:
-            self._follower.close()
+            self.follower.close()
             raise
         return self
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
-        try:
+        with closing(self.follower):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-            await self._stream(receive, send)
-        except* (HostError, StorageUnavailableError) as errors:
-            # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
-            log.warning(
-                "stream cut", action="http.stream_cut", run_id=self._peer.run_id, reason=str(errors.exceptions[0])
-            )
-        finally:
-            self._follower.close()
+            await self._to_the_end(receive, send, watched=False)
 
-    async def _stream(self, receive: Receive, send: Send) -> None:
-        started = time.monotonic()
-        await self._send(send, self._first)
-        while not self._ended and time.monotonic() - started < UNWATCHED:
-            await self._send(send, await self._follower.next(UNWATCHED))
-        if not self._ended:
-            async with anyio.create_task_group() as watched:
-                watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
-                await self._stream_on(send)
-                watched.cancel_scope.cancel()
+    async def rest(self, _: Scope, receive: Receive, send: Send) -> None:
+        """The same for a reader who has been told the beginning."""
+        with closing(self.follower):
+            await self._to_the_end(receive, send, watched=True)
 
-    async def _stream_on(self, send: Send) -> None:
-        while not self._ended:
-            entries = await self._follower.next(self._keep_alive)
-            if entries:
-                await self._send(send, entries)
-            elif await self._is_over(self._last):
-                await self._finish(send)
-            else:
-                await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
-
-    async def _send(self, send: Send, entries: list[Entry]) -> None:
+    def said(self, entries: Iterable[Entry]) -> bytes:
+        """These facts in the reader's words; `ended` when the run's last word is among them."""
         pieces: list[bytes] = []
         for entry in entries:
             kind = entry.fact.kind
@@ -97,13 +77,51 @@ class RunStream:
                 continue
             pieces += self._frames(entry)
             if kind in TERMINAL_KINDS:
-                self._ended = True
+                self.ended = True
                 break
-        if pieces or self._ended:
-            await send({"type": "http.response.body", "body": b"".join(pieces), "more_body": not self._ended})
+        return b"".join(pieces)
+
+    async def _to_the_end(self, receive: Receive, send: Send, *, watched: bool) -> None:
+        try:
+            if not watched:
+                await self._unwatched(send)
+            if not self.ended:
+                await self._watched(receive, send)
+        except* (HostError, StorageUnavailableError) as errors:
+            # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
+            log.warning(
+                "stream cut", action="http.stream_cut", run_id=self._peer.run_id, reason=str(errors.exceptions[0])
+            )
+
+    async def _unwatched(self, send: Send) -> None:
+        started = time.monotonic()
+        await self._send(send, self.first)
+        while not self.ended and time.monotonic() - started < UNWATCHED:
+            await self._send(send, await self.follower.next(UNWATCHED))
+
+    async def _watched(self, receive: Receive, send: Send) -> None:
+        async with anyio.create_task_group() as watched:
+            watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
+            await self._stream_on(send)
+            watched.cancel_scope.cancel()
+
+    async def _stream_on(self, send: Send) -> None:
+        while not self.ended:
+            entries = await self.follower.next(self._keep_alive)
+            if entries:
+                await self._send(send, entries)
+            elif await self._is_over(self._last):
+                await self._finish(send)
+            else:
+                await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+
+    async def _send(self, send: Send, entries: list[Entry]) -> None:
+        body = self.said(entries)
+        if body or self.ended:
+            await send({"type": "http.response.body", "body": body, "more_body": not self.ended})
 
     async def _finish(self, send: Send) -> None:
-        self._ended = True
+        self.ended = True
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _frames(self, entry: Entry) -> list[bytes]:

@@ -3,9 +3,11 @@
 from paddock.ports.calls import CallRecords, Spent
 from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, Store
 from paddock.ports.runners import (
+    ANYWHERE,
     Caller,
     HostCallHandler,
     Overloaded,
+    Placement,
     RunHandle,
     RunListener,
     RunnerGateway,
@@ -13,6 +15,7 @@ from paddock.ports.runners import (
 )
 
 __all__ = [
+    "ANYWHERE",
     "ApiKeyRow",
     "ApiKeys",
     "Batch",
@@ -22,6 +25,7 @@ __all__ = [
     "EventLog",
     "HostCallHandler",
     "Overloaded",
+    "Placement",
     "Records",
     "RunHandle",
     "RunListener",

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import ArtifactAttached
 from paddock.rules.values import Value
 
 
@@ -13,6 +15,8 @@ class AttachmentRef(Value, frozen=True):
     mime_type: str
     size: int
     name: str | None = None
+    keep_until: float | None = None
+    """Until when it is kept once a message holds it; None for ever."""
 
     def block(self) -> dict[str, Any]:
         """What stands in a stored message in the place of the URL."""
@@ -24,25 +28,49 @@ class AttachmentRef(Value, frozen=True):
         seen = {"artifact_id": self.artifact_id, "mime_type": self.mime_type, "size": self.size, "name": self.name}
         return {name: value for name, value in seen.items() if value is not None}
 
+    def attached(self, thread_id: str) -> ArtifactAttached:
+        """What is written with the message (`NewRun.rows`): from then on runs of this conversation may read it."""
+        return ArtifactAttached(self.artifact_id, thread_id, self.keep_until)
+
 
 class Attachments(Protocol):
-    async def resolve(self, url: str, *, workspace_id: str, user_id: str) -> AttachmentRef | None:
+    async def resolve(
+        self, url: str, *, workspace_id: str, user_id: str, thread_id: str, known: bool = False
+    ) -> AttachmentRef | None:
         """What a URL stands for, when we signed it for this user and it has not expired; None for any other.
 
-        Nothing is ever fetched.
+        A file that is part of another conversation comes as a copy for this one. Of a message that the host knows
+        already (`known`) a URL may have expired. Nothing is ever fetched.
         """
         ...
 
+    async def keep(self, content: bytes, *, name: str | None, workspace_id: str, user_id: str) -> AttachmentRef:
+        """Keep a file of a user's, checked like every upload. Raises HostError with the reason why not."""
+        ...
+
     def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str) -> str | None:
-        """A fresh URL under which this user can read the file for a while; None when there is no way to."""
+        """A fresh URL under which this user can read the file for a while; None when there is no way to.
+
+        It may be a path only; then it counts from the address the caller used."""
         ...
 
 
 class NoAttachments:
     """A host without an attachment store: nobody can have been given a URL, so none is ours."""
 
-    async def resolve(self, url: str, *, workspace_id: str, user_id: str) -> AttachmentRef | None:  # noqa: ARG002
+    async def resolve(
+        self,
+        url: str,  # noqa: ARG002
+        *,
+        workspace_id: str,  # noqa: ARG002
+        user_id: str,  # noqa: ARG002
+        thread_id: str,  # noqa: ARG002
+        known: bool = False,  # noqa: ARG002
+    ) -> AttachmentRef | None:
         return None
+
+    async def keep(self, content: bytes, *, name: str | None, workspace_id: str, user_id: str) -> AttachmentRef:  # noqa: ARG002
+        raise HostError(ErrorCode.INVALID_ARGUMENT, "this host keeps no attachments")
 
     def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str) -> str | None:  # noqa: ARG002
         return None

@@ -6,10 +6,12 @@ from typing import Literal, Protocol
 from paddock.ports.agents import AgentRecords
 from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
+from paddock.ports.automations import AutomationRecords
 from paddock.ports.calls import CallRecords
 from paddock.ports.days import DayRecords
 from paddock.ports.events import EventRecords
 from paddock.ports.keeping import KeepingRecords
+from paddock.ports.overview import OverviewRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.ports.users import UserRecords
 from paddock.rules.chain import Head, StoredFact
@@ -84,7 +86,15 @@ class EventLog(Protocol):
 
 
 class Records(
-    ArtifactRecords, StorageRecords, EventRecords, SessionRecords, KeepingRecords, DayRecords, UserRecords, Protocol
+    ArtifactRecords,
+    StorageRecords,
+    EventRecords,
+    SessionRecords,
+    KeepingRecords,
+    DayRecords,
+    UserRecords,
+    AutomationRecords,
+    Protocol,
 ):
     """What can be looked up beside the log. Every read is of committed data."""
 
@@ -158,7 +168,7 @@ class ApiKeys(Protocol):
         ...
 
 
-class Store(EventLog, Records, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
+class Store(EventLog, Records, OverviewRecords, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

@@ -1,6 +1,7 @@
 """Runners as the host sees them: started, listened to, stopped, and heard when they ask for something."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from paddock.rules.results import Result
@@ -77,6 +78,19 @@ class RunnerStatus(Value, frozen=True):
     pid: int | None = None
 
 
+class Placement(Value, frozen=True):
+    """What goes with a run besides its context, and where it may be put. Never logged, never stored."""
+
+    secrets: Mapping[str, str] = MappingProxyType({})
+    """What only this run may know."""
+
+    def __repr__(self) -> str:
+        return f"Placement(secrets={sorted(self.secrets)})"
+
+
+ANYWHERE = Placement()
+
+
 class RunnerGateway(Protocol):
     """All runners, wherever they run. Processes start on demand."""
 
@@ -85,13 +99,23 @@ class RunnerGateway(Protocol):
         ...
 
     async def start_run(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> RunHandle:
         """Write the `run_agent` frame (starting the process first if need be) and return; news goes to `listener`."""
         ...
 
     def start_at_once(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> RunHandle | None:
         """The same without waiting, when the runner is ready for it; None when it is not."""
         ...

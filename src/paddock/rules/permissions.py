@@ -59,6 +59,8 @@ FILLS: Mapping[tuple[str, str], str] = {
     ("knowledge_bases", "list"): "resources.knowledge_bases",
     ("files", "config"): "resources.files",
     ("files", "knowledge"): "resources.files",
+    ("mcp", "use"): "resources.mcp",
+    ("working_directory", "use"): "runtime.metadata.working_directory",
 }
 """Permissions that open no call of their own but put something into the run's resources."""
 

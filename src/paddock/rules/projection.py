@@ -148,7 +148,8 @@ class Book:
         content = message.get("content")
         plain = isinstance(content, str) and message.keys() <= {"role", "content"}
         whole = b"" if plain else _encode(message)
-        return (self._item(seq, fact, "assistant", "message", text_of(content), whole, fact.metadata["message_id"]),)
+        item = self._item(seq, fact, "assistant", "message", text_of(content), whole, fact.metadata["message_id"])
+        return (replace(item, metadata=_shown(fact, data)) if "ui_schema" in data else item,)
 
     def tool_started(self, seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
         name = str(data.get("tool_name"))
@@ -238,6 +239,12 @@ _SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ..
     "artifact.created": Book.artifact_created,
     "state.updated": Book.state_updated,
 }
+
+
+def _shown(fact: Fact, data: Mapping[str, Any]) -> bytes:
+    """How a message is drawn, and by which compiler, beside what else is known of it."""
+    partial = {"partial": True} if fact.metadata.get("partial") else {}
+    return _encode({**partial, "ui_schema": data["ui_schema"], "ui_compiler": data.get("ui_compiler")})
 
 
 def settled(rows: list[Row]) -> list[Row]:

@@ -1,5 +1,6 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
+from paddock.rules.automation_rows import AboutJobs
 from paddock.rules.values import Value
 
 RUN_STATUSES = ("queued", "running", "completed", "failed", "cancelled")
@@ -80,6 +81,15 @@ class ArtifactRow(Value, frozen=True):
     metadata: bytes
 
 
+class ArtifactAttached(Value, frozen=True):
+    """An upload becomes part of a conversation, and is kept as long as files are. One that already is part of one stays
+    where it is."""
+
+    artifact_id: str
+    conversation_id: str
+    expires_at: float | None
+
+
 class ArtifactGone(Value, frozen=True):
     """Forget an artifact. Its bytes go when no row needs them any more."""
 
@@ -100,6 +110,14 @@ class ArtifactsCap(Value, frozen=True):
     """A condition: with what is written beside it, a workspace's artifacts hold at most so many bytes."""
 
     workspace_id: str
+    max_bytes: int
+
+
+class UploadsCap(Value, frozen=True):
+    """A condition: with what is written beside it, what one user uploaded holds at most so many bytes."""
+
+    workspace_id: str
+    user_id: str
     max_bytes: int
 
 
@@ -349,12 +367,13 @@ class SessionSummary(Value, frozen=True):
 
 Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased
 AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | Forgetting
-Kept = ArtifactRow | ArtifactGone | StorageRow | ArtifactsCap | StorageCap | AboutSessions
+Kept = (
+    ArtifactRow | ArtifactAttached | ArtifactGone | StorageRow | ArtifactsCap | UploadsCap | StorageCap | AboutSessions
+)
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
 AboutPeople = UserRow | FeedbackRow | LeftBehindRow
-Apart = (
-    AgentRow | AuditRow | StateRow | ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow | AboutPeople | Kept
-)
+Calls = ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow
+Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | Kept
 """Rows that may be written without any fact of a session."""
 Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
 NotedRow = AuditRow | ModelUsageRow

@@ -23,7 +23,7 @@ from paddock.rules.resources import (
 )
 from paddock.rules.run_events import MESSAGE, RunEvent, actor_of, subject_of
 from paddock.rules.time_zones import LAST_RESORT, device_zone
-from paddock.rules.values import Value
+from paddock.rules.values import Value, replace
 
 HOST_NAME = "paddock"
 TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host_adapter"]
@@ -105,6 +105,16 @@ def agent_part(
     }
     refs = _static_refs(allowance, config, resources) if wants_static_refs else {}
     return AgentPart(allowance, config, resources, apis, refs, extras)
+
+
+def with_tools(part: AgentPart, names: Iterable[str]) -> AgentPart:
+    """The same agent with only these of its tools: whoever asks for a run may ask for less, never for more."""
+    wanted = frozenset(names)
+    allowed = replace(part.allowance, tools={name: can for name, can in part.allowance.tools.items() if name in wanted})
+    tools = [tool for tool in part.resources["tools"] if tool["tool_name"] in wanted]
+    resources = {**part.resources, "tools": tools}
+    refs = _static_refs(allowed, part.config, resources) if part.static_refs else {}
+    return replace(part, allowance=allowed, resources=resources, static_refs=refs)
 
 
 def _static_refs(allowance: Allowance, config: Mapping[str, Any], resources: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,8 @@ class RunEvent(Value, frozen=True, omit_defaults=True):
     """The platform's thread inside the conversation."""
     launcher_type: str | None = None
     launcher_id: str | None = None
+    tools: tuple[str, ...] | None = None
+    """Of its agent's tools only these, when something that asks says so; it can only take away."""
 
 
 def to_payload(event: RunEvent | None) -> Mapping[str, Any]:

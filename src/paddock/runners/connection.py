@@ -31,6 +31,8 @@ MAX_TEXT = 2000
 FOREIGN_PER_SECOND = 20
 """How many results for runs that are none of the peer's are told on; a flood of them ends the connection anyway."""
 
+NO_SECRETS: Mapping[str, str] = {}
+
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Reply = Callable[[Frame | None], None]
@@ -148,22 +150,36 @@ class Connection:
         return cast("list[Any]", runners)
 
     async def start_run(
-        self, runner_id: str, runner_name: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        runner_name: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        secrets: Mapping[str, str] = NO_SECRETS,
     ) -> Run:
         """Write `run_agent` as soon as the peer reads; the listener hears the rest."""
         await self._peer.drained()
-        return self.begin_run(runner_id, runner_name, run_id, context, listener)
+        return self.begin_run(runner_id, runner_name, run_id, context, listener, secrets)
 
     @property
     def flowing(self) -> bool:
         return self._peer.flowing()
 
     def begin_run(
-        self, runner_id: str, runner_name: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        runner_name: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        secrets: Mapping[str, str] = NO_SECRETS,
     ) -> Run:
         """Write `run_agent` now."""
         run = Run(self, run_id, listener, self.limits.run_credit)
-        params = {"runner_id": runner_id, "runner_name": runner_name, "context": context}
+        params: dict[str, Any] = {"runner_id": runner_id, "runner_name": runner_name, "context": context}
+        if secrets:
+            params["secrets"] = secrets
         line = frames.request(self._last_id + 1, "run_agent", params)
         if self.closed:
             run.lose("runner.crashed", self.reason or "the runner is gone")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,16 @@ from typing import Any, cast
 import anyio
 import structlog
 
-from paddock.ports import Caller, HostCallHandler, Overloaded, RunHandle, RunListener, RunnerStatus
+from paddock.ports import (
+    ANYWHERE,
+    Caller,
+    HostCallHandler,
+    Overloaded,
+    Placement,
+    RunHandle,
+    RunListener,
+    RunnerStatus,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners import launch
 from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
@@ -129,7 +139,12 @@ class Gateway:
             raise HostError(code, problem.message, retryable=code is not ErrorCode.NOT_FOUND, details=details) from None
 
     def start_at_once(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> RunHandle | None:
         """The same without waiting, when an installed runner is ready for it; None when it is not."""
         plugin = plugin_of(runner_id)
@@ -137,17 +152,23 @@ class Gateway:
         manifest = (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
         if supervisor is None or manifest is None or self._attached.get(plugin):
             return None
-        return supervisor.start_at_once(manifest, run_id, context, listener)
+        return supervisor.start_at_once(manifest, run_id, context, listener, placement)
 
     async def start_run(
-        self, runner_id: str, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        runner_id: str,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> RunHandle:
         """Write the `run_agent` frame (starting the process first if need be) and return; news goes to `listener`."""
         try:
             manifest, place = await self._find(runner_id, workspace_of(context))
             if isinstance(place, Supervisor):
-                return await place.start_run(manifest, run_id, context, listener)
-            return await place.connection.start_run(manifest.id, manifest.name, run_id, context, listener)
+                return await place.start_run(manifest, run_id, context, listener, placement)
+            secrets = placement.secrets
+            return await place.connection.start_run(manifest.id, manifest.name, run_id, context, listener, secrets)
         except StartError as problem:
             listener.lost(problem.code, problem.message)
             return NoRun()
@@ -167,6 +188,12 @@ class Gateway:
             return ELSEWHERE
         supervisor = self._supervisors.get(plugin)
         return "unknown" if supervisor is None else max(supervisor.plugin.isolation, self._isolation)
+
+    def count_by_state(self) -> Mapping[str, int]:
+        """How many plugins are in each state, asked without starting any."""
+        states = Counter(each.state() for each in self._supervisors.values())
+        guests = sum(map(len, self._attached.values()))
+        return {**states, "attached": guests} if guests else states
 
     async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import anyio
 import structlog
 
-from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener
+from paddock.ports import ANYWHERE, Caller, HostCallHandler, Overloaded, Placement, RunListener
 from paddock.rules.restart import LeaveDown, after_exit
 from paddock.runners.connection import Connection, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError, StartError
@@ -106,23 +106,34 @@ class Supervisor:
         return next((worker.process.pid for worker in self._workers if worker.usable), None)
 
     def start_at_once(
-        self, manifest: AgentRunnerManifest, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        manifest: AgentRunnerManifest,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> Run | None:
         """Hand a run to a process that is ready for it; None when that would have to be waited for."""
         worker = self._with_room()
         if worker is None or not worker.connection.flowing:
             return None
-        return self._begin(worker, manifest, run_id, context, listener)
+        return self._begin(worker, manifest, run_id, context, listener, placement)
 
     async def start_run(
-        self, manifest: AgentRunnerManifest, run_id: str, context: Mapping[str, Any], listener: RunListener
+        self,
+        manifest: AgentRunnerManifest,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement = ANYWHERE,
     ) -> Run:
         """Hand a run to a process. Raises StartError when there is none to be had."""
         while (worker := self._with_room()) is None:
             await self._one_more(shared=self.plugin.runs_per_process != 1)
         worker.served += 1
         try:
-            run = await worker.connection.start_run(manifest.id, manifest.name, run_id, context, listener)
+            connection, secrets = worker.connection, placement.secrets
+            run = await connection.start_run(manifest.id, manifest.name, run_id, context, listener, secrets)
         except asyncio.CancelledError:
             worker.served -= 1  # it never began
             raise
@@ -137,9 +148,10 @@ class Supervisor:
         run_id: str,
         context: Mapping[str, Any],
         listener: RunListener,
+        placement: Placement,
     ) -> Run:
         worker.served += 1
-        run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener)
+        run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener, placement.secrets)
         if not run.live:
             self._run_over(worker.process)
         return run

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
+from paddock.rules.automation_rows import AutomationGone, AutomationRow, JobClaim, TickRow
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
@@ -43,8 +44,10 @@ from paddock.rules.rows import (
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
+from paddock.storage.memory_automations import MemoryAutomations
 from paddock.storage.memory_keeping import MemoryKeeping, MemorySession
 from paddock.storage.memory_kept import MemoryKept
+from paddock.storage.memory_overview import MemoryOverview
 from paddock.storage.memory_people import MemoryPeople
 from paddock.storage.memory_sessions import MemorySessions
 
@@ -56,7 +59,7 @@ def open_memory_store() -> Store:
     return MemoryStore()
 
 
-class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
+class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, MemoryOverview, MemoryAutomations):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -91,6 +94,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
             UserRow: self._write_about_people,
             FeedbackRow: self._write_about_people,
             LeftBehindRow: self._write_about_people,
+            **dict.fromkeys((AutomationRow, AutomationGone, TickRow, JobClaim), self._write_about_job),
         }
 
     async def open(self) -> None:
@@ -128,6 +132,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
         self._check_fence(batch, opened)
         self._check_conflicts(batch.rows)
         self._check_state(batch.rows)
+        self._check_ticks(batch.rows)
         self._write_rows(batch.rows)
         log = self._sessions[batch.session_id] if opened is None else self._add_session(opened)
         _advance(log, batch)
@@ -288,6 +293,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople):
     async def write(self, rows: Sequence[Apart]) -> None:
         self._require_open()
         self._check_state(rows)
+        self._check_ticks(rows)
         self._write_rows(rows)
 
     # --- keys

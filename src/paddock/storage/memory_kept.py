@@ -5,7 +5,20 @@ from itertools import islice
 
 from paddock.rules.caps import check_cap
 from paddock.rules.errors import HostError
-from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, Kept, SessionGone, StorageCap, StorageRow
+from paddock.rules.rows import (
+    ArtifactAttached,
+    ArtifactGone,
+    ArtifactRow,
+    ArtifactsCap,
+    Kept,
+    SessionGone,
+    StorageCap,
+    StorageRow,
+    UploadsCap,
+)
+from paddock.rules.values import replace
+
+UPLOADED = "platform"
 
 
 class MemoryKept:
@@ -60,6 +73,8 @@ class MemoryKept:
         match row:
             case ArtifactRow():
                 self._artifacts[row.artifact_id] = row
+            case ArtifactAttached():
+                self._attach(row)
             case ArtifactGone():
                 self._artifacts.pop(row.artifact_id, None)
             case StorageRow(sha256=None):
@@ -69,9 +84,21 @@ class MemoryKept:
             case ArtifactsCap():
                 mine = (other.size for other in self._artifacts.values() if other.workspace_id == row.workspace_id)
                 check_cap(sum(mine), row)
+            case UploadsCap():
+                check_cap(sum(other.size for other in self._artifacts.values() if _is_upload_of(other, row)), row)
             case StorageCap():
                 check_cap(sum(r.size for r in self._stored.values() if r.area_key == row.area_key), row)
             case SessionGone():
                 self._artifacts = {n: r for n, r in self._artifacts.items() if r.conversation_id != row.session_id}
             case _:
                 pass  # not about bytes: written beside the log
+
+    def _attach(self, row: ArtifactAttached) -> None:
+        found = self._artifacts.get(row.artifact_id)
+        if found is not None and found.conversation_id is None:
+            there = replace(found, conversation_id=row.conversation_id, published=True, expires_at=row.expires_at)
+            self._artifacts[row.artifact_id] = there
+
+
+def _is_upload_of(row: ArtifactRow, cap: UploadsCap) -> bool:
+    return (row.workspace_id, row.user_id, row.source) == (cap.workspace_id, cap.user_id, UPLOADED)

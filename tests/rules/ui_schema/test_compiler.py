@@ -1,6 +1,8 @@
 """UiSchema documents: what is hinted at is shown, what is hostile is not, and nothing raises."""
 
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 
 from paddock.rules.ui_schema import CARD, DEFAULT, Limits, compile_hints, to_a2ui, to_text
 from paddock.rules.ui_schema.export import texts_of
+from paddock.rules.ui_schema.hints import INTENTS
+from paddock.rules.ui_schema.nodes import NODE_TYPES
 from rules.ui_schema.checking import nodes_of, problems
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
@@ -99,6 +103,30 @@ def test_a_document_that_is_too_large_loses_its_last_parts() -> None:
 def test_a_number_nobody_can_read_raises_nothing() -> None:
     assert compile_hints({"kind": "fields", "items": {"n": 10**6000}}).document is None
     assert compile_hints({"kind": "summary", "status": 10**6000, "text": "x"}).document is not None
+
+
+def test_two_hundred_nodes_are_compiled_within_two_milliseconds() -> None:
+    lines = [{"type": "text", "content": f"line {index} of some length"} for index in range(9)]
+    hints = [{"type": "stack", "appearance": "card", "children": lines}] * 20
+    took: list[float] = []
+    for _ in range(50):
+        begun = time.perf_counter()
+        document = compile_hints(hints).document
+        took.append(time.perf_counter() - begun)
+    assert document is not None
+    assert sum(1 for _ in nodes_of(document["root"])) == 201  # and the stack around them
+    assert min(took) < 0.002
+
+
+def test_the_page_names_every_intent_every_node_and_every_limit() -> None:
+    page = (Path(__file__).parents[3] / "docs/spec/ui-schema.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE))
+    assert rows == INTENTS | NODE_TYPES
+    for limit in (DEFAULT.nodes, DEFAULT.children, DEFAULT.text_chars, DEFAULT.all_chars, DEFAULT.url_chars):
+        assert f"{limit:,}" in page
+    [example] = re.findall(r"## The document\n\n```json\n(.*?)```", page, re.DOTALL)
+    hint = {"kind": "summary", "title": "Meeting", "text": "Tomorrow at nine", "status": "success"}
+    assert compile_hints(hint).document == json.loads(example)
 
 
 JSON = st.recursive(

@@ -26,6 +26,7 @@ ArtifactOperation = Literal["metadata", "read", "create"]
 StorageArea = Literal["plugin", "workspace", "binding"]
 FileOrigin = Literal["config", "knowledge"]
 HistoryScope = Literal["conversation", "workspace"]
+Use = Literal["use"]
 
 
 class DynamicFormItemSchema(WireModel):
@@ -70,6 +71,10 @@ class AgentRunnerPermissions(WireModel):
     platform_api: list[str] = []
     history_scope: HistoryScope = "conversation"
     """Paddock's own, optional: `workspace` asks to read other conversations of the workspace."""
+    mcp: list[Use] = []
+    """Paddock's own, optional: reach what the run was granted over MCP, at an endpoint of its own."""
+    working_directory: list[Use] = []
+    """Paddock's own, optional: a directory on the host's machine that is kept for the conversation."""
 
 
 class AgentRunnerContextPolicy(WireModel):

@@ -45,6 +45,8 @@ class SkillResource(WireModel):
     skill_name: str
     display_name: str | None = None
     description: str | None = None
+    path: str | None = None
+    """The directory that holds its SKILL.md, readable for the runner."""
 
 
 class McpResource(WireModel):
@@ -53,7 +55,10 @@ class McpResource(WireModel):
     name: str
     transport: str = "http"
     url: str | None = None
+    """`http://...`, or `unix:/path` where the run has no network: `paddock_sdk.endpoint` makes an address of it."""
     headers: dict[str, str] = {}
+    token_env: str | None = None
+    """Set for the run's own endpoint: the variable in which a program is to be given the secret `mcp_token`."""
 
 
 class StorageResource(WireModel):

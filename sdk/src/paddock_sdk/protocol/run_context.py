@@ -3,7 +3,7 @@
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.messages import ContentElement
@@ -189,3 +189,5 @@ class AgentRunRequest(WireModel):
     runner_id: str
     runner_name: str
     context: AgentRunContext
+    secrets: dict[str, str] = Field(default={}, repr=False)
+    """Paddock's own, optional: what this run may know and nobody may keep, such as `mcp_token`. Not in the context."""

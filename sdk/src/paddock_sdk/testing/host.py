@@ -60,15 +60,22 @@ class PretendHost:
                 self._memory.called.clear()
                 await self._memory.called.wait()
 
-    async def start(self, text: str = "", *, runner: str | None = None, **context: Any) -> PretendRun:
-        """Begin a run and come back as soon as it is accepted."""
+    async def start(
+        self, text: str = "", *, runner: str | None = None, secrets: Mapping[str, str] | None = None, **context: Any
+    ) -> PretendRun:
+        """Begin a run and come back as soon as it is accepted. `secrets` are what `api.secrets` holds."""
         manifest = next(m for m in self.manifests if runner in {None, m.name})
         run_id = f"run-{next(self._ids)}"
         ctx = a_context(run_id, text, manifest, self._memory, **context)
         run = PretendRun(run_id, self.limits.run_credit, self._end_of(run_id), self._give_credit)
         self._runs[run_id] = run, manifest
         self._memory.remember("user", text, ctx["event"]["event_id"])
-        request = {"runner_id": manifest.id, "runner_name": manifest.name, "context": ctx}
+        request = {
+            "runner_id": manifest.id,
+            "runner_name": manifest.name,
+            "context": ctx,
+            "secrets": dict(secrets or {}),
+        }
         await self._ask("run_agent", request)
         return run
 

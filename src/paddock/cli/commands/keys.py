@@ -48,3 +48,13 @@ def keys_revoke(
     from paddock.cli.keys import revoke
 
     sys.exit(revoke(connect(url, data), key))
+
+
+@keys.command("rotate-signing")
+def keys_rotate_signing(data: Data = None, config: Config = None) -> None:
+    """Sign addresses of attachments with a new key; what the old one signed counts until it expires."""
+    from paddock import settings
+    from paddock.cli.keys import rotate_signing
+
+    found = settings.load({"data": data}, config=config)
+    sys.exit(rotate_signing(found.signing_keys or found.data / settings.SIGNING_KEYS))

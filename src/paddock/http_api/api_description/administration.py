@@ -258,6 +258,14 @@ OPERATIONS = (
     ),
     Operation(
         "GET",
+        "/metrics",
+        "Numbers for Prometheus",
+        "Probes",
+        {200: ("In its text format.", Said(TEXT, None, "text/plain"))},
+        admin=True,
+    ),
+    Operation(
+        "GET",
         "/readyz",
         "Is it ready?",
         "Probes",

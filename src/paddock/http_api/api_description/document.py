@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from paddock.http_api.api_description import administration, knowledge, runs, sessions
+from paddock.http_api.api_description import administration, attachments, automations, knowledge, runs, sessions
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
 from paddock.rules.errors import ErrorCode
 
-ROOMS = (runs, sessions, administration, knowledge)
+ROOMS = (runs, attachments, sessions, administration, knowledge, automations)
 OPERATIONS: tuple[Operation, ...] = tuple(one for room in ROOMS for one in room.OPERATIONS)
 
 WHEN = {
@@ -108,6 +108,6 @@ def _answers(operation: Operation) -> dict[str, Any]:
 
 def _refusals(operation: Operation) -> Iterable[int]:
     if operation.public:
-        return ()
+        return operation.problems
     asked = {422} if operation.body or operation.parameters else set[int]()
     return sorted({401, 503, *operation.problems, *asked, *({403} if operation.admin else ())})

@@ -1,7 +1,7 @@
 """Hints in, document out: same hints, same bytes, and never an exception. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from paddock.rules.ui_schema.desk import Desk, Node
 from paddock.rules.ui_schema.hints import drafts_of
 from paddock.rules.ui_schema.limits import DEFAULT, Limits
 from paddock.rules.ui_schema.nodes import read_node
+from paddock.rules.ui_schema.refs import refs_in
 from paddock.rules.values import Value
 
 COMPILER = "1"
@@ -46,7 +47,7 @@ def _whole(desk: Desk, children: list[Node], status: str, locale: str) -> Compil
         root: Node = children[0] if len(children) == 1 else {"type": "stack", "children": children}
         document["root"] = _with_keys(root, "r")
         if len(_size(document)) <= desk.limits.bytes:
-            used = set(_refs(document["root"]))
+            used = set(refs_in(document["root"]))
             actions = {ref: action for ref, action in desk.actions.items() if ref in used}
             return Compiled(document, actions, tuple(desk.notes))
         desk.note(f"the document exceeds {desk.limits.bytes} bytes: its last part is left out")
@@ -70,10 +71,3 @@ def _with_keys(node: Node, key: str) -> Node:
             _with_keys(child, f"{key}.{index}{child['type'][0]}") for index, child in enumerate(keyed["children"])
         ]
     return keyed
-
-
-def _refs(node: Node) -> Iterator[str]:
-    if "ref" in node.get("action", {}):
-        yield node["action"]["ref"]
-    for child in node.get("children", ()):
-        yield from _refs(child)

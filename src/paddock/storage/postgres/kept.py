@@ -11,7 +11,16 @@ from typing import Any
 
 from paddock.rules.caps import check_cap
 from paddock.rules.prefixes import after_prefix
-from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, StateRow, StorageCap, StorageRow
+from paddock.rules.rows import (
+    ArtifactAttached,
+    ArtifactGone,
+    ArtifactRow,
+    ArtifactsCap,
+    StateRow,
+    StorageCap,
+    StorageRow,
+    UploadsCap,
+)
 from paddock.rules.versions import check_version
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
@@ -37,6 +46,12 @@ on conflict (area_key, key) do update
   set sha256 = excluded.sha256, size = excluded.size, updated_at = excluded.updated_at"""
 _DROP_STORED = "delete from storage where area_key = $1 and key = $2"
 _ARTIFACT_BYTES = "select coalesce(sum(size), 0)::bigint from artifacts where workspace_id = $1"
+_UPLOADED_BYTES = """
+select coalesce(sum(size), 0)::bigint from artifacts
+ where workspace_id = $1 and user_id = $2 and source = 'platform'"""
+_ATTACH = """
+update artifacts set conversation_id = $2, published = true, expires_at = $3
+ where artifact_id = $1 and conversation_id is null"""
 _STORED_BYTES = "select coalesce(sum(size), 0)::bigint from storage where area_key = $1"
 _IN_USE = """
 select hash from unnest($1::text[]) as hash where exists (select 1 from artifacts where sha256 = hash)
@@ -56,6 +71,10 @@ async def _write_artifact(connection: Connection, row: ArtifactRow) -> None:
     await connection.fetch(_SET_ARTIFACT, *_artifact_values(row))
 
 
+async def _attach_artifact(connection: Connection, row: ArtifactAttached) -> None:
+    await connection.fetch(_ATTACH, row.artifact_id, row.conversation_id, row.expires_at)
+
+
 async def _drop_artifact(connection: Connection, row: ArtifactGone) -> None:
     await connection.fetch(_DROP_ARTIFACT, row.artifact_id)
 
@@ -68,17 +87,21 @@ async def _write_stored(connection: Connection, row: StorageRow) -> None:
 
 
 async def _check_artifacts(connection: Connection, cap: ArtifactsCap) -> None:
-    await _check(connection, _ARTIFACT_BYTES, cap.workspace_id, cap)
+    await _check(connection, _ARTIFACT_BYTES, cap, cap.workspace_id)
+
+
+async def _check_uploads(connection: Connection, cap: UploadsCap) -> None:
+    await _check(connection, _UPLOADED_BYTES, cap, cap.workspace_id, cap.user_id)
 
 
 async def _check_stored(connection: Connection, cap: StorageCap) -> None:
-    await _check(connection, _STORED_BYTES, cap.area_key, cap)
+    await _check(connection, _STORED_BYTES, cap, cap.area_key)
 
 
-async def _check(connection: Connection, sql: str, about: str, cap: ArtifactsCap | StorageCap) -> None:
-    """One at a time per workspace or area, over all hosts, so that two halves cannot both fit."""
-    await connection.fetch(_LOCK, _number_of(f"{type(cap).__name__}:{about}"))
-    check_cap(await connection.fetchval(sql, about), cap)
+async def _check(connection: Connection, sql: str, cap: ArtifactsCap | UploadsCap | StorageCap, *about: str) -> None:
+    """One at a time per workspace, user or area, over all hosts, so that two halves cannot both fit."""
+    await connection.fetch(_LOCK, _number_of(f"{type(cap).__name__}:{':'.join(about)}"))
+    check_cap(await connection.fetchval(sql, *about), cap)
 
 
 async def set_if_expected(connection: Connection, row: StateRow) -> None:
@@ -100,9 +123,11 @@ def _number_of(name: str) -> int:
 
 KEPT_WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     ArtifactRow: _write_artifact,
+    ArtifactAttached: _attach_artifact,
     ArtifactGone: _drop_artifact,
     StorageRow: _write_stored,
     ArtifactsCap: _check_artifacts,
+    UploadsCap: _check_uploads,
     StorageCap: _check_stored,
 }
 

@@ -20,6 +20,7 @@ from paddock.rules.rows import Apart, AuditRow, TranscriptRow
 from paddock.storage.postgres.agents import AgentReads
 from paddock.storage.postgres.approvals import ApprovalReads
 from paddock.storage.postgres.audit import AuditReads
+from paddock.storage.postgres.automations import AutomationReads
 from paddock.storage.postgres.calls import CallReads
 from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.conversation import ConversationReads
@@ -33,6 +34,7 @@ from paddock.storage.postgres.kept import KeptReads
 from paddock.storage.postgres.keys import KeyReads
 from paddock.storage.postgres.log import LogReads, Taken, claim_of, place_of, take
 from paddock.storage.postgres.migrate import bring_up_to_date
+from paddock.storage.postgres.overview import OverviewReads
 from paddock.storage.postgres.ownership import own_connection
 from paddock.storage.postgres.people import PeopleReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
@@ -54,7 +56,9 @@ class PostgresStore(
     AgentReads,
     SessionReads,
     KeepingReads,
+    OverviewReads,
     PeopleReads,
+    AutomationReads,
     AuditReads,
     KeyReads,
 ):

@@ -8,9 +8,19 @@ from typing import Any
 
 from paddock.rules.caps import check_cap
 from paddock.rules.prefixes import after_prefix
-from paddock.rules.rows import ArtifactGone, ArtifactRow, ArtifactsCap, StateRow, StorageCap, StorageRow
+from paddock.rules.rows import (
+    ArtifactAttached,
+    ArtifactGone,
+    ArtifactRow,
+    ArtifactsCap,
+    StateRow,
+    StorageCap,
+    StorageRow,
+    UploadsCap,
+)
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
+from paddock.storage.sqlite.automations import JOB_WRITES
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.keeping import FORGETTING
 from paddock.storage.sqlite.people import PEOPLE_WRITES
@@ -35,6 +45,10 @@ insert into storage ({STORED}) values (?, ?, ?, ?, ?)
 on conflict (area_key, key) do update
   set sha256 = excluded.sha256, size = excluded.size, updated_at = excluded.updated_at"""
 _ARTIFACT_BYTES = "select total(size) from artifacts where workspace_id = ?"
+_UPLOADED_BYTES = "select total(size) from artifacts where workspace_id = ? and user_id = ? and source = 'platform'"
+_ATTACH = """
+update artifacts set conversation_id = ?2, published = 1, expires_at = ?3
+ where artifact_id = ?1 and conversation_id is null"""
 _STORED_BYTES = "select total(size) from storage where area_key = ?"
 _IN_USE = """
 select value from json_each(?) where exists (select 1 from artifacts where sha256 = value)
@@ -45,6 +59,10 @@ select value from json_each(?) where exists (select 1 from artifacts where sha25
 
 def _write_artifact(cursor: Cursor, row: ArtifactRow) -> None:
     cursor.execute(_SET_ARTIFACT, _artifact_values(row))
+
+
+def _attach_artifact(cursor: Cursor, row: ArtifactAttached) -> None:
+    cursor.execute(_ATTACH, (row.artifact_id, row.conversation_id, row.expires_at))
 
 
 def _drop_artifact(cursor: Cursor, row: ArtifactGone) -> None:
@@ -62,19 +80,26 @@ def _check_artifacts(cursor: Cursor, cap: ArtifactsCap) -> None:
     check_cap(int(cursor.execute(_ARTIFACT_BYTES, (cap.workspace_id,)).fetchone()[0]), cap)
 
 
+def _check_uploads(cursor: Cursor, cap: UploadsCap) -> None:
+    check_cap(int(cursor.execute(_UPLOADED_BYTES, (cap.workspace_id, cap.user_id)).fetchone()[0]), cap)
+
+
 def _check_stored(cursor: Cursor, cap: StorageCap) -> None:
     check_cap(int(cursor.execute(_STORED_BYTES, (cap.area_key,)).fetchone()[0]), cap)
 
 
 WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     ArtifactRow: _write_artifact,
+    ArtifactAttached: _attach_artifact,
     ArtifactGone: _drop_artifact,
     StorageRow: _write_stored,
     ArtifactsCap: _check_artifacts,
+    UploadsCap: _check_uploads,
     StorageCap: _check_stored,
     **SESSION_WRITES,
     **FORGETTING,
     **PEOPLE_WRITES,
+    **JOB_WRITES,
 }
 """Written one by one, in order. A condition that does not hold raises, and its work is undone alone."""
 

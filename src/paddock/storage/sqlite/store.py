@@ -30,6 +30,7 @@ from paddock.rules.rows import (
 )
 from paddock.storage.lock import make_directory
 from paddock.storage.sqlite.approvals import ApprovalReads
+from paddock.storage.sqlite.automations import AutomationReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.events import EventReads
@@ -38,6 +39,7 @@ from paddock.storage.sqlite.keeping import KeepingReads
 from paddock.storage.sqlite.kept import KeptReads
 from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
+from paddock.storage.sqlite.overview import OverviewReads
 from paddock.storage.sqlite.people import PeopleReads
 from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
@@ -49,7 +51,9 @@ SWITCH_SECONDS = 0.0005
 _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning value"
 
 
-class SqliteStore(KeptReads, EventReads, ApprovalReads, SessionReads, KeepingReads, PeopleReads):
+class SqliteStore(
+    KeptReads, EventReads, ApprovalReads, SessionReads, KeepingReads, PeopleReads, OverviewReads, AutomationReads
+):
     """All of the `Store` port over one SQLite file in `directory`."""
 
     def __init__(self, directory: Path) -> None:

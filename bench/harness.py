@@ -1,0 +1,186 @@
+"""A harness turn through the whole host: what is added to it, how late its words are, how soon a cancel has an end.
+
+    python -m bench.harness [--quick]
+
+The harness is the fake of the tests that speaks Claude Code's wire: it writes the time into its words, and can be told
+to hear a cancel, or to hear nothing and let a child escape. Starting processes is excluded from the overhead; so is the
+time this very harness takes to exit, which is measured beside it.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+FAKE = Path(__file__).parents[1] / "tests" / "harness" / "fakes" / "claude.py"
+AGENTS = """
+agents:
+  fake:
+    runner: "plugin:paddock/claude-code/default"
+    config: {{command: "{fake}"}}
+"""
+PATIENCE = 20.0
+
+
+class Client:
+    def __init__(self, url: str) -> None:
+        self._http = httpx.Client(base_url=url, timeout=60)
+
+    def start(self, text: str) -> tuple[str, float]:
+        """The run, and how long its acceptance took."""
+        message = {"id": "m", "role": "user", "content": text}
+        body = {"threadId": str(uuid.uuid4()), "runId": uuid.uuid4().hex, "messages": [message]}
+        begun = time.perf_counter()
+        answer = self._http.post("/api/v1/agent/runs", json={**body, "forwardedProps": {"runtime_mode": "chat"}})
+        return answer.json()["taskId"], time.perf_counter() - begun
+
+    def events(self, task: str) -> Iterator[tuple[float, dict[str, Any]]]:
+        """Each event, with the time it arrived on the clock the harness uses too."""
+        with self._http.stream("GET", f"/api/v1/agent/runs/{task}/events") as answer:
+            for line in answer.iter_lines():
+                if line.startswith("data: "):
+                    yield time.time(), json.loads(line[6:])
+
+    def cancel(self, task: str) -> None:
+        self._http.post(f"/api/v1/agent/runs/{task}/cancel")
+
+
+def turn(client: Client) -> dict[str, float]:
+    """One turn whose words are times."""
+    task, accepted = client.start("stamp")
+    late: list[float] = []
+    told = ended = 0.0
+    for arrived, event in client.events(task):
+        if event["type"] == "TEXT_MESSAGE_CONTENT":
+            written = [float(word) for word in event["delta"].split() if "." in word]
+            late += [arrived - at for at in written]
+            told = max([told, *written])
+        ended = arrived
+    return {
+        "accept": accepted,
+        "first": late[0],
+        "median": statistics.median(late),
+        "worst": max(late),
+        "end": ended - told,
+    }
+
+
+def exit_seconds() -> float:
+    """How long the fake itself needs from the end of its last words to its end, with nobody's overhead."""
+    env = {**os.environ, "CLAUDE_CONFIG_DIR": tempfile.mkdtemp()}
+    child = subprocess.Popen(
+        [str(FAKE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=env["CLAUDE_CONFIG_DIR"]
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(b'{"type": "user", "message": {"content": "hello"}}\n')
+    child.stdin.flush()
+    for line in child.stdout:
+        if b'"result"' in line:
+            break
+    begun = time.perf_counter()
+    child.stdin.close()
+    child.wait(PATIENCE)
+    return time.perf_counter() - begun
+
+
+def cancel(client: Client, text: str, home: str) -> tuple[float, int]:
+    """Seconds from the cancel until nothing of the run was left, and how many processes outlived five seconds."""
+    task, _ = client.start(text)
+    for _, event in client.events(task):
+        if event["type"] == "TEXT_MESSAGE_CONTENT":
+            break
+    begun = time.perf_counter()
+    client.cancel(task)
+    while (left := survivors(home)) and time.perf_counter() - begun < 5.0:
+        time.sleep(0.005)
+    return time.perf_counter() - begun, len(left)
+
+
+def survivors(home: str) -> list[int]:
+    """Processes that carry the mark of a harness of this bench."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                env = (entry / "environ").read_bytes()
+                dead = (entry / "stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+            except OSError:
+                continue
+            if b"PADDOCK_HARNESS_RUN=" in env and home.encode() in env and not dead:
+                found.append(int(entry.name))
+    return found
+
+
+@contextmanager
+def a_host(place: Path) -> Iterator[Client]:
+    agents = place / "agents.yaml"
+    agents.write_text(AGENTS.format(fake=FAKE))
+    paddock = str(Path(sys.executable).with_name("paddock"))
+    flags = ["--data", str(place / "data"), "--agents", str(agents), "--port", "0", "--log-level", "error"]
+    host = subprocess.Popen([paddock, "serve", *flags], stdout=subprocess.PIPE, text=True)
+    try:
+        yield Client(_ready(host))
+    finally:
+        host.terminate()
+        host.wait(PATIENCE)
+
+
+def _ready(host: "subprocess.Popen[str]") -> str:
+    assert host.stdout is not None
+    for line in host.stdout:
+        if "ready at http" in line:
+            return "http" + line.split("ready at http", 1)[1].split()[0]
+    raise SystemExit("the host did not get ready")
+
+
+def measure(turns: int, cancels: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as place, a_host(Path(place)) as client:
+        turn(client)
+        seen = [turn(client) for _ in range(turns)]
+        gone = statistics.median(exit_seconds() for _ in range(5))
+        heard = [cancel(client, "hang", place) for _ in range(cancels)]
+        deaf = [cancel(client, "deaf", place) for _ in range(cancels)]
+    one: Callable[[str], float] = lambda name: statistics.median(each[name] for each in seen)  # noqa: E731
+    overhead = one("accept") + one("first") + max(one("end") - gone, 0.0)
+    return {
+        "turns": turns,
+        "accept_ms_p50": _ms(one("accept")),
+        "first_delta_late_ms_p50": _ms(one("first")),
+        "first_delta_late_ms_max": _ms(max(each["first"] for each in seen)),
+        "delta_late_ms_p50": _ms(one("median")),
+        "end_ms_p50": _ms(one("end")),
+        "harness_exit_ms_p50": _ms(gone),
+        "overhead_ms_p50": _ms(overhead),
+        "cancels": cancels * 2,
+        "cancel_heard_ms_p50": _ms(statistics.median(each[0] for each in heard)),
+        "cancel_heard_ms_max": _ms(max(each[0] for each in heard)),
+        "cancel_not_heard_ms_max": _ms(max(each[0] for each in deaf)),
+        "survivors": sum(each[1] for each in (*heard, *deaf)),
+    }
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 1)
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("--quick", action="store_true")
+    quick = reader.parse_args().quick
+    print(json.dumps(measure(5 if quick else 30, 3 if quick else 25), indent=1))
+
+
+if __name__ == "__main__":
+    main()

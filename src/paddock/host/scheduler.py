@@ -1,0 +1,211 @@
+"""Fires jobs: looks what is due, sleeps until the next tick, and hands each one in like every other run.
+
+A tick leads to one run. The row that says so is written in the same commit as the run, under a key that exists once, so
+neither a restart nor a second host on the same database makes two of it; claims only keep hosts from trying both.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from paddock.host.agents import Agents
+from paddock.host.arrivals import Accepted, Firing, NewRun
+from paddock.host.ids import new_id
+from paddock.host.inbox import Inbox
+from paddock.host.principals import Principal
+from paddock.host.zones import find_zone
+from paddock.ports.automations import AutomationRecords
+from paddock.rules.automation_rows import AutomationRow, JobClaim, TickRow
+from paddock.rules.automations import Job, from_body
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.rows import Apart, AuditRow
+from paddock.rules.run_events import SCHEDULE, RunEvent
+from paddock.rules.schedule import Due, ScheduleError, due
+from paddock.rules.values import replace
+
+log = structlog.get_logger("paddock.scheduler")
+
+LOOK_SECONDS = 15.0
+"""The longest sleep: another host's jobs are noticed by then."""
+CLAIM_SECONDS = 60.0
+ACCEPT_SECONDS = 45.0
+"""Less than a claim lasts: when it is over nobody is still at it."""
+AT_ONCE = 8
+TAKE = 50
+RETRY_SECONDS = 1.0
+
+
+class SchedulerStore(AutomationRecords, Protocol):
+    async def write(self, rows: list[Apart]) -> None: ...
+
+
+class Scheduler:
+    def __init__(
+        self, store: SchedulerStore, inbox: Inbox, *, agents: Callable[[], Agents], clock: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._inbox = inbox
+        self._agents = agents
+        self._clock = clock
+        self._bell = asyncio.Event()
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    def wake(self) -> None:
+        """Something changed: look again."""
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Fire what is due, for as long as the house stands."""
+        while True:
+            try:
+                await self.look()
+                pause = await self._pause()
+            except (HostError, StorageUnavailableError) as error:
+                log.warning("jobs cannot be looked at now", action="automations.look", reason=str(error))
+                pause = RETRY_SECONDS
+            await self._sleep(pause)
+
+    async def look(self) -> int:
+        """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting."""
+        found = await self._store.due_automations(self._clock(), limit=TAKE)
+        await asyncio.gather(*(self._in_turn(row) for row in found))
+        return len(found)
+
+    async def fire_now(self, row: AutomationRow) -> Accepted:
+        """A run of the job outside of its schedule, which goes on as it was."""
+        return await self._fire(row, from_body(row.body), Firing(row.job_id, self._clock(), None, "manual"))
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    async def _pause(self) -> float:
+        next_at = await self._store.next_automation_at()
+        return LOOK_SECONDS if next_at is None else min(max(next_at - self._clock(), 0.05), LOOK_SECONDS)
+
+    async def _sleep(self, seconds: float) -> None:
+        self._bell.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._bell.wait()
+        except TimeoutError:
+            pass
+
+    async def _in_turn(self, row: AutomationRow) -> None:
+        async with self._slots:
+            try:
+                async with asyncio.timeout(ACCEPT_SECONDS):
+                    await self._see_to(row)
+            except (HostError, StorageUnavailableError, TimeoutError) as error:
+                log.warning("a tick is tried again", action="automations.fire", job=row.job_id, reason=str(error))
+            except Exception:
+                log.exception("a job cannot be fired", action="automations.fire", job=row.job_id)
+
+    async def _see_to(self, row: AutomationRow) -> None:
+        now, tick, token = self._clock(), row.next_at, new_id()
+        if tick is None:
+            return
+        await self._store.write([JobClaim(row.job_id, tick, token, now + CLAIM_SECONDS, now)])
+        if await self._store.job_claim(row.job_id) != token:
+            return
+        job = from_body(row.body)
+        found = _what_is_due(job, tick, now)
+        if isinstance(found, str):
+            await self._record(row, TickRow(row.job_id, tick, "refused", now, reason=found))
+        elif found.skipped is not None:
+            await self._skip(row, found, now)
+        elif found.fire is not None:
+            await self._fire_tick(row, job, Firing(row.job_id, found.fire, found.next_at))
+        else:
+            await self._record(row, TickRow(row.job_id, tick, "skipped", now, next_at=found.next_at))
+
+    async def _skip(self, row: AutomationRow, found: Due, now: float) -> None:
+        """Pass over what was missed; what is to be fired after all is due at once."""
+        assert found.skipped is not None
+        first, last = found.skipped
+        upcoming = found.fire if found.fire is not None else found.next_at
+        why = "nobody was there to fire it"
+        await self._record(row, TickRow(row.job_id, first, "skipped", now, through=last, reason=why, next_at=upcoming))
+        self.wake()
+
+    async def _fire_tick(self, row: AutomationRow, job: Job, firing: Firing) -> None:
+        if await self._store.tick(row.job_id, firing.tick) is not None:
+            await self._store.write([replace(row, next_at=firing.next_at)])  # an edit put a tick back that is done
+            return
+        try:
+            await self._fire(row, job, firing)
+        except HostError as error:
+            if error.retryable or error.code is ErrorCode.UNAVAILABLE:
+                raise
+            refused = TickRow(
+                row.job_id, firing.tick, "refused", self._clock(), reason=error.message[:500], next_at=firing.next_at
+            )
+            await self._record(row, refused)
+
+    async def _record(self, row: AutomationRow, tick: TickRow) -> None:
+        try:
+            await self._store.write([tick, _judged(row, tick)])
+        except HostError as error:
+            if error.code is not ErrorCode.CONFLICT:  # else somebody else did
+                raise
+
+    async def _fire(self, row: AutomationRow, job: Job, firing: Firing) -> Accepted:
+        agent_id = job.agent_id or self._agents().default_agent_id
+        if agent_id is None or not self._agents().known(agent_id, row.workspace_id):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no agent {agent_id!r} any more; change the job")
+        try:
+            return await self._inbox.accept(_new_run(row, job, agent_id, firing))
+        except HostError as error:
+            if error.code is not ErrorCode.NOT_FOUND:
+                raise
+        moved = replace(row, thread_id=new_id())  # its conversation was deleted: the job goes on in a new one
+        await self._store.write([moved])
+        return await self._inbox.accept(_new_run(moved, job, agent_id, firing))
+
+
+def _what_is_due(job: Job, tick: float, now: float) -> Due | str:
+    zone = find_zone(job.time_zone)
+    if zone is None:
+        return f"the time zone {job.time_zone!r} is not known here any more; change the job"
+    try:
+        return due(job.schedule, zone, tick, now, job.missed)
+    except ScheduleError as error:
+        return str(error)
+
+
+def _new_run(row: AutomationRow, job: Job, agent_id: str, firing: Firing) -> NewRun:
+    when = datetime.fromtimestamp(firing.tick, UTC).isoformat().replace("+00:00", "Z")
+    label = f"{firing.result}-{when}"
+    data = {"job_id": row.job_id, "job_name": job.name, "tick": when, "manual": firing.result == "manual"}
+    return NewRun(
+        principal=Principal(row.workspace_id, row.user_id),
+        thread_id=row.thread_id,
+        client_run_id=label,
+        body_hash=sha256(msgspec.json.encode((row.job_id, label))).digest(),
+        message={"id": f"{row.job_id}.{label}", "content": job.prompt},
+        text=job.prompt,
+        params=job.params(),
+        agent_id=agent_id,
+        source="scheduler",
+        door="scheduler",
+        event=RunEvent(SCHEDULE, event_time=firing.tick, data=data, tools=job.enabled_tools),
+        time_zone=job.time_zone,
+        cause=firing,
+    )
+
+
+def _judged(row: AutomationRow, tick: TickRow) -> AuditRow:
+    return AuditRow(
+        time=tick.at,
+        workspace_id=row.workspace_id,
+        actor="host",
+        action="automations.tick",
+        resource=row.job_id,
+        scope=row.thread_id,
+        result=tick.result,
+        reason=tick.reason,
+        session_id=row.thread_id,
+    )

@@ -1,0 +1,14 @@
+"""Time zones by name, from this machine's copy of the IANA database."""
+
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+_NO_ZONES = frozenset({"", "localtime", "Factory"})
+"""Names of files in the database that nobody lives in."""
+
+
+def find_zone(name: str) -> ZoneInfo | None:
+    """The zone of this name; None when there is none."""
+    try:
+        return None if name in _NO_ZONES else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None

@@ -1,0 +1,25 @@
+"""Numbers for Prometheus, for administrators: they tell how busy everybody is."""
+
+from collections.abc import Callable, Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from paddock.http_api.auth import Auth
+from paddock.http_api.routing import route
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class MetricsDoor:
+    def __init__(self, *, auth: Auth, page: Callable[[], bytes]) -> None:
+        self._auth = auth
+        self._page = page
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [route("GET", "/metrics", self.get)]
+
+    async def get(self, request: Request) -> Response:
+        await self._auth.admin(request.scope)
+        return Response(self._page(), headers={"Content-Type": TEXT})

@@ -1,0 +1,1 @@
+"""Pictures of strangers, read where they can do no harm."""

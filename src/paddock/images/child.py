@@ -1,0 +1,120 @@
+"""The child half of cleaning: one picture on standard input, the same drawn anew on standard output, then gone.
+
+It limits itself before it looks at a single byte. Writing a picture anew leaves out where and with what it was taken
+(EXIF, XMP, comments), and whatever else was hidden behind its last pixel. How it is turned, and its colours, stay.
+"""
+
+import io
+import resource
+import sys
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+CPU_SECONDS = 20
+MEMORY_BYTES = 1536 * 1024 * 1024
+MAX_FRAMES = 500
+ORIENTATION = 0x0112
+FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF"}
+
+
+class UnfitError(Exception):
+    """Why a picture is not taken."""
+
+
+def main(mime_type: str, max_pixels: int) -> None:
+    _limit()
+    try:
+        size, content = cleaned(sys.stdin.buffer.read(), mime_type, max_pixels)
+        head: dict[str, Any] = {"width": size[0], "height": size[1]}
+    except UnfitError as error:
+        head, content = {"problem": str(error)}, b""
+    except MemoryError:
+        head, content = {"problem": "it needs more memory than a picture may take"}, b""
+    sys.stdout.buffer.write(msgspec.json.encode(head) + b"\n" + content)
+
+
+def cleaned(content: bytes, mime_type: str, max_pixels: int) -> tuple[tuple[int, int], bytes]:
+    from PIL import Image
+
+    Image.MAX_IMAGE_PIXELS = None  # we count ourselves, below, before anything is unpacked
+    wanted = FORMATS[mime_type]
+    try:
+        with Image.open(io.BytesIO(content), formats=[wanted]) as picture:
+            frames = _frames(picture, wanted)
+            _check_pixels(picture, frames, max_pixels)
+            return _drawn_anew(picture, frames, wanted)
+    except UnfitError:
+        raise
+    except Exception as error:
+        raise UnfitError(f"it cannot be read as {mime_type}") from error
+
+
+def _frames(picture: Any, wanted: str) -> int:
+    """Of a JPEG only the first picture counts; some cameras put a second, smaller one behind it."""
+    return 1 if wanted == "JPEG" else getattr(picture, "n_frames", 1)
+
+
+def _check_pixels(picture: Any, frames: int, most: int) -> None:
+    width, height = picture.size
+    if frames > MAX_FRAMES:
+        raise UnfitError(f"it has {frames} frames and may have {MAX_FRAMES}")
+    if width * height * frames > most:
+        raise UnfitError(f"it has {width} x {height} pixels in {frames} frame(s) and may have {most} in all")
+
+
+def _drawn_anew(picture: Any, frames: int, wanted: str) -> tuple[tuple[int, int], bytes]:
+    from PIL import ImageOps
+
+    out = io.BytesIO()
+    if frames > 1:
+        picture.save(out, wanted, **_moving(picture))
+        return picture.size, out.getvalue()
+    upright = picture.getexif().get(ORIENTATION, 1) == 1
+    said = _still(picture, wanted, upright=upright)
+    shown = picture if upright else ImageOps.exif_transpose(picture)
+    kept = picture.info.get("transparency")
+    shown.info = {} if kept is None else {"transparency": kept}
+    shown.save(out, wanted, **said)
+    return shown.size, out.getvalue()
+
+
+def _still(picture: Any, wanted: str, *, upright: bool) -> dict[str, Any]:
+    colours = picture.info.get("icc_profile")
+    said: dict[str, Any] = {} if colours is None else {"icc_profile": colours}
+    if wanted == "JPEG":  # its own tables again, where it need not be turned: that loses next to nothing
+        return {**said, "quality": "keep" if upright and picture.format == wanted else 92}
+    if wanted == "WEBP":
+        return {**said, "quality": 92, "method": 2}
+    return said if wanted == "PNG" else {}
+
+
+def _moving(picture: Any) -> dict[str, Any]:
+    """What makes a picture move is kept; what is told about it is not."""
+    from PIL import ImageSequence
+
+    times: list[int] = []
+    for frame in ImageSequence.Iterator(picture):
+        frame.load()  # some formats know the time of a frame only then
+        times.append(frame.info.get("duration", 100))
+    picture.seek(0)
+    loop = picture.info.get("loop")
+    picture.info = {name: value for name, value in picture.info.items() if name in {"transparency", "background"}}
+    said: dict[str, Any] = {"save_all": True, "duration": times, "exif": b"", "xmp": b"", "comment": b""}
+    return said if loop is None else {**said, "loop": loop}
+
+
+def _limit() -> None:
+    for what, most in (
+        (resource.RLIMIT_AS, MEMORY_BYTES),
+        (resource.RLIMIT_CPU, CPU_SECONDS),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with suppress(ValueError, OSError):  # already lower
+            resource.setrlimit(what, (most, most))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,29 @@
+"""What people who look over a workspace ask the store: runs, decisions and usage by their marks, newest first."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, UsageLine
+from paddock.rules.rows import RunRow
+
+
+class OverviewRecords(Protocol):
+    """Every read is of committed data, and has an end: one that takes too long raises DEADLINE_EXCEEDED."""
+
+    async def runs_where(self, query: RunsQuery) -> Sequence[RunRow]:
+        """Runs that fit, the one begun last first."""
+        ...
+
+    async def audit_where(self, query: AuditQuery) -> Sequence[AuditEntry]:
+        """Decisions that fit, the newest first."""
+        ...
+
+    async def usage_lines(
+        self, workspace_id: str, user_id: str | None, *, since: float, every: int
+    ) -> Sequence[UsageLine]:
+        """Model calls since then, added up by span of `every` seconds, agent and model, the oldest span first."""
+        ...
+
+    async def laps(self, workspace_id: str, user_id: str | None, *, since: float, limit: int) -> Sequence[Lap]:
+        """When runs that began since then began and ended, the newest first."""
+        ...

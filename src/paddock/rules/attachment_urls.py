@@ -1,0 +1,114 @@
+"""The signed addresses under which attachments are read and uploaded: made, taken apart, judged. Pure.
+
+Only the path and the query are ours. An address of any other shape is not ours, whatever it says, and nothing in this
+house ever fetches one.
+"""
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from typing import Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import msgspec
+
+from paddock.rules.signing import SigningKeys, is_signed, signed
+from paddock.rules.values import Value
+
+PATH = "/api/v1/agent/attachments"
+MAX_URL_CHARS = 4096
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
+_PATH = re.compile(re.escape(PATH) + r"/([^/]+)/content")
+_READ_FIELDS = frozenset({"expires", "disposition", "key", "signature"})
+_MOMENT = re.compile(r"[0-9]{1,15}", re.ASCII)
+
+Disposition = Literal["inline", "attachment"]
+
+
+class Owner(Value, frozen=True):
+    workspace_id: str
+    user_id: str
+
+
+class ReadAddress(Value, frozen=True):
+    """What an address to read says of itself; nothing of it counts before its signature is checked."""
+
+    artifact_id: str
+    expires: int
+    disposition: str
+    key: str
+    signature: str
+
+
+class Upload(Value, frozen=True):
+    """What may be uploaded under an address, by whom and until when."""
+
+    artifact_id: str
+    workspace_id: str
+    user_id: str
+    mime_type: str
+    size: int
+    sha256: str | None
+    name: str | None
+    expires: int
+
+
+def read_address(
+    keys: SigningKeys, owner: Owner, artifact_id: str, *, expires: int, disposition: Disposition = "inline"
+) -> str:
+    key, signature = signed(keys, _read_parts(owner, artifact_id, expires, disposition))
+    query = {"expires": expires, "disposition": disposition, "key": key, "signature": signature}
+    return f"{PATH}/{artifact_id}/content?{urlencode(query)}"
+
+
+def taken_apart(url: str) -> ReadAddress | None:
+    """The parts of an address of ours, wherever it points; None for any other."""
+    try:
+        parts = urlsplit(url) if len(url) <= MAX_URL_CHARS else None
+    except ValueError:
+        return None
+    found = _PATH.fullmatch(parts.path) if parts is not None and not parts.fragment else None
+    return of_query(found[1], parts.query) if found and parts is not None else None
+
+
+def of_query(artifact_id: str, query: str) -> ReadAddress | None:
+    """The same from an id and a query."""
+    try:
+        fields = parse_qsl(query, strict_parsing=True, keep_blank_values=True, max_num_fields=8)
+    except ValueError:
+        return None
+    given = dict(fields)
+    if len(fields) != len(given) or given.keys() != _READ_FIELDS or not ID.fullmatch(artifact_id):
+        return None
+    if not _MOMENT.fullmatch(given["expires"]):
+        return None
+    return ReadAddress(artifact_id, int(given["expires"]), given["disposition"], given["key"], given["signature"])
+
+
+def counts(keys: SigningKeys, owner: Owner, address: ReadAddress, now: float) -> bool:
+    """Whether we signed it for this owner, and its time is not over."""
+    parts = _read_parts(owner, address.artifact_id, address.expires, address.disposition)
+    return is_signed(keys, address.key, address.signature, parts) and now < address.expires
+
+
+def _read_parts(owner: Owner, artifact_id: str, expires: int, disposition: str) -> Sequence[str | int]:
+    return ["GET", artifact_id, owner.workspace_id, owner.user_id, expires, disposition]
+
+
+# --- uploads ----------------------------------------------------------------------------------------------------------
+
+
+def upload_address(keys: SigningKeys, upload: Upload) -> str:
+    told = urlsafe_b64encode(msgspec.json.encode(upload)).decode().rstrip("=")
+    key, signature = signed(keys, ["PUT", told])
+    return f"{PATH}/{upload.artifact_id}/content?{urlencode({'upload': told, 'key': key, 'signature': signature})}"
+
+
+def granted_upload(keys: SigningKeys, artifact_id: str, query: str, now: float) -> Upload | None:
+    """What an address to upload allows; None when it is not ours or its time is over."""
+    given = dict(parse_qsl(query, max_num_fields=8)) if len(query) <= MAX_URL_CHARS else {}
+    told = given.get("upload", "")
+    if not is_signed(keys, given.get("key", ""), given.get("signature", ""), ["PUT", told]):
+        return None
+    upload = msgspec.json.decode(urlsafe_b64decode(told + "=" * (-len(told) % 4)), type=Upload)
+    return upload if upload.artifact_id == artifact_id and now < upload.expires else None

@@ -1,0 +1,276 @@
+"""When a job is due: a cron line or an RRULE in a time zone, and what fell due while nobody looked.
+
+Pure: zones and moments come in as values. People mean the clock on their wall, so a tick is a wall time; how that
+becomes a moment when clocks are changed is decided here, once: a time that is skipped comes as much later as the clocks
+were put forward, a time that comes twice counts the first time, and what goes by the minute or hour misses and doubles
+nothing. Every search has an end: a rule that matches nothing for many years has no next tick.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Literal, cast
+
+from paddock.rules.values import Value
+
+if TYPE_CHECKING:
+    from dateutil.rrule import rrule
+
+Kind = Literal["cron", "rrule"]
+Missed = Literal["skip", "run_once"]
+GRACE_SECONDS = 60.0
+"""A tick that is no older than this is late; one that is older was missed."""
+MAX_TEXT = 500
+MAX_COUNT = 1000
+MAX_INTERVAL = 1000
+
+_PART = re.compile(r"([A-Z]+)=([A-Z0-9,+\-]+)", re.ASCII)
+_UNTIL = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?", re.ASCII)
+_BY_THE_CLOCK = frozenset({"HOURLY", "MINUTELY"})
+_COUNTS_DAYS = _BY_THE_CLOCK | {"DAILY"}
+_ALWAYS = ("FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "BYHOUR", "BYMINUTE")
+_BY_DAY = (*_ALWAYS, "BYMONTH")
+_BY_MONTH = (*_BY_DAY, "BYMONTHDAY", "BYSETPOS")
+_BY_YEAR = (*_BY_MONTH, "BYYEARDAY", "BYWEEKNO")
+_PARTS = {
+    "MINUTELY": _ALWAYS,
+    "HOURLY": _ALWAYS,
+    "DAILY": _BY_DAY,
+    "WEEKLY": _BY_DAY,
+    "MONTHLY": _BY_MONTH,
+    "YEARLY": _BY_YEAR,
+}
+"""What may go together. The library stops looking only where a rule matches, so a rule by the day that never does
+would be followed, day by day, to the end of time."""
+_NUMBERS = {
+    "BYHOUR": (0, 23),
+    "BYMINUTE": (0, 59),
+    "BYMONTH": (1, 12),
+    "BYMONTHDAY": (1, 31),
+    "BYSETPOS": (1, 366),
+    "BYYEARDAY": (1, 366),
+    "BYWEEKNO": (1, 53),
+}
+_STEPS = {
+    "MINUTELY": timedelta(minutes=1),
+    "HOURLY": timedelta(hours=1),
+    "DAILY": timedelta(days=1),
+    "WEEKLY": timedelta(weeks=1),
+}
+_LOOK_BACK = timedelta(hours=25)
+"""No clock was ever put forward or back by more."""
+_ONE_SECOND = 1.0
+
+
+class ScheduleError(ValueError):
+    """A schedule that means nothing. The text is a sentence for whoever wrote it."""
+
+
+class Schedule(Value, frozen=True):
+    """When a job is due. An RRULE counts from `starts_at`; a cron line only begins then."""
+
+    kind: Kind
+    text: str
+    starts_at: float
+
+
+class Due(Value, frozen=True):
+    """What follows from a tick that has come: perhaps one to fire, perhaps a stretch that was missed, and the next."""
+
+    fire: float | None
+    skipped: tuple[float, float] | None
+    """The first and the last that are passed over."""
+    next_at: float | None
+
+
+def check(schedule: Schedule, zone: tzinfo) -> None:
+    """Raises ScheduleError when the text is not understood or never comes true."""
+    if len(schedule.text) > MAX_TEXT:
+        raise ScheduleError(f"a schedule may have at most {MAX_TEXT} characters")
+    if next_tick(schedule, zone, schedule.starts_at - _ONE_SECOND) is None:
+        raise ScheduleError(f"{schedule.text!r} never comes true")
+
+
+def next_tick(schedule: Schedule, zone: tzinfo, after: float) -> float | None:
+    """The first tick later than a moment; None when there is none any more. Raises ScheduleError."""
+    after = max(after, schedule.starts_at - _ONE_SECOND)
+    if schedule.kind == "cron":
+        return _next_of_cron(schedule.text, zone, after)
+    return _next_of_rule(schedule, zone, after)
+
+
+def latest_tick(schedule: Schedule, zone: tzinfo, since: float, until: float) -> float | None:
+    """The last tick from `since` to `until`, both included; looks back ever further, never tick by tick."""
+    span = 60.0
+    while True:
+        start = max(since - _ONE_SECOND, until - span)
+        found = next_tick(schedule, zone, start)
+        if found is not None and found <= until:
+            return _last_from(schedule, zone, found, until)
+        if start < since:
+            return None
+        span *= 30
+
+
+def _last_from(schedule: Schedule, zone: tzinfo, found: float, until: float) -> float:
+    while (following := next_tick(schedule, zone, found)) is not None and following <= until:
+        found = following
+    return found
+
+
+def due(schedule: Schedule, zone: tzinfo, pending: float, now: float, missed: Missed) -> Due:
+    """What to do about a tick that has come. At most one is fired, however many were missed."""
+    latest = latest_tick(schedule, zone, pending, now)
+    if latest is None:  # the schedule was changed under it
+        return Due(None, None, next_tick(schedule, zone, now))
+    fire = latest if now - latest <= GRACE_SECONDS or missed == "run_once" else None
+    last = latest if fire is None else latest_tick(schedule, zone, pending, latest - _ONE_SECOND)
+    return Due(fire, None if last is None else (pending, last), next_tick(schedule, zone, latest))
+
+
+# --- cron -------------------------------------------------------------------------------------------------------------
+
+
+def _next_of_cron(text: str, zone: tzinfo, after: float) -> float | None:
+    from cronsim import CronSim, CronSimError
+
+    if len(text.split()) != 5:
+        raise ScheduleError(f"{text!r} is no cron line: it has five fields, minute hour day month weekday")
+    try:
+        return next(CronSim(text, datetime.fromtimestamp(after, zone))).timestamp()
+    except CronSimError as error:
+        raise ScheduleError(f"{text!r} is no cron line: {error}") from error
+    except StopIteration:
+        return None
+
+
+# --- RRULE ------------------------------------------------------------------------------------------------------------
+
+
+class Rule(Value, frozen=True):
+    """An RRULE taken apart: its frequency, the parts that are left to the library, and its end on the wall."""
+
+    frequency: str
+    interval: int
+    counted: bool
+    text: str
+    until: datetime | None
+
+
+def read_rule(text: str, zone: tzinfo) -> Rule:
+    """Raises ScheduleError for what is no rule, and for rules that nobody could follow."""
+    given = _parts(text.strip().upper().removeprefix("RRULE:"))
+    frequency = given.get("FREQ", "")
+    if frequency not in _PARTS:
+        raise ScheduleError(f"an RRULE needs FREQ, one of {', '.join(_PARTS)}")
+    if odd := next((name for name in given if name not in _PARTS[frequency]), None):
+        raise ScheduleError(f"{odd} cannot be used with FREQ={frequency} here; {', '.join(_PARTS[frequency])} can")
+    interval = _number(given, "INTERVAL", MAX_INTERVAL)
+    _number(given, "COUNT", MAX_COUNT)
+    for name, (least, most) in _NUMBERS.items():
+        if name in given and not all(_is_within(one, least, most) for one in given[name].split(",")):
+            raise ScheduleError(f"{name}={given[name]} is not understood; its numbers go from {least} to {most}")
+    if "BYDAY" in given and interval % 7 == 0 and frequency in _COUNTS_DAYS:
+        raise ScheduleError(f"FREQ={frequency} with BYDAY needs an INTERVAL that is no multiple of 7; use FREQ=WEEKLY")
+    until = _until(given["UNTIL"], zone) if "UNTIL" in given else None
+    kept = ";".join(f"{name}={value}" for name, value in given.items() if name != "UNTIL")
+    return Rule(frequency, interval, "COUNT" in given, kept, until)
+
+
+def _parts(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in text.rstrip(";").split(";"):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise ScheduleError(f"{part[:64]!r} is no part of an RRULE; an example is FREQ=WEEKLY;BYDAY=MO,WE;BYHOUR=9")
+        name, value = match.groups()
+        if name in found:
+            raise ScheduleError(f"{name} is there twice")
+        found[name] = value
+    return found
+
+
+def _number(given: dict[str, str], name: str, most: int) -> int:
+    text = given.get(name, "1")
+    if not text.isdigit() or not 1 <= int(text) <= most:
+        raise ScheduleError(f"{name} must be a whole number from 1 to {most}")
+    return int(text)
+
+
+def _is_within(text: str, least: int, most: int) -> bool:
+    """A number of that size, or, where there is no zero, so many from the end."""
+    digits = text.lstrip("+-") if least else text
+    return digits.isdigit() and least <= int(digits) <= most
+
+
+def _until(text: str, zone: tzinfo) -> datetime:
+    """The last moment on the wall that still counts: a day counts whole, a time with Z is that of the zone then."""
+    match = _UNTIL.fullmatch(text)
+    try:
+        if match is None:
+            raise ValueError
+        day, time, utc = match.groups()
+        moment = datetime.strptime(day + (time or "235959"), "%Y%m%d%H%M%S")  # noqa: DTZ007 - a wall time
+    except ValueError as error:
+        raise ScheduleError(f"UNTIL={text} is no date; write UNTIL=20261231 or UNTIL=20261231T235959Z") from error
+    return moment.replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None) if utc else moment
+
+
+def _next_of_rule(schedule: Schedule, zone: tzinfo, after: float) -> float | None:
+    rule = read_rule(schedule.text, zone)
+    best: float | None = None
+    enough: datetime | None = None
+    for wall in _walls(rule, wall_time(schedule.starts_at, zone), wall_time(after, zone) - _LOOK_BACK):
+        if enough is not None and wall > enough:
+            break
+        for moment in moments(wall, zone, every=rule.frequency in _BY_THE_CLOCK):
+            if moment > after and (best is None or moment < best):
+                best, enough = moment, wall + _LOOK_BACK
+    return best
+
+
+def wall_time(moment: float, zone: tzinfo) -> datetime:
+    """What the clock on the wall shows, to the minute."""
+    return datetime.fromtimestamp(moment, zone).replace(tzinfo=None, second=0, microsecond=0)
+
+
+def _walls(rule: Rule, start: datetime, since: datetime) -> Iterator[datetime]:
+    """The wall times of a rule in order, from `since` on."""
+    found = _library_rule(rule, _moved(rule, start, since))
+    try:
+        for wall in found:
+            if rule.until is not None and wall > rule.until:
+                return
+            if wall >= since:
+                yield wall
+    except (ValueError, OverflowError) as error:
+        raise ScheduleError(f"{rule.text!r} cannot be followed: {error}") from error
+
+
+def _library_rule(rule: Rule, start: datetime) -> "rrule":
+    from dateutil.rrule import rrulestr
+
+    try:
+        return cast("rrule", rrulestr(rule.text, dtstart=start))
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise ScheduleError(f"{rule.text!r} is not understood: {error}") from error
+
+
+def _moved(rule: Rule, start: datetime, since: datetime) -> datetime:
+    """A later start in step with the first one, so that years of past ticks need not be counted off."""
+    step = _STEPS.get(rule.frequency)
+    if step is None or rule.counted or since <= start:
+        return start
+    whole = step * rule.interval
+    return start + max(0, (since - start) // whole - 1) * whole
+
+
+def moments(wall: datetime, zone: tzinfo, *, every: bool) -> list[float]:
+    """The moments a wall time stands for: one as a rule, and with `every` none when it is skipped, two when it comes
+    twice."""
+    first, second = (wall.replace(tzinfo=zone, fold=fold).timestamp() for fold in (0, 1))
+    if first == second:
+        return [first]
+    if first > second:  # it is skipped: read with the clock as it was before
+        return [] if every else [first]
+    return [first, second] if every else [first]

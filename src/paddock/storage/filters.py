@@ -1,0 +1,48 @@
+"""Questions about a workspace as conditions of SQL, the same for both databases: text with `?`, and the values."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from paddock.rules.overview import AuditQuery, RunsQuery
+
+Condition = tuple[str, tuple[Any, ...]]
+
+
+def of_runs(query: RunsQuery, items_of_session: str) -> Condition:
+    """`items_of_session` finds the ids of a conversation's runs, so that only that conversation is read for them."""
+    asked: list[Condition] = [("workspace_id = ?", (query.workspace_id,))]
+    if query.session_id is not None:
+        asked.append((f"run_id in ({items_of_session})", (query.session_id,)))
+    if query.statuses:
+        asked.append((f"status in ({', '.join('?' * len(query.statuses))})", query.statuses))
+    asked += _given({"user_id = ?": query.user_id, "agent_id = ?": query.agent_id, "run_id < ?": query.before})
+    return _all(asked)
+
+
+def of_decisions(query: AuditQuery) -> Condition:
+    exact, start = "action = ?", query.action
+    if start is not None and start.endswith("*"):
+        exact, start = "substr(action, 1, length(?)) = ?", start[:-1]
+    asked: list[Condition] = [("workspace_id = ?", (query.workspace_id,))]
+    if start is not None:
+        asked.append((exact, (start,) * exact.count("?")))
+    asked += _given(
+        {
+            "actor = ?": query.actor,
+            "result = ?": query.result,
+            "run_id = ?": query.run_id,
+            "session_id = ?": query.session_id,
+            "time >= ?": query.since,
+            "time < ?": query.until,
+            "audit_no < ?": query.before,
+        }
+    )
+    return _all(asked)
+
+
+def _given(asked: dict[str, Any]) -> list[Condition]:
+    return [(text, (value,)) for text, value in asked.items() if value is not None]
+
+
+def _all(asked: Sequence[Condition]) -> Condition:
+    return " and ".join(text for text, _ in asked), tuple(value for _, values in asked for value in values)

@@ -1,0 +1,1 @@
+"""What operators measure: numbers for Prometheus, traces for OpenTelemetry. Nothing here decides anything."""

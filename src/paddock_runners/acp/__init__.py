@@ -1,0 +1,99 @@
+"""Any agent that speaks the Agent Client Protocol: one of the presets, or whatever command line the owner gives."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paddock_runners.acp.presets import PRESETS, Preset
+from paddock_runners.acp.wire import AcpWire, Opening
+from paddock_runners.harness.config import FORM, Config, ConfigError, one_of, select, text, texts
+from paddock_runners.harness.place import Place, program
+from paddock_runners.harness.process import HarnessProcess
+from paddock_runners.harness.runner import HarnessRunner
+from paddock_sdk.projection import Harness
+
+CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class AcpConfig(Config):
+    preset: Preset = field(default_factory=lambda: Preset((), "ACP agent"))
+    line: tuple[str, ...] = ()
+    mode: str = ""
+    auth: str = ""
+
+
+class Acp(HarnessRunner):
+    label = "ACP agent"
+    description = "An agent that speaks the Agent Client Protocol, resumed turn by turn."
+    harness = "acp"
+    title = "The ACP agent"
+    config_schema = (
+        select("preset", "Agent", (CUSTOM, *PRESETS), "A known agent, or custom with a command."),
+        {
+            "name": "command",
+            "type": "json",
+            "label": "Command line",
+            "default": [],
+            "description": "Program and arguments, such as [kimi, acp]; needed for custom.",
+        },
+        *FORM,
+        {
+            "name": "mode",
+            "type": "string",
+            "label": "Session mode",
+            "default": "",
+            "description": "The agent's own name.",
+        },
+        {"name": "auth", "type": "string", "label": "Authentication method", "default": ""},
+    )
+
+    def settings(self, said: Mapping[str, Any]) -> AcpConfig:
+        chosen, line = one_of(said, "preset", (CUSTOM, *PRESETS)), texts(said, "command")
+        if chosen == CUSTOM and not line:
+            raise ConfigError("config.command must be the command line of an ACP agent, such as [kimi, acp]")
+        known = Config.read({**said, "command": None}, program="")
+        shared = {name: getattr(known, name) for name in Config.__dataclass_fields__}
+        preset = PRESETS.get(chosen) or Preset(line, Path(line[0]).name)
+        return AcpConfig(
+            **shared, preset=preset, line=line or preset.command, mode=text(said, "mode"), auth=text(said, "auth")
+        )
+
+    def harness_of(self, config: Config) -> Harness:
+        assert isinstance(config, AcpConfig)
+        return config.preset.harness
+
+    def command(self, config: Config, place: Place, session_id: str | None) -> tuple[list[str], dict[str, str]]:  # noqa: ARG002 - one shape for all
+        assert isinstance(config, AcpConfig)
+        preset, (name, *rest) = config.preset, config.line
+        env = {key: value.format(home=place.home) for key, value in preset.env.items()}
+        env |= preset.as_root if os.geteuid() == 0 else {}
+        given = {preset.key_env: config.api_key, preset.url_env: config.base_url}
+        env |= {key: value for key, value in given.items() if key and value}
+        for directory in (value for value in env.values() if value.startswith(f"{place.home}/")):
+            Path(directory).mkdir(parents=True, exist_ok=True)
+        if config.api_key and not config.home:
+            _write_settings(config, place.home)
+        return [program(name, place.env), *rest, *config.args], env
+
+    def wire(self, process: HarnessProcess, config: Config, place: Place) -> AcpWire:
+        assert isinstance(config, AcpConfig)
+        token = place.endpoint.token if place.endpoint else None
+        servers = place.files.acp_servers(token)
+        chosen = "" if config.preset.files else config.model  # a file has said it already
+        opening = Opening(str(place.directory), servers, place.context, chosen, config.mode, config.auth)
+        return AcpWire(process, opening)
+
+
+def _write_settings(config: AcpConfig, home: Path) -> None:
+    """The key itself is in no file, only the name of the variable that holds it."""
+    preset = config.preset
+    said = {"model": config.model, "base_url": config.base_url or preset.address, "key_env": preset.key_env}
+    if any(character in value for value in said.values() for character in '"\\\n'):
+        raise ConfigError("config.model and config.base_url must be plain text, without quotes or backslashes")
+    for name, template in preset.files.items():
+        file = home / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(template.format(**said), "utf-8")

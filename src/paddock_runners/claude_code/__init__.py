@@ -1,0 +1,92 @@
+"""Claude Code in a conversation: one process for each turn, the session resumed, the person asked where it must be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from paddock_runners.claude_code.wire import ClaudeWire
+from paddock_runners.harness.config import COMMAND, FORM, Config, ConfigError, one_of, select, texts
+from paddock_runners.harness.place import Place, program
+from paddock_runners.harness.process import HarnessProcess
+from paddock_runners.harness.runner import HarnessRunner
+from paddock_sdk import AgentRunnerCapabilities
+
+MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
+NEVER = ("ListAgents", "SendMessage")
+"""Tools that reach other sessions of Claude Code on the same machine."""
+SPOKEN = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+STREAMED = ("--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeConfig(Config):
+    mode: str = "default"
+    tools: tuple[str, ...] | None = None
+
+
+class ClaudeCode(HarnessRunner):
+    label = "Claude Code"
+    description = "Claude Code in a working directory of the conversation, resumed turn by turn."
+    harness = "claude"
+    title = "Claude Code"
+    capabilities = AgentRunnerCapabilities(
+        streaming=True, tool_calling=True, interrupt=True, stateful_session=True, steering=True
+    )
+    config_schema = (
+        COMMAND,
+        *FORM,
+        select(
+            "permission_mode",
+            "Permission mode",
+            MODES,
+            "Claude Code's own; what it then still asks, on_permission decides.",
+        ),
+        {
+            "name": "tools",
+            "type": "json",
+            "label": "Built-in tools",
+            "default": None,
+            "description": "Names of Claude Code's own tools; [] leaves only the host's. Empty: all of them.",
+        },
+    )
+
+    def settings(self, said: Mapping[str, Any]) -> ClaudeConfig:
+        known = Config.read(said, program="claude")
+        tools = None if said.get("tools") is None else texts(said, "tools")
+        if any("," in name for name in (*known.allow, *known.deny, *(tools or ()))):
+            raise ConfigError("config.tools, config.allow and config.deny hold one tool in each text, without commas")
+        shared = {name: getattr(known, name) for name in Config.__dataclass_fields__}
+        return ClaudeConfig(**shared, mode=one_of(said, "permission_mode", MODES), tools=tools)
+
+    def command(self, config: Config, place: Place, session_id: str | None) -> tuple[list[str], dict[str, str]]:
+        assert isinstance(config, ClaudeConfig)
+        said = ["--setting-sources", "project", "--strict-mcp-config", "--permission-mode", config.mode]
+        said += ["--append-system-prompt-file", str(place.files.context_page)]
+        if place.files.mcp_config is not None:
+            said += ["--mcp-config", str(place.files.mcp_config)]
+        if own := [f"mcp__{server.name}" for server in place.files.servers]:
+            said += ["--allowedTools", ",".join([*own, *config.allow])]
+        elif config.allow:
+            said += ["--allowedTools", ",".join(config.allow)]
+        said += ["--disallowedTools", ",".join([*NEVER, *config.deny])]
+        said += ["--tools", ",".join(config.tools)] if config.tools is not None else []
+        said += ["--model", config.model] if config.model else []
+        said += ["--resume", session_id] if session_id else ["--session-id", str(uuid4())]
+        return [program(config.command, place.env), *SPOKEN, *STREAMED, *said, *config.args], self._variables(
+            config, place
+        )
+
+    def _variables(self, config: Config, place: Place) -> dict[str, str]:
+        """Nothing is sent home, nothing updates itself, and a wrong key is known soon."""
+        env = {
+            "CLAUDE_CONFIG_DIR": str(place.home / ".claude"),
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "3",
+        }
+        env |= {"ANTHROPIC_API_KEY": config.api_key} if config.api_key else {}
+        return env | ({"ANTHROPIC_BASE_URL": config.base_url} if config.base_url else {})
+
+    def wire(self, process: HarnessProcess, config: Config, place: Place) -> ClaudeWire:  # noqa: ARG002 - one shape for all
+        return ClaudeWire(process, servers=frozenset(server.name for server in place.files.servers if server.own))

@@ -1,0 +1,70 @@
+"""Codex in a conversation: its app-server, one process for each turn, the thread resumed, steered in the middle."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paddock_runners.codex.wire import CodexWire, Opening
+from paddock_runners.harness.config import COMMAND, FORM, Config, one_of, select
+from paddock_runners.harness.place import Place, program
+from paddock_runners.harness.process import HarnessProcess
+from paddock_runners.harness.runner import HarnessRunner
+from paddock_sdk import AgentRunnerCapabilities
+
+SANDBOXES = ("workspace-write", "read-only", "danger-full-access")
+PROVIDER = "paddock"
+KEY_VARIABLE = "PADDOCK_CODEX_API_KEY"
+"""Its name ends as it does so that Codex keeps it from the commands it runs."""
+OPENAI = "https://api.openai.com/v1"
+QUIET: Mapping[str, Any] = {
+    "shell_environment_policy": {"ignore_default_excludes": False},
+    "sandbox_workspace_write": {"exclude_slash_tmp": True, "exclude_tmpdir_env_var": True},
+}
+"""Commands see no keys and write nowhere but in the working directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodexConfig(Config):
+    sandbox: str = SANDBOXES[0]
+
+
+class Codex(HarnessRunner):
+    label = "Codex"
+    description = "Codex in a working directory of the conversation, resumed turn by turn."
+    harness = "codex"
+    title = "Codex"
+    capabilities = AgentRunnerCapabilities(
+        streaming=True, tool_calling=True, interrupt=True, stateful_session=True, steering=True
+    )
+    config_schema = (
+        COMMAND,
+        *FORM,
+        select("sandbox", "Sandbox", SANDBOXES, "Codex's own, for the commands it runs; leaving it is asked for."),
+    )
+
+    def settings(self, said: Mapping[str, Any]) -> CodexConfig:
+        known = Config.read(said, program="codex")
+        shared = {name: getattr(known, name) for name in Config.__dataclass_fields__}
+        return CodexConfig(**shared, sandbox=one_of(said, "sandbox", SANDBOXES))
+
+    def command(self, config: Config, place: Place, session_id: str | None) -> tuple[list[str], dict[str, str]]:  # noqa: ARG002 - one shape for all
+        env = {"CODEX_HOME": str(place.home / ".codex")}
+        (place.home / ".codex").mkdir(exist_ok=True)
+        argv = [program(config.command, place.env), "app-server"]
+        if config.base_url or config.api_key:
+            env |= {KEY_VARIABLE: config.api_key}
+            argv += ["-c", f'model_provider="{PROVIDER}"', "-c", f"model_providers.{PROVIDER}={_provider(config)}"]
+        return [*argv, *config.args], env
+
+    def wire(self, process: HarnessProcess, config: Config, place: Place) -> CodexWire:
+        assert isinstance(config, CodexConfig)
+        settings = {**QUIET, **place.files.codex_config()}
+        return CodexWire(process, Opening(str(place.directory), place.context, config.sandbox, config.model, settings))
+
+
+def _provider(config: Config) -> str:
+    """A table in Codex's own configuration language; the key is named, never said."""
+    fields = {"name": PROVIDER, "base_url": config.base_url or OPENAI, "env_key": KEY_VARIABLE, "wire_api": "responses"}
+    said = ", ".join(f"{name} = {json.dumps(value)}" for name, value in fields.items())
+    return "{" + said + ", request_max_retries = 1, stream_max_retries = 1}"

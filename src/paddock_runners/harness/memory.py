@@ -1,0 +1,50 @@
+"""What is remembered of a harness between turns, as state of the host: its session, where it worked, what it cost."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paddock_runners.toolkit.values import mapping
+from paddock_sdk import HostApi, RunContext
+
+SESSION, DIRECTORY, TOTALS = "external.session_id", "external.working_directory", "external.totals"
+
+
+class Memory:
+    """Of one conversation with one agent. Everything is kept as soon as it is known: a turn may be cut at any time."""
+
+    def __init__(self, ctx: RunContext, api: HostApi) -> None:
+        self._api = api
+        self._may = ctx.context.available_apis.state
+        self._kept: dict[str, Any] = dict(ctx.state.conversation)
+
+    def session(self, directory: Path) -> str | None:
+        """The session to go on with: one that was held in this very directory."""
+        known, where = self._kept.get(SESSION), self._kept.get(DIRECTORY)
+        return known if isinstance(known, str) and known and where == str(directory) else None
+
+    async def keep_session(self, session_id: str, directory: Path) -> None:
+        await self._keep(DIRECTORY, str(directory))
+        await self._keep(SESSION, session_id)
+
+    async def forget_session(self) -> None:
+        """It is lost; its counts are of no use for the next."""
+        await self._keep(SESSION, "")
+        await self._keep(TOTALS, {})
+
+    async def since_last_turn(self, totals: Mapping[str, float]) -> dict[str, float]:
+        """Counts that grow with the session, as what this turn added. A count that shrank began anew."""
+        before = mapping(self._kept.get(TOTALS))
+        added = {name: _difference(before.get(name), count) for name, count in totals.items()}
+        await self._keep(TOTALS, {**before, **totals})
+        return added
+
+    async def _keep(self, key: str, value: object) -> None:
+        if self._may and self._kept.get(key) != value:
+            await self._api.state.set("conversation", key, value)
+            self._kept[key] = value
+
+
+def _difference(before: object, now: float) -> float:
+    earlier = before if isinstance(before, int | float) and 0 <= before <= now else 0
+    return round(now - earlier, 9) if isinstance(now, float) else now - int(earlier)

@@ -1,0 +1,152 @@
+"""What a harness may do when it asks: decided by the agent's settings, or by the person, with the next input.
+
+No process is kept waiting while somebody thinks. The turn ends with the question; a yes allows the same call once.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from paddock_runners.harness.config import Config
+from paddock_runners.harness.heard import Permission
+from paddock_runners.toolkit.transcript import shortened
+from paddock_runners.toolkit.values import listing, mapping
+from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, message
+
+KEY = "harness.waiting_for_approval"
+NO_PERSON = frozenset({"scheduler", "system"})
+"""Who starts a run with nobody there to ask."""
+REFUSED = "the settings of this agent do not allow it"
+NOBODY = "it needs a person's approval, and nobody can be asked in this run"
+VAGUE = "it needs a person's approval, and the harness does not say what exactly it would do"
+WAITS = "waits for the user's approval"
+SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
+MAX_SHOWN = 500
+_YES = re.compile(
+    r"\s*(?:yes|y|ok|okay|approve|approved|go ahead|do it|sure|是|好|好的|可以|同意|批准)[\s.!。！]*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One call that a person is asked about."""
+
+    call_id: str
+    name: str
+    arguments: str
+    """Canonical JSON: the same call is the same text."""
+
+    @classmethod
+    def of(cls, asked: Permission) -> "Waiting":
+        return cls(asked.call_id, asked.name, canonical(asked.parameters))
+
+    def shown(self) -> str:
+        return f"{self.name} {shortened(self.arguments, MAX_SHOWN)}"
+
+
+def canonical(parameters: Mapping[str, Any]) -> str:
+    return json.dumps(parameters, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+Verdict = Literal["allow", "refuse", "ask"]
+
+
+class Policy:
+    """Judges requests of one run."""
+
+    def __init__(self, config: Config, approved: Sequence[Waiting], *, can_ask: bool) -> None:
+        self._config, self._can_ask = config, can_ask
+        self._once = [(call.name, call.arguments) for call in approved]
+
+    def judge(self, asked: Permission) -> tuple[Verdict, str]:
+        """What to answer, and why."""
+        if _matches(asked.name, self._config.deny):
+            return "refuse", REFUSED
+        call = (asked.name, canonical(asked.parameters))
+        if asked.exact and call in self._once:
+            self._once.remove(call)
+            return "allow", ""
+        if asked.own or _matches(asked.name, self._config.allow) or self._config.on_permission == "allow":
+            return "allow", ""
+        if self._config.on_permission == "deny":
+            return "refuse", REFUSED
+        if not asked.exact:
+            return "refuse", VAGUE
+        return ("ask", WAITS) if self._can_ask else ("refuse", NOBODY)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def can_ask(ctx: RunContext) -> bool:
+    """Whether there is somebody to ask, and a place to keep the question."""
+    return ctx.trigger.source not in NO_PERSON and ctx.context.available_apis.state
+
+
+async def ask(api: HostApi, waiting: Sequence[Waiting], usage: Mapping[str, Any]) -> list[Result]:
+    """Keep what waits and end the run with the question. Raises HostCallError when it cannot be kept."""
+    kept = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in waiting]
+    await api.state.set("conversation", KEY, kept)
+    listed = "\n".join(f"- {call.shown()}" for call in waiting)
+    hints = {"kind": "choices", "title": "Do you approve?", "items": [{"label": "Yes", "text": "yes"}, "No"]}
+    words = f"I need your approval for:\n{listed}\nAnswer yes or no."
+    return [message(words, ui_hints=hints), completed(usage=usage, interrupts=[_interrupt(call) for call in waiting])]
+
+
+def _interrupt(call: Waiting) -> dict[str, Any]:
+    about = {"id": call.call_id, "reason": "tool_call", "tool_call_id": call.call_id, "message": call.shown()}
+    return {**about, "response_schema": SCHEMA}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a person said about the calls that waited."""
+
+    approved: tuple[Waiting, ...] = ()
+    refused: tuple[Waiting, ...] = ()
+
+    def told(self, words: str) -> str:
+        """The person's input, with what the harness has to know of the decision before it."""
+        notes = [
+            f"The user approved this call: {call.shown()}\nMake exactly this call again." for call in self.approved
+        ]
+        notes += [f"The user did not approve this call; do not repeat it: {call.shown()}" for call in self.refused]
+        return "\n\n".join([*notes, words]) if words else "\n\n".join(notes)
+
+
+async def decided(ctx: RunContext, api: HostApi) -> Decided:
+    """The person's word about what waited. It waits no longer, whatever the word was; anything but a yes is a no."""
+    if not ctx.state.conversation.get(KEY):
+        return Decided()
+    kept, version = await api.state.get_with_version("conversation", KEY)
+    waiting = [call for one in listing(kept) if (call := _read(one)) is not None]
+    try:
+        await api.state.set("conversation", KEY, [], expected_version=version)
+    except HostCallError as error:
+        if not error.retryable:
+            raise
+        return Decided()  # another run took them
+    said = {call: _approved(ctx, call) for call in waiting}
+    return Decided(
+        tuple(call for call, yes in said.items() if yes), tuple(call for call, yes in said.items() if not yes)
+    )
+
+
+def _read(one: object) -> Waiting | None:
+    said = mapping(one)
+    parts = [said.get(name) for name in ("id", "name", "arguments")]
+    return Waiting(*map(str, parts)) if all(isinstance(part, str) for part in parts) else None
+
+
+def _approved(ctx: RunContext, call: Waiting) -> bool:
+    """The interrupt's own answer if there is one, else what the person said."""
+    params = mapping(ctx.adapter.extra.get("params")) if ctx.adapter else {}
+    resumes = [mapping(entry) for entry in listing(params.get("resume"))]
+    for entry in resumes:
+        if (entry.get("interruptId") or entry.get("interrupt_id")) == call.call_id:
+            return entry.get("status") == "resolved" and mapping(entry.get("payload")).get("approved") is True
+    return not resumes and _YES.fullmatch(ctx.text) is not None

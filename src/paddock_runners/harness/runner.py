@@ -1,0 +1,229 @@
+"""One turn of any harness: prepare, start, ask, tell what it says, end it. The harness's own language is its wire's."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from paddock_runners.harness import permissions
+from paddock_runners.harness.config import Config, ConfigError
+from paddock_runners.harness.heard import (
+    Gone,
+    HarnessError,
+    Heard,
+    LostSessionError,
+    Over,
+    Permission,
+    Session,
+    ToolBegan,
+    ToolEnded,
+    Used,
+)
+from paddock_runners.harness.memory import Memory
+from paddock_runners.harness.narration import Narration
+from paddock_runners.harness.place import Place, prepare
+from paddock_runners.harness.process import HarnessProcess
+from paddock_runners.harness.wire import Wire
+from paddock_sdk import (
+    AgentRunner,
+    AgentRunnerCapabilities,
+    AgentRunnerPermissions,
+    HostApi,
+    HostCallError,
+    Result,
+    Results,
+    RunContext,
+    completed,
+    failed,
+    message,
+)
+from paddock_sdk.endpoint import RunEndpoint, run_endpoint
+from paddock_sdk.projection import Harness
+from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
+
+LAST_SECONDS = 1.5
+"""Kept back of the run's time, so that the end can still be told."""
+STEERING_SECONDS = 5.0
+PERMISSIONS = AgentRunnerPermissions(
+    tools=["detail", "call"],
+    knowledge_bases=["list", "retrieve"],
+    history=["page", "search"],
+    events=["get"],
+    artifacts=["metadata", "read", "create"],
+    storage=["plugin"],
+    mcp=["use"],
+    working_directory=["use"],
+)
+"""The most a harness is ever given. Most of it reaches the harness over MCP, cut down to what the agent was granted."""
+
+
+class HarnessRunner(AgentRunner):
+    """What a subclass says: which harness it is, its settings, its command line and its wire."""
+
+    harness: Harness
+    title: str
+    permissions = PERMISSIONS
+    capabilities = AgentRunnerCapabilities(
+        streaming=True, tool_calling=True, interrupt=True, stateful_session=True, self_managed_context=True
+    )
+
+    @abstractmethod
+    def settings(self, said: Mapping[str, Any]) -> Config:
+        """Raises ConfigError."""
+
+    def harness_of(self, config: Config) -> Harness:  # noqa: ARG002 - one runner may drive several
+        return self.harness
+
+    @abstractmethod
+    def command(self, config: Config, place: Place, session_id: str | None) -> tuple[list[str], dict[str, str]]:
+        """The command line, and variables besides those every harness gets."""
+
+    @abstractmethod
+    def wire(self, process: HarnessProcess, config: Config, place: Place) -> Wire: ...
+
+    async def run(self, ctx: RunContext, api: HostApi) -> Results:
+        try:
+            config = self.settings(ctx.config)
+            async with run_endpoint(ctx, api) as endpoint:
+                async for result in _Turn(self, ctx, api, config).results(endpoint):
+                    yield result
+        except ConfigError as problem:
+            yield failed("agent.config_invalid", str(problem))
+        except HarnessError as problem:
+            yield failed(problem.code, f"{self.title}: {problem}", problem.retryable)
+        except HostCallError as error:
+            yield failed(error.code, error.error.message, error.retryable)
+
+
+class _Turn:
+    """One run of one harness."""
+
+    def __init__(self, runner: HarnessRunner, ctx: RunContext, api: HostApi, config: Config) -> None:
+        self._runner, self._ctx, self._api, self._config = runner, ctx, api, config
+        self._memory, self._told = Memory(ctx, api), Narration()
+        self._usage: dict[str, float] = {}
+        self._used = Used()
+        self._waiting: list[permissions.Waiting] = []
+
+    async def results(self, endpoint: RunEndpoint | None) -> Results:
+        place = prepare(self._ctx, self._config, endpoint, self._runner.harness_of(self._config))
+        try:
+            async for result in self._with(place):
+                yield result
+        finally:
+            self._tidy(place)
+
+    def _tidy(self, place: Place) -> None:
+        """Before the end is told: the next turn may begin at once. Twice is as good as once."""
+        if self._config.afterwards == "remove":
+            place.files.remove()
+
+    async def _with(self, place: Place) -> Results:
+        decided = await permissions.decided(self._ctx, self._api)
+        self._policy = permissions.Policy(self._config, decided.approved, can_ask=permissions.can_ask(self._ctx))
+        session = self._memory.session(place.directory)
+        wire = await self._started(place, session)
+        try:
+            try:
+                await wire.open(session)
+            except LostSessionError:
+                await wire.close()
+                yield message(f"({self._runner.title} no longer knows our earlier session; this is a new one.)")
+                await self._memory.forget_session()
+                wire = await self._started(place, None)
+                await wire.open(None)
+            await wire.ask(decided.told(self._ctx.text))
+            async for result in self._spoken(wire, place):
+                yield result
+        finally:
+            await wire.close()
+
+    async def _started(self, place: Place, session: str | None) -> Wire:
+        argv, env = self._runner.command(self._config, place, session)
+        process = await HarnessProcess.start(argv, cwd=place.directory, env={**place.env, **env})
+        return self._runner.wire(process, self._config, place)
+
+    # --- while it speaks ------------------------------------------------------------------------------------
+
+    async def _spoken(self, wire: Wire, place: Place) -> Results:
+        steering = asyncio.create_task(self._steer(wire)) if wire.steers else None
+        try:
+            while True:
+                heard = await self._next(wire)
+                if isinstance(heard, Over | Gone):
+                    break
+                async for result in self._tell(heard, wire, place):
+                    yield result
+        finally:
+            if steering is not None:
+                steering.cancel()
+        for result in self._told.end():
+            yield result
+        await wire.close()
+        self._tidy(place)
+        for result in await self._ended(heard):
+            yield result
+
+    async def _next(self, wire: Wire) -> Heard:
+        try:
+            return await wire.next(self._api.seconds_left() - LAST_SECONDS)
+        except TimeoutError:
+            return Over(DEADLINE_EXCEEDED, "the run's time is up; the harness was stopped")
+
+    async def _tell(self, heard: Heard, wire: Wire, place: Place) -> Results:
+        match heard:
+            case Session(session_id):
+                await self._memory.keep_session(session_id, place.directory)
+            case Used():
+                self._used = self._used.joined(heard)
+            case Permission():
+                for result in await self._judged(heard, wire):
+                    yield result
+            case ToolEnded(call_id=call_id) if any(call.call_id == call_id for call in self._waiting):
+                return  # told when the person was asked
+            case Over() | Gone():
+                return
+            case _:
+                for result in self._told.tell(heard):
+                    yield result
+
+    async def _judged(self, asked: Permission, wire: Wire) -> list[Result]:
+        """Answer the harness; what is not allowed is told here, because not every harness says so itself."""
+        verdict, why = self._policy.judge(asked)
+        await wire.answer(asked, verdict == "allow", why, stop=verdict == "ask")
+        if verdict == "allow":
+            return list(self._told.tell(ToolBegan(asked.call_id, asked.name, asked.parameters)))
+        if verdict == "ask":
+            self._waiting.append(permissions.Waiting.of(asked))
+        told = [*self._told.tell(ToolBegan(asked.call_id, asked.name, asked.parameters))]
+        return [*told, *self._told.tell(ToolEnded(asked.call_id, asked.name, error=f"not done: {why}"))]
+
+    async def _steer(self, wire: Wire) -> None:
+        """Hand on what arrives meanwhile. What is not taken in gets a run of its own."""
+        with suppress(HostCallError, HarnessError):
+            while True:
+                if await self._api.steering.wait(STEERING_SECONDS) and not wire.is_over:
+                    for item in await self._api.steering.pull():
+                        if item.input.text:
+                            await wire.steer(item.input.text)
+
+    # --- how it ended ---------------------------------------------------------------------------------------
+
+    async def _ended(self, heard: Heard) -> list[Result]:
+        usage = await self._counted()
+        if self._waiting:
+            return await permissions.ask(self._api, self._waiting, usage)
+        if isinstance(heard, Gone):
+            said = f"{self._runner.title} ended in the middle of the turn: {heard.how}"
+            return [failed("harness.ended", said, retryable=True)]
+        assert isinstance(heard, Over)
+        if heard.code is not None:
+            return [failed(heard.code, f"{self._runner.title}: {heard.message}", heard.retryable)]
+        return [completed(usage=usage)]
+
+    async def _counted(self) -> dict[str, Any]:
+        usage = {**self._used.turn, **await self._memory.since_last_turn(self._used.totals)}
+        if "prompt_tokens" in usage and "completion_tokens" in usage:
+            usage.setdefault("total_tokens", usage["prompt_tokens"] + usage["completion_tokens"])
+        return usage

@@ -1,0 +1,91 @@
+"""What every store promises to people who look over a workspace: runs, decisions and usage, by their marks."""
+
+from typing import Any
+
+import pytest
+
+from contracts.builders import SESSION, Owner, a_decision, a_run, an_item, said
+from contracts.test_calls import used
+from paddock.ports import Store
+from paddock.rules.overview import AuditQuery, Lap, RunsQuery, UsageLine
+from paddock.rules.values import replace
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_runs_are_found_by_their_marks_the_newest_first(store: Store) -> None:
+    owner = await Owner.of(store)
+    rows = [
+        a_run("01", status="completed"),
+        a_run("02", user_id="bob", client_run_id="b"),
+        a_run("03", workspace_id="other"),
+        a_run("04", agent_id="another", status="failed"),
+    ]
+    await owner.write(said("hi"), rows=rows)
+
+    async def found(**asked: Any) -> list[str]:
+        return [run.run_id for run in await store.runs_where(RunsQuery("workspace", **asked))]
+
+    assert await found() == ["04", "02", "01"]
+    assert await found(user_id="ann") == ["04", "01"]
+    assert await found(agent_id="another") == ["04"]
+    assert await found(statuses=("completed", "running")) == ["02", "01"]
+    assert await found(before="04", limit=1) == ["02"]
+    assert (await store.runs_where(RunsQuery("workspace", limit=1)))[0] == rows[3]
+
+
+async def test_the_runs_of_a_conversation_are_those_that_said_something_in_it(store: Store) -> None:
+    owner = await Owner.of(store)
+    await owner.write(said("hi"), rows=[a_run("01"), a_run("02"), replace(an_item(1), run_id="01")])
+    assert [run.run_id for run in await store.runs_where(RunsQuery("workspace", session_id=SESSION))] == ["01"]
+    assert await store.runs_where(RunsQuery("workspace", session_id="another")) == []
+
+
+async def test_decisions_are_found_by_their_marks_the_newest_first(store: Store) -> None:
+    rows = [
+        replace(a_decision(), workspace_id="w", action=action, result=result, run_id=run, time=float(number))
+        for number, (action, result, run) in enumerate(
+            [
+                ("history.page", "allowed", "r1"),
+                ("history.search", "unauthorized", "r1"),
+                ("tools.call", "allowed", None),
+            ]
+        )
+    ]
+    await store.write([*rows, replace(a_decision(), workspace_id="other")])
+
+    async def found(**asked: Any) -> list[str]:
+        return [entry.row.action for entry in await store.audit_where(AuditQuery("w", **asked))]
+
+    assert await found() == ["tools.call", "history.search", "history.page"]
+    assert await found(action="history.*") == ["history.search", "history.page"]
+    assert await found(action="history.page") == ["history.page"]
+    assert await found(result="unauthorized", run_id="r1") == ["history.search"]
+    assert await found(since=1.0, until=2.0) == ["history.search"]
+    newest = (await store.audit_where(AuditQuery("w", limit=1)))[0]
+    assert newest.row == rows[2]
+    assert await found(before=newest.number) == ["history.search", "history.page"]
+
+
+async def test_usage_is_added_up_by_span_agent_and_model(store: Store) -> None:
+    await store.write(
+        [
+            used("u1"),
+            used("u2", started_at=119.0, cost=None, prompt_tokens=None),
+            used("u3", started_at=120.0, user_id="bob", model_id="other"),
+            used("u4", started_at=10.0),
+            used("u5", workspace_id="other"),
+        ]
+    )
+    first = UsageLine(60.0, "a", "demo", 2, 10, 10, 30, 0.25)
+    second = UsageLine(120.0, "a", "other", 1, 10, 5, 15, 0.25)
+    assert await store.usage_lines("w", None, since=50.0, every=60) == [first, second]
+    assert await store.usage_lines("w", "bob", since=50.0, every=60) == [second]
+
+
+async def test_the_times_of_runs_are_told_from_a_moment_on(store: Store) -> None:
+    owner = await Owner.of(store)
+    ended = a_run("02", created_at=5.0, started_at=6.0, ended_at=8.0, status="completed")
+    await owner.write(said("hi"), rows=[a_run("01"), ended])
+    assert await store.laps("workspace", None, since=4.0, limit=10) == [Lap(5.0, 6.0, 8.0, "completed", "agent")]
+    assert await store.laps("workspace", "bob", since=0.0, limit=10) == []

@@ -1,0 +1,87 @@
+"""The real harnesses, pinned, as `make harnesses` installs them. A test that cannot have one says so."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from needs import not_run
+
+ROOT = Path(__file__).parents[2]
+BIN = ROOT / "harnesses" / "node_modules" / ".bin"
+WORK = ROOT / "harnesses" / ".work"
+"""Codex's sandbox does not work with a home below the system's temporary directory."""
+Call = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Real:
+    """One real harness: what its agent is set to, and how a model calls its tools."""
+
+    name: str
+    program: str
+    shell: Callable[[str], Call]
+    host_tool: Callable[[str, Any], Call]
+    config: dict[str, Any]
+    url_path: str = "/v1"
+
+    def path(self) -> str:
+        program = BIN / self.program
+        if not program.exists():
+            not_run(f"the real {self.name}, because it is not installed; `make harnesses` does it")
+        return str(program)
+
+    def agent(self, url: str, **config: Any) -> dict[str, Any]:
+        address = url.removesuffix("/v1") + self.url_path
+        settings = {"command": self.path(), "api_key": "none", "base_url": address, **self.config, **config}
+        return {"runner": f"plugin:paddock/{self.name}/default", "config": settings}
+
+
+def _claude_shell(command: str) -> Call:
+    return "Bash", json.dumps({"command": command, "description": "for the test"})
+
+
+def _codex_shell(command: str) -> Call:
+    asked = {"cmd": command, "sandbox_permissions": "require_escalated", "justification": "for the test"}
+    return "exec_command", json.dumps(asked)
+
+
+REAL = {
+    "claude-code": Real(
+        "claude-code",
+        "claude",
+        _claude_shell,
+        lambda name, given: (f"mcp__host__{name}", json.dumps(given)),
+        {"model": "claude-sonnet-4-5"},
+        "",
+    ),
+    "codex": Real(
+        "codex",
+        "codex",
+        _codex_shell,
+        lambda name, given: (f"mcp__host.{name}", json.dumps(given)),
+        {"model": "scripted"},
+    ),
+}
+
+
+def processes_of(directory: Path) -> list[psutil.Process]:
+    """Everything that was started for a conversation that works in this directory, wherever it is by now."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            env = process.environ()
+            alive = process.status() != psutil.STATUS_ZOMBIE
+        except psutil.Error:
+            continue
+        if alive and "PADDOCK_HARNESS_RUN" in env and env.get("HOME", "").startswith(str(directory)):
+            found.append(process)
+    return found
+
+
+def token_of(directory: Path) -> str:
+    """The token that a live harness was given."""
+    return next(process.environ()["PADDOCK_MCP_TOKEN"] for process in processes_of(directory))

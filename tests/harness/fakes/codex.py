@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Speaks the app-server of Codex as the real one was seen to."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from scenes import Fake, play
+
+
+class Codex(Fake):
+    home = Path(os.environ["CODEX_HOME"])
+
+    def tell(self, method: str, **params: Any) -> None:
+        self.write({"method": method, "params": {"threadId": self.session, "turnId": "turn", **params}})
+
+    def piece(self, text: str) -> None:
+        self.tell("item/agentMessage/delta", itemId="m", delta=text)
+        self.write({"method": "item/agentMessage/delta", "params": {"threadId": "a helper's", "delta": "no"}})
+
+    def whole(self, text: str) -> None:
+        self.tell("item/completed", item={"type": "agentMessage", "id": "m", "text": text})
+
+    def item(self, method: str, call_id: str, **more: Any) -> None:
+        item = {"type": "mcpToolCall", "id": call_id, "server": "s", "tool": self.name, "arguments": self.parameters}
+        self.tell(method, item={**item, **more})
+
+    def tool(self, call_id: str, name: str, parameters: dict[str, Any]) -> None:
+        self.name, self.parameters = name, parameters
+        self.item("item/started", call_id, status="inProgress")
+
+    def tool_end(self, call_id: str, text: str, *, failed: bool = False) -> None:
+        if failed:
+            self.item("item/completed", call_id, status="failed", error={"message": text})
+        else:
+            content = [{"type": "text", "text": text}]
+            self.item("item/completed", call_id, status="completed", result={"content": content})
+
+    def ask(self, call_id: str, name: str, parameters: dict[str, Any]) -> str:
+        item = {"type": "commandExecution", "id": call_id, "command": parameters["command"], "cwd": "."}
+        self.tell("item/started", item={**item, "status": "inProgress"})
+        params = {"threadId": self.session, "itemId": call_id, "command": parameters["command"], "cwd": "."}
+        self.write({"id": 900, "method": "item/commandExecution/requestApproval", "params": params})
+        while (said := self.read()).get("id") != 900:
+            pass
+        verdict = {"accept": "allow", "decline": "deny", "cancel": "stop"}[said["result"]["decision"]]
+        if verdict != "allow":
+            self.tell("item/completed", item={**item, "status": "declined"})
+        return verdict
+
+    def over(self, status: str = "completed", **more: Any) -> None:
+        count = int(self.file.read_text())
+        total = {"inputTokens": 15 * count, "outputTokens": 3 * count}
+        self.tell("thread/tokenUsage/updated", tokenUsage={"total": total})
+        self.tell("turn/completed", turn={"id": "turn", "status": status, "items": [], **more})
+
+    def fail(self, text: str) -> None:
+        self.over("failed", error={"message": text})
+
+    def interrupted(self) -> None:
+        self.over("interrupted")
+
+    def until_interrupted(self) -> None:
+        while (said := self.read()).get("method") != "turn/interrupt":
+            pass
+        self.write({"id": said["id"], "result": {}})
+
+    def steered(self) -> str:
+        said = self.read()
+        assert (said["method"], said["params"]["expectedTurnId"]) == ("turn/steer", "turn")
+        self.write({"id": said["id"], "result": {"turnId": "turn"}})
+        return said["params"]["input"][0]["text"]
+
+
+def main() -> None:
+    fake = Codex()
+    assert sys.argv[1] == "app-server"
+    while True:
+        said = fake.read()
+        method, params = said.get("method"), said.get("params") or {}
+        if method == "initialize":
+            fake.write({"id": said["id"], "result": {"userAgent": "fake"}})
+        elif method == "thread/resume" and not fake.known(params["threadId"]):
+            error = {"code": -32600, "message": f"no rollout found for thread id {params['threadId']}"}
+            fake.write({"id": said["id"], "error": error})
+        elif method in {"thread/start", "thread/resume"}:
+            fake.write({"id": said["id"], "result": {"thread": {"id": fake.begin(params.get("threadId"))}}})
+        elif method == "turn/start":
+            fake.write({"id": said["id"], "result": {"turn": {"id": "turn"}}})
+            play(fake, params["input"][0]["text"])
+
+
+main()

@@ -1,0 +1,71 @@
+"""What a harness leaves behind is found and ended, wherever it went, and nobody else is."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.fixtures import alive
+from paddock_runners.harness import process as processes
+from paddock_runners.harness.heard import HarnessError
+from paddock_runners.harness.leftovers import MARK_VARIABLE, started_at, survivors, sweep
+from paddock_runners.harness.process import HarnessProcess
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def strays() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """Three that sleep: one with the mark, one with another's, one without."""
+    marks = [{MARK_VARIABLE: "ours"}, {MARK_VARIABLE: "ours-not"}, {}]
+    made = [subprocess.Popen(["sleep", "60"], env={**os.environ, **mark}, start_new_session=True) for mark in marks]
+    yield made
+    for one in made:
+        one.kill()
+        one.wait()
+
+
+async def test_only_those_with_the_mark_are_ended(strays: list["subprocess.Popen[bytes]"]) -> None:
+    assert survivors("ours", session=-1) == [strays[0].pid]
+    assert await sweep("ours", session=-1) == 1
+    assert [one.poll() is None for one in strays] == [False, True, True]
+    assert survivors("ours", session=-1) == []
+
+
+async def test_a_session_is_found_without_a_mark_and_nobody_who_began_earlier(
+    strays: list["subprocess.Popen[bytes]"],
+) -> None:
+    assert survivors("nobody's", session=strays[2].pid) == [strays[2].pid]
+    assert survivors("ours", session=-1, since=started_at(strays[0].pid) + 1) == []
+
+
+async def test_ending_twice_or_while_cancelled_is_as_good_as_once(tmp_path: Path) -> None:
+    process = await HarnessProcess.start(["sleep", "60"], cwd=tmp_path, env={"PATH": os.environ["PATH"]})
+    first = asyncio.create_task(process.end())
+    await asyncio.sleep(0)
+    first.cancel()
+    await process.end()
+    assert not alive(process.pid)
+
+
+async def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "LINE_BYTES", 1000)
+    command = [sys.executable, "-c", "print('x' * 100_000)"]
+    process = await HarnessProcess.start(command, cwd=tmp_path, env={})
+    with pytest.raises(HarnessError, match="longer than 1000 bytes"):
+        [line async for line in process.lines()]
+    await process.end()
+
+
+async def test_who_reads_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "BACKLOG_BYTES", 1000)
+    process = await HarnessProcess.start(["sleep", "60"], cwd=tmp_path, env={"PATH": os.environ["PATH"]})
+    process.write({"words": "x" * 1_000_000})
+    with pytest.raises(HarnessError, match="does not read its input"):
+        process.write({"words": "one more"})
+    await process.end()
+    assert not alive(process.pid)

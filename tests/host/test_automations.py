@@ -1,0 +1,291 @@
+"""Jobs fire: each tick leads to one run, after a restart and with two hosts too; what was missed goes by policy."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.conftest import open_plug
+from host.scripted import ANN, BOB, AtRunner, ScriptedGateway, SmallHouse, small_house
+from paddock.host.automations import Automation
+from paddock.ports import Store
+from paddock.rules.automation_rows import JobClaim, TickRow
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.storage.memory import open_memory_store
+from paddock.storage.postgres import PostgresStore
+from postgres_server import a_database
+
+pytestmark = pytest.mark.anyio
+
+NOON = datetime(2026, 5, 5, 12, tzinfo=UTC).timestamp()
+HOUR = 3600.0
+JOB = {"name": "news", "prompt": "What is new?", "cron": "0 * * * *", "timeZone": "UTC"}
+TOOLS = {"tools": ["detail", "call"], "history": ["page"], "storage": ["plugin"]}
+
+
+@dataclass
+class Clock:
+    now: float = NOON - 60
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@asynccontextmanager
+async def a_house(
+    store: Store | None = None, clock: Callable[[], float] | None = None, **more: Any
+) -> AsyncIterator[SmallHouse]:
+    async with small_house(store, clock=clock or Clock(), **more) as house:
+        yield house
+
+
+async def a_job(house: SmallHouse, **changes: Any) -> Automation:
+    return await house.automations.create(ANN, JOB | changes)
+
+
+async def finish(run: AtRunner, text: str = "done") -> None:
+    run.message(text)
+    run.say("run.completed")
+
+
+async def results(house: SmallHouse, job: Automation) -> list[tuple[str, float]]:
+    return [(row.result, row.tick) for row in await house.store.ticks(job.row.job_id)]
+
+
+async def test_a_tick_becomes_a_run_of_its_user_in_the_jobs_own_conversation() -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        context = [{"description": "team", "value": "red"}]
+        job = await a_job(house, agentId="two", config={"context": context})
+        assert job.row.next_at == NOON
+        assert await house.scheduler.look() == 0
+        clock.now = NOON + 1
+        assert await house.scheduler.look() == 1
+        run = await house.gateway.next()
+        assert run.context["trigger"] == {"type": "schedule.triggered", "source": "scheduler", "timestamp": int(NOON)}
+        assert run.context["input"]["text"] == "What is new?"
+        assert run.context["conversation"]["conversation_id"] == job.row.thread_id
+        assert run.context["event"]["data"]["job_id"] == job.row.job_id
+        told = run.context["adapter"]["extra"]["params"]
+        assert told == {"forwardedProps": {"runtime_mode": "automation"}, "context": context}
+        await finish(run)
+        [tick] = await house.store.ticks(job.row.job_id)
+        assert tick == TickRow(job.row.job_id, NOON, "fired", NOON + 1, run.run_id)
+        row = await house.store.run(run.run_id)
+        assert row is not None
+        assert (row.user_id, row.agent_id) == ("ann", "two")
+        after = await house.store.automation(job.row.job_id)
+        assert after is not None
+        assert after.next_at == NOON + HOUR
+
+
+async def test_looking_again_or_starting_again_fires_nothing_twice() -> None:
+    clock, store = Clock(), open_memory_store()
+    async with a_house(store, clock) as house:
+        job = await a_job(house)
+        clock.now = NOON + 1
+        await asyncio.gather(*(house.scheduler.look() for _ in range(5)))
+        await finish(await house.gateway.next())
+        assert await house.scheduler.look() == 0
+        assert await results(house, job) == [("fired", NOON)]
+    async with a_house(store, clock) as house:
+        assert await house.scheduler.look() == 0
+        assert house.gateway.started.empty()
+
+
+async def test_an_edit_that_puts_a_finished_tick_back_does_not_fire_it_again() -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house)
+        clock.now = NOON + 1
+        await house.scheduler.look()
+        await finish(await house.gateway.next())
+        await house.store.write([job.row])  # as it was before the tick
+        await house.scheduler.look()
+        assert house.gateway.started.empty()
+        after = await house.store.automation(job.row.job_id)
+        assert after is not None
+        assert after.next_at == NOON + HOUR
+
+
+@pytest.mark.parametrize("missed", ["skip", "run_once"])
+async def test_missed_ticks_follow_the_jobs_policy(missed: str) -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house, missed=missed)
+        clock.now = NOON + 3 * HOUR + 600
+        await house.scheduler.look()
+        await house.scheduler.look()
+        if missed == "skip":
+            assert house.gateway.started.empty()
+            [tick] = await house.store.ticks(job.row.job_id)
+            assert (tick.result, tick.tick, tick.through) == ("skipped", NOON, NOON + 3 * HOUR)
+        else:
+            run = await house.gateway.next()
+            assert run.context["trigger"]["timestamp"] == int(NOON + 3 * HOUR)
+            await finish(run)
+            assert await results(house, job) == [("fired", NOON + 3 * HOUR), ("skipped", NOON)]
+        after = await house.store.automation(job.row.job_id)
+        assert after is not None
+        assert after.next_at == NOON + 4 * HOUR
+
+
+async def test_enabled_tools_take_away_and_never_add() -> None:
+    clock = Clock()
+    async with a_house(clock=clock, gateway=ScriptedGateway(TOOLS)) as house:
+        await a_job(house, config={"enabledTools": ["calculate", "launch_rockets"]})
+        clock.now = NOON + 1
+        await house.scheduler.look()
+        run = await house.gateway.next()
+        assert [tool["tool_name"] for tool in run.context["resources"]["tools"]] == ["calculate"]
+        live = house.runs.find(run.run_id)
+        assert live is not None
+        assert live.grant.tools.keys() == {"calculate"}
+        await finish(run)
+
+
+async def test_a_job_can_be_run_by_hand_and_its_schedule_stays() -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house, enabled=False)
+        accepted = await house.automations.fire(ANN, job.row.job_id)
+        run = await house.gateway.next()
+        assert run.run_id == accepted.task_id
+        await finish(run)
+        assert await results(house, job) == [("manual", clock.now)]
+        after = await house.store.automation(job.row.job_id)
+        assert after is not None
+        assert after.next_at is None
+
+
+async def test_a_job_whose_conversation_was_deleted_goes_on_in_a_new_one() -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house)
+        clock.now = NOON + 1
+        await house.scheduler.look()
+        first = await house.gateway.next()
+        await finish(first)
+        await house.until(job.row.thread_id, "AGENT_OUTPUT:FINAL")
+        await house.keeping.delete_thread(ANN, job.row.thread_id)
+        clock.now = NOON + HOUR + 1
+        await house.scheduler.look()
+        second = await house.gateway.next()
+        assert second.context["conversation"]["conversation_id"] != job.row.thread_id
+        await finish(second)
+
+
+async def test_a_job_whose_agent_is_gone_says_so_and_goes_on() -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house, agentId="two")
+        house.agents.replace([one for one in house.agents.list("default") if one.agent_id != "two"], "one")
+        clock.now = NOON + 1
+        await house.scheduler.look()
+        [tick] = await house.store.ticks(job.row.job_id)
+        assert tick.result == "refused"
+        assert "there is no agent 'two'" in tick.reason
+        assert [row.result for row in await house.store.audit(limit=1)] == ["refused"]
+
+
+async def test_jobs_are_their_users_own_and_a_change_keeps_what_it_does_not_name() -> None:
+    async with a_house() as house:
+        job = await a_job(house)
+        for call in (house.automations.get, house.automations.delete, house.automations.fire):
+            with pytest.raises(HostError) as refused:
+                await call(BOB, job.row.job_id)
+            assert refused.value.code is ErrorCode.NOT_FOUND
+        renamed = await house.automations.change(ANN, job.row.job_id, {"name": "other"})
+        assert renamed.row.next_at == NOON
+        assert renamed.job.prompt == "What is new?"
+        moved = await house.automations.change(ANN, job.row.job_id, {"rrule": "FREQ=DAILY;BYHOUR=15;BYMINUTE=0"})
+        assert moved.row.next_at == NOON + 3 * HOUR
+        off = await house.automations.change(ANN, job.row.job_id, {"enabled": False})
+        assert off.row.next_at is None
+        assert house.automations.upcoming(off) == []
+        await house.automations.delete(ANN, job.row.job_id)
+        assert await house.automations.list(ANN) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"cron": None}, "give either cron or rrule"),
+        ({"rrule": "FREQ=DAILY"}, "give either cron or rrule"),
+        ({"cron": "nonsense"}, "cron: 'nonsense' is no cron line"),
+        ({"timeZone": "Mars/Olympus"}, "timeZone: there is no 'Mars/Olympus'"),
+        ({"agentId": "nobody"}, "agentId: there is no agent 'nobody'"),
+        ({"prompt": ""}, "prompt: "),
+        ({"missed": "later"}, "missed: "),
+        ({"startsAt": "2026-05-05T09:00:00"}, "startsAt needs an offset"),
+        ({"config": {"enabled": []}}, "config.enabled: "),
+    ],
+)
+async def test_a_job_that_makes_no_sense_is_refused_in_words(changes: dict[str, Any], says: str) -> None:
+    async with a_house() as house:
+        with pytest.raises(HostError) as refused:
+            await a_job(house, **changes)
+        assert refused.value.message.startswith(says)
+        [note] = await house.store.audit(limit=1)
+        assert (note.action, note.result) == ("automations.create", "invalid_argument")
+
+
+async def test_two_hosts_on_one_database_fire_each_tick_once() -> None:
+    clock = Clock()
+    with a_database() as address:
+        stores = PostgresStore(address), PostgresStore(address)
+        async with a_house(stores[0], clock) as one, a_house(stores[1], clock) as two:
+            jobs = [await a_job(one, name=f"job {number}") for number in range(6)]
+            clock.now = NOON + 1
+            await asyncio.gather(one.scheduler.look(), two.scheduler.look(), one.scheduler.look())
+            async with asyncio.timeout(10):
+                while sum(house.gateway.started.qsize() for house in (one, two)) < len(jobs):
+                    await asyncio.sleep(0.01)
+            runs = [await house.gateway.next() for house in (one, two) for _ in range(house.gateway.started.qsize())]
+            assert len(runs) == len(jobs)
+            for run in runs:
+                await finish(run)
+            for job in jobs:
+                [tick] = await one.store.ticks(job.row.job_id)
+                assert tick.result == "fired"
+            threads = {run.context["conversation"]["conversation_id"] for run in runs}
+            assert threads == {job.row.thread_id for job in jobs}
+            for run in runs:
+                async with asyncio.timeout(5):
+                    while (row := await one.store.run(run.run_id)) is None or row.status != "completed":
+                        await asyncio.sleep(0.01)
+        for store in stores:
+            await store.close()
+
+
+async def test_a_host_that_died_with_a_claim_holds_a_tick_up_only_for_a_while(tmp_path: Path) -> None:
+    clock = Clock()
+    with open_plug("sqlite", tmp_path) as store:
+        async with a_house(store, clock) as house:
+            job = await a_job(house, missed="run_once")
+            clock.now = NOON + 1
+            await store.write([JobClaim(job.row.job_id, NOON, "dead", clock.now + 60, clock.now)])
+            assert await house.scheduler.look() == 0
+            clock.now += 61
+            assert await house.scheduler.look() == 1
+            await finish(await house.gateway.next())
+            await house.until(job.row.thread_id, "AGENT_OUTPUT:FINAL")
+        await store.close()
+
+
+async def test_the_loop_sleeps_until_a_tick_and_is_woken_by_a_new_job() -> None:
+    began = time.monotonic()
+    async with a_house(clock=lambda: NOON - 0.3 + time.monotonic() - began) as house:
+        loop = asyncio.create_task(house.scheduler.run())
+        await asyncio.sleep(0)
+        job = await a_job(house)
+        run = await house.gateway.next()
+        await finish(run)
+        assert await results(house, job) == [("fired", NOON)]
+        loop.cancel()

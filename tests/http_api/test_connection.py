@@ -1,0 +1,171 @@
+"""A run asked for and streamed on the short way: the same answers as on the ordinary way, whatever the client does."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from http_api.doors import Doors, a_body, open_doors
+from paddock.http_api.connection import MAX_BODY
+
+pytestmark = pytest.mark.anyio
+DOOR = "/api/v1/agent/ag-ui/one"
+
+
+class Socket:
+    """A connection that speaks HTTP by hand."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def ask(self, body: Any, path: str = DOOR, *headers: str) -> None:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        lines = [f"POST {path} HTTP/1.1", "host: 127.0.0.1", "content-type: application/json", *headers]
+        self.writer.write("\r\n".join([*lines, f"content-length: {len(content)}", "", ""]).encode() + content)
+
+    async def head(self) -> str:
+        return (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
+
+    async def piece(self) -> bytes:
+        """The next chunk of a body; empty at its end."""
+        size = int(await self.reader.readuntil(b"\r\n"), 16)
+        return (await self.reader.readexactly(size + 2))[:-2]
+
+    async def rest(self) -> str:
+        said = b""
+        while piece := await self.piece():
+            said += piece
+        return said.decode()
+
+
+@asynccontextmanager
+async def a_socket(doors: Doors) -> AsyncIterator[Socket]:
+    host, port = doors.url.removeprefix("http://").split(":")
+    async with asyncio.timeout(20):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        yield Socket(reader, writer)
+        writer.close()
+
+
+def kinds(said: str) -> list[str]:
+    return [json.loads(line[6:])["type"] for line in said.splitlines() if line.startswith("data: ")]
+
+
+WHOLE = ["RUN_STARTED", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
+
+
+async def test_one_connection_carries_run_after_run() -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        for number in range(3):
+            client.ask(a_body(run=f"r{number}"))
+            assert "transfer-encoding: chunked" in await client.head()
+            assert kinds((await client.piece()).decode()) == ["RUN_STARTED"]
+            run = await doors.gateway.next()
+            run.message("hello")
+            run.say("run.completed")
+            assert kinds(await client.rest()) == WHOLE[1:]
+
+
+async def test_the_ordinary_way_says_the_same() -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        said: list[str] = []
+        for path in (DOOR, f"{DOOR}?ordinary"):
+            client.ask(a_body(run="r", protocolVersion="1.0"), path)
+            head = await client.head()
+            run = await doors.gateway.next()
+            run.message("hello")
+            run.say("run.completed")
+            said.append("\n".join([head.partition("date:")[2][30:], *kinds(await client.rest())]))
+        assert said[0] == said[1]
+
+
+async def test_requests_sent_ahead_are_answered_in_order() -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        client.ask(a_body(run="first"))
+        client.ask(a_body(run="second"))
+        client.ask(b"{", DOOR)
+        for name in ("first", "second"):
+            await client.head()
+            run = await doors.gateway.next()
+            run.say("run.completed")
+            said = await client.rest()
+            assert f'"runId":"{name}"' in said
+            assert kinds(said)[-1] == "RUN_FINISHED"
+        assert "422" in await client.head()
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"threadId": 1}'])
+async def test_a_refusal_is_a_problem_and_the_connection_goes_on(body: bytes) -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        client.ask(body)
+        head = await client.head()
+        assert "application/problem+json" in head
+        assert "422" in head
+        await client.reader.readexactly(int(head.partition("content-length: ")[2].split()[0]))
+        client.ask(a_body())
+        assert "200 ok" in await client.head()
+
+
+async def test_a_large_body_is_taken_all_the_same() -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        client.ask(a_body(text="x" * (MAX_BODY + 1)))
+        assert "200 ok" in await client.head()
+        assert len((await doors.gateway.next()).context["input"]["text"]) == MAX_BODY + 1
+
+
+async def test_a_client_that_asks_for_the_end_gets_it() -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        client.ask(a_body(), DOOR, "connection: close")
+        assert "connection: close" in await client.head()
+        (await doors.gateway.next()).say("run.completed")
+        assert kinds(await client.rest())[-1] == "RUN_FINISHED"
+        assert await client.reader.read() == b""
+
+
+async def test_a_client_that_goes_away_leaves_its_run_alone_and_nothing_behind() -> None:
+    async with open_doors() as doors:
+        thread = str(uuid.uuid4())
+        async with a_socket(doors) as client:
+            client.ask(a_body(thread))
+            await client.head()
+        tail = doors.house.tails.follow(thread, None, 0)._tail
+        async with asyncio.timeout(5):
+            while tail.followers > 1:
+                await asyncio.sleep(0.005)
+        assert not tail.listeners
+        run = await doors.gateway.next()
+        await doors.answered(run, "still ", "here")
+
+
+async def test_a_stream_that_goes_on_is_kept_alive_and_ends_once() -> None:
+    async with open_doors(keep_alive=0.05) as doors, a_socket(doors) as client:
+        client.ask(a_body())
+        await client.head()
+        run = await doors.gateway.next()
+        run.delta("slowly ")
+        said = b""
+        while b": keep-alive" not in said:
+            said += await client.piece()
+        run.message("slowly but surely")
+        run.say("run.completed")
+        whole = said.decode() + await client.rest()
+        assert kinds(whole) == [*WHOLE[:3], *WHOLE[2:]]
+
+
+async def test_a_reader_that_is_slow_misses_nothing() -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        client.ask(a_body())
+        await client.head()
+        run = await doors.gateway.next()
+        pieces = [f"{number:06}" * 10_000 for number in range(100)]
+        for piece in pieces:
+            run.delta(piece)
+            await doors.recorded(run.run_id, piece)
+        run.say("run.completed")
+        said = await client.rest()
+        deltas = [json.loads(line[6:]).get("delta", "") for line in said.splitlines() if line.startswith("data: ")]
+        assert "".join(deltas) == "".join(pieces)
