@@ -159,3 +159,24 @@ async def test_what_a_host_is_asked_lasts_until_it_is_answered(address: str) -> 
         assert await other.asked(limit=9) == []
         await other.leave("host_shutdown")
         assert await mine.answered("e1") == (b"done", False)
+
+
+async def test_in_a_hundred_rounds_a_host_that_stalled_never_writes_what_another_took_over(address: str) -> None:
+    async with hosts_on(address) as cluster:
+        here, mine = await cluster.host("here")
+        there, other = await cluster.host("there")
+        refused = 0
+        for number in range(100):
+            session = f"session-{number}"
+            stalled = await Owner.of(here, session)
+            await stalled.write(said("going on"), rows=[a_run(run_id=f"run-{number}", session_id=session)])
+            await cluster.silence(mine)
+            assert await other.declare_gone([mine.boot], LOST) == [mine.boot]
+            new = await Owner.of(there, session)
+            await new.write(said("taken over"))
+            with pytest.raises(StaleOwnerError):
+                await stalled.write(said("awake again"))
+            refused += 1
+            assert (await there.look(session)).head == new.head
+            await mine.register()
+        assert refused == 100

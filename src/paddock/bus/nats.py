@@ -21,7 +21,7 @@ log = structlog.get_logger("paddock.bus")
 
 CONNECT_SECONDS = 2.0
 RETRY_SECONDS = 0.5
-FLUSH_SECONDS = 1.0
+FLUSH_SECONDS = 2.0
 MAX_WAITING = 10_000
 """Words on their way out; more are dropped, oldest first: who misses them finds them in the store."""
 MAX_BYTES = 1024 * 1024
@@ -105,7 +105,13 @@ class NatsBus:
         subscription.held = await self._connection.subscribe(subscription.subject, cb=subscription.on_message)
 
     async def _connect(self) -> None:
-        self._connection = await _nats.connect(
+        async with asyncio.timeout(CONNECT_SECONDS):  # told to try for ever, the library does so the first time too
+            self._connection = await self._connected()
+        for subscription in list(self._subscriptions):
+            await self._listen(subscription)
+
+    async def _connected(self) -> Any:
+        return await _nats.connect(
             servers=self._servers,
             name="paddock",
             no_echo=True,
@@ -120,8 +126,6 @@ class NatsBus:
             reconnected_cb=self._back,
             error_cb=self._wrong,
         )
-        for subscription in list(self._subscriptions):
-            await self._listen(subscription)
 
     async def _stay_connected(self) -> None:
         """The library comes back by itself once it was there; the first time is ours to see to."""
