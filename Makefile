@@ -5,9 +5,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 
-.PHONY: run cluster install harnesses harnesses-acp have-harnesses test check fix lint test-long prove mutate bench clean
+CONSOLE := src/paddock/console_assets/index.html
+CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-run: install  ## start the host on loopback; Ctrl-C stops it
+.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses test check fix lint test-long prove mutate bench clean
+
+run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
 
 cluster: .venv/.installed-dev  ## PostgreSQL, NATS, an imitation of S3 and three hosts, until Ctrl-C
@@ -28,6 +31,31 @@ install: .venv/.installed  ## install into .venv, quick when nothing changed
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch $@
 
+console: $(CONSOLE)  ## build the web console; needs Node.js 20 or newer
+
+$(CONSOLE): console/node_modules/.installed $(CONSOLE_SOURCES)
+	@echo "building the web console ..."
+	@cd console && npm run --silent build -- --logLevel warn
+
+console/node_modules/.installed: console/package-lock.json console/package.json
+	@echo "installing what the web console is built with ..."
+	@cd console && npm ci --silent --no-progress
+	@touch $@
+
+console-if-possible:
+	@if command -v npm >/dev/null 2>&1; then \
+	  $(MAKE) --no-print-directory console || echo "The web console could not be built (see above); everything else works without it."; \
+	elif [ ! -e $(CONSOLE) ]; then \
+	  echo "The web console is not built: install Node.js 20 or newer, then run make console. Everything else works without it."; \
+	fi
+
+browser:  ## install Debian's Chromium, and a font with Chinese, for the tests of the web console
+	@apt-get install -y -qq chromium fonts-noto-cjk || (apt-get update -qq && apt-get install -y -qq chromium fonts-noto-cjk)
+
+screenshots: .venv/.installed-dev console  ## the pictures of the README, taken from the running product
+	@cd tests && ../$(BIN)/python -m browser.screenshots ../docs/pictures
+
+
 harnesses: harnesses/node_modules/.installed  ## the coding harnesses we are tested with, pinned, for this directory only
 
 harnesses/node_modules/.installed: harnesses/package.json harnesses/package-lock.json
@@ -47,7 +75,7 @@ harnesses/acp/node_modules/.installed: harnesses/acp/package.json harnesses/acp/
 have-harnesses:  # where there is no npm the tests say what they did not run, and fail in CI
 	@if command -v npm >/dev/null; then $(MAKE) -s harnesses || echo "the harnesses could not be installed"; fi
 
-test: .venv/.installed-dev have-harnesses  ## everything CI runs on behaviour
+test: .venv/.installed-dev have-harnesses console-if-possible  ## everything CI runs on behaviour
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 test-long: .venv/.installed-dev have-harnesses  ## the long set: searches to the end, kill loops, many random cases

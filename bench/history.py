@@ -14,10 +14,10 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from bench.stores import address
 from paddock.host.history import History
 from paddock.ports import Batch, Store
 from paddock.rules.chain import Head, seal
@@ -27,7 +27,6 @@ from paddock.rules.run_context import cursor_of
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.storage.chosen import store_at
 from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchParams
-from tests.postgres_server import new_server
 
 CONVERSATIONS = 10
 PER_APPEND = 200
@@ -142,18 +141,6 @@ async def measure(store: Store, items: int, rounds: int) -> list[Figure]:
         told.append((f"search, 20 newest: {name}", *figure, "p50 < 5 ms"))
     await store.close()
     return told
-
-
-@contextmanager
-def address(given: str) -> Generator[str]:
-    if given != "new":
-        yield given
-        return
-    server = new_server(fsync="on")
-    try:
-        yield server.new_database()
-    finally:
-        server.let_go()
 
 
 def main() -> int:

@@ -78,7 +78,7 @@ def _free_port() -> int:
 async def _turn(client: httpx.AsyncClient, url: str, agent: str, number: int) -> tuple[float, list[float]]:
     """Seconds of a whole turn, and when each piece arrived."""
     body = {"threadId": f"{agent}-{number}", "runId": f"r-{number}-{time.monotonic_ns()}"}
-    message = {"id": "m", "role": "user", "content": "go"}
+    message = {"id": str(time.monotonic_ns()), "role": "user", "content": "go"}
     begun, seen = time.perf_counter(), list[float]()
     address = f"{url}/api/v1/agent/ag-ui/{agent}"
     async with client.stream("POST", address, json={**body, "messages": [message]}) as answer:

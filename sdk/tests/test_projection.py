@@ -133,6 +133,15 @@ def test_a_skill_cannot_leave_its_place_by_its_name(name: str, place: Path, skil
     assert [reason for what, reason in laid.left_alone.items() if what.startswith("skill ")] != []
 
 
+def test_a_skill_without_end_is_left_out(place: Path, skill: Path) -> None:
+    (skill / "many").mkdir()
+    for number in range(600):
+        (skill / "many" / f"{number}").touch()
+    laid = project(a_run(resources=with_skills(str(skill), "notes")), place)
+    assert "more than 500 files" in laid.left_alone["skill notes"]
+    assert not (place / ".claude").exists()
+
+
 def test_a_skill_nobody_can_find_is_named_and_left_out(place: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path in (None, str(tmp_path / "missing"), str(tmp_path / "empty")):

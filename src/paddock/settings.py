@@ -22,6 +22,7 @@ from pydantic_core import ErrorDetails
 from paddock.rules.addresses import is_postgres, without_secrets
 from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
+from paddock.rules.platform_specs import PlatformSpec
 
 PREFIX = "PADDOCK_"
 EMBEDDED = "embedded"
@@ -63,6 +64,12 @@ def _variable_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         raise ValueError("not a variable name")
     return text
+
+
+def _page(text: str) -> str:
+    if text != "*" and not re.fullmatch(r"https?://[^\s/?#@*]+", text):
+        raise ValueError("no origin")
+    return text.lower()
 
 
 def _store_address(text: str) -> str:
@@ -182,6 +189,18 @@ class Settings(BaseModel):
     run_deadline_seconds: Seconds = setting(
         300.0, "how long a run may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
     )
+    cors_origins: Annotated[tuple[Annotated[str, AfterValidator(_page)], ...], _split(",")] = setting(
+        (),
+        "web pages of elsewhere that may call this host from a browser",
+        "origins such as https://app.example (in the environment separated by ','), or * for all",
+    )
+    calls_per_second: Seconds = setting(
+        100.0,
+        "calls that one key or token may make, on average; twice as many at once",
+        "a number from 0 to 100000 (0 lifts the limit)",
+        ge=0,
+        le=100_000,
+    )
     keep_alive_seconds: Seconds = setting(
         15.0,
         "how long a silent stream waits before it sends a comment",
@@ -194,6 +213,23 @@ class Settings(BaseModel):
     )
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
+    )
+    working_directories: AnyPath | None = setting(
+        None,
+        "where runs that need one get a working directory; `workspaces` in the data directory unless set",
+        "a path",
+    )
+    working_directory_mib: Int = setting(
+        4096,
+        "how many MiB a conversation's working directory may hold before its agent's next run is refused",
+        "a whole number from 1 to 1048576",
+        ge=1,
+        le=1_048_576,
+    )
+    run_address: Annotated[str, AfterValidator(_origin)] | None = setting(
+        None,
+        "where runners on other machines reach this host for /mcp/run; this machine's loopback unless set",
+        "an address such as https://paddock.example.com",
     )
     env_allow: Annotated[tuple[Annotated[str, AfterValidator(_variable_name)], ...], _split(",")] = setting(
         (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
@@ -239,6 +275,11 @@ class Settings(BaseModel):
     )
     mcp_servers: dict[str, McpServerSpec] = setting(
         {}, "MCP servers whose tools agents may use, by name", "a table of servers, each with a command or a url"
+    )
+    platforms: dict[str, PlatformSpec] = setting(
+        {},
+        "chat platforms whose events come in and whose answers go out, by name",
+        "a table of platforms, each with a secret",
     )
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
@@ -363,7 +404,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-PATHS = frozenset({"data", "agents", "plugins", "tools", "jwt_secret_file", "jwt_keys", "signing_keys"})
+PATHS = frozenset(
+    {"data", "agents", "plugins", "tools", "working_directories", "jwt_secret_file", "jwt_keys", "signing_keys"}
+)
 MIN_SECRET_BYTES = 32
 
 
@@ -491,12 +534,15 @@ def _validate(origins: Mapping[str, _Origin]) -> Settings:
         raise SettingsError(_sentence(error, origins)) from None
 
 
+TABLES: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "mcp_servers": McpServerSpec, "platforms": PlatformSpec}
+
+
 def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:
     first = error.errors(include_url=False)[0]
     name = str(first["loc"][0]) if first["loc"] else ""
     where = origins[name].where if name in origins else "the default"
-    if len(first["loc"]) > 1 and name in {"models", "mcp_servers"}:
-        return _about_a_table(first, where, ModelSpec if name == "models" else McpServerSpec)
+    if len(first["loc"]) > 1 and name in TABLES:
+        return _about_a_table(first, where, TABLES[name])
     allowed = allowed_values(name)
     return f"{name} = {_shown(first['input'])} (from {where}) is not allowed: it must be {allowed}."
 
@@ -505,7 +551,9 @@ def _about_a_table(first: ErrorDetails, where: str, shape: type[BaseModel]) -> s
     """A mistake inside the table of a model or server. What may be a secret is not repeated."""
     place = ".".join(str(part) for part in first["loc"])
     written: object = first["input"]
-    hidden = {"key", "headers", "env"} & {*map(str, first["loc"])} or not isinstance(written, str | int | float)
+    hidden = {"key", "headers", "env", "secret", "webhook_secret"} & {*map(str, first["loc"])} or not isinstance(
+        written, str | int | float
+    )
     shown = "***" if hidden else _shown(written)
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":

@@ -132,16 +132,18 @@ def test_a_conversation_in_which_something_goes_on_is_not_deleted_from_elsewhere
 def test_the_whole_conversation_is_streamed_at_the_other_host(here: HostProcess, there: HostProcess) -> None:
     thread = str(uuid.uuid4())
     here.post("one", thread=thread)
-    seen = threading.Event()
+    connected, seen = threading.Event(), threading.Event()
 
     def follow() -> None:
         with there.client() as client, client.stream("GET", f"/api/v1/agent/sessions/{thread}/events") as answer:
             for line in answer.iter_lines():
+                connected.set()  # it begins with a comment: from here on nothing is missed
                 if line.startswith("data:") and "second words" in line:
                     seen.set()
                     return
 
     reader = threading.Thread(target=follow, daemon=True)
     reader.start()
+    assert connected.wait(10)
     here.post("second words", thread=thread)
     assert seen.wait(5)

@@ -5,7 +5,7 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, an_item, said
 from paddock.ports import ApiKeyRow, Store
 from paddock.rules.history_search import transcript_query
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, SessionGone, UserRow
+from paddock.rules.rows import FeedbackRow, LeftBehindRow, SessionGone, ThreadNameRow, UserRow
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
@@ -83,3 +83,18 @@ async def test_a_revoked_key_lets_nobody_in_and_stays_on_record(store: Store) ->
     assert [row.key_id for row in await store.api_keys(None)] == ["b", "a"]
     await store.revoke_key("b", 7.0, a_decision())
     assert await store.any_key()
+
+
+async def test_a_user_has_each_name_for_a_conversation_once_and_it_goes_with_the_conversation(store: Store) -> None:
+    await a_talk(store)
+    names = [ThreadNameRow("w", "ann", "main", "old"), ThreadNameRow("w", "bob", "main", "bobs")]
+    await store.write([*names, ThreadNameRow("w", "ann", "a\x00b", SESSION)])
+    await store.write([ThreadNameRow("w", "ann", "main", SESSION)])
+    assert await store.thread_named("w", "ann", "main") == SESSION
+    assert await store.thread_named("w", "ann", "a\x00b") == SESSION
+    assert await store.thread_named("w", "bob", "main") == "bobs"
+    assert await store.thread_named("v", "ann", "main") is None
+    assert not await store.is_buried(SESSION)
+    await store.write([SessionGone(SESSION, buried_at=1.0)])
+    assert await store.thread_named("w", "ann", "main") is None
+    assert await store.is_buried(SESSION)

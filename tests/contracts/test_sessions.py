@@ -92,3 +92,17 @@ async def test_a_conversation_that_is_gone_can_begin_anew_under_its_old_name(sto
     await store.write([SessionGone(SESSION)])
     await (await Owner.of(store)).write(said("again"), rows=[an_item(1)])
     assert len(await store.read(SESSION)) == 1
+
+
+async def test_a_suggested_title_counts_only_where_there_is_none(store: Store) -> None:
+    await (await Owner.of(store)).write(said("x", None))
+    for row, title in (
+        (SessionDetailsRow(SESSION, title="first", suggested=True), "first"),
+        (SessionDetailsRow(SESSION, title="second", suggested=True), "first"),
+        (SessionDetailsRow(SESSION, title="mine"), "mine"),
+        (SessionDetailsRow(SESSION, title="third", suggested=True), "mine"),
+    ):
+        await store.write([row])
+        found = await store.session_summary(SESSION)
+        assert found is not None
+        assert found.title == title

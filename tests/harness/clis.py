@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 BIN = ROOT / "harnesses" / "node_modules" / ".bin"
 WORK = ROOT / "harnesses" / ".work"
 """Codex's sandbox does not work with a home below the system's temporary directory."""
+ACP = ROOT / "harnesses" / "acp" / "node_modules"
+KIMI = (ACP / ".bin" / "node", ACP / "@moonshot-ai" / "kimi-code" / "dist" / "main.mjs")
 Call = tuple[str, str]
 
 
@@ -27,17 +29,21 @@ class Real:
     host_tool: Callable[[str, Any], Call]
     config: dict[str, Any]
     url_path: str = "/v1"
+    native: str = ""
+    """Where the program itself lies, below node_modules; what is on the PATH may only be a door to it."""
+    runner: str = ""
+    made_by: str = "make harnesses"
 
     def path(self) -> str:
         program = BIN / self.program
         if not program.exists():
-            not_run(f"the real {self.name}, because it is not installed; `make harnesses` does it")
+            not_run(f"the real {self.name}, because it is not installed; `{self.made_by}` does it")
         return str(program)
 
     def agent(self, url: str, **config: Any) -> dict[str, Any]:
         address = url.removesuffix("/v1") + self.url_path
         settings = {"command": self.path(), "api_key": "none", "base_url": address, **self.config, **config}
-        return {"runner": f"plugin:paddock/{self.name}/default", "config": settings}
+        return {"runner": f"plugin:paddock/{self.runner or self.name}/default", "config": settings}
 
 
 def _claude_shell(command: str) -> Call:
@@ -57,6 +63,7 @@ REAL = {
         lambda name, given: (f"mcp__host__{name}", json.dumps(given)),
         {"model": "claude-sonnet-4-5"},
         "",
+        native="@anthropic-ai/claude-code-*/claude",
     ),
     "codex": Real(
         "codex",
@@ -64,6 +71,16 @@ REAL = {
         _codex_shell,
         lambda name, given: (f"mcp__host.{name}", json.dumps(given)),
         {"model": "scripted"},
+        native="@openai/codex-*/vendor/*/bin/codex",
+    ),
+    "kimi-code": Real(
+        "kimi-code",
+        "../../acp/node_modules/@moonshot-ai/kimi-code/dist/main.mjs",
+        lambda command: ("Bash", json.dumps({"command": command})),
+        lambda name, given: (f"mcp__host__{name}", json.dumps(given)),
+        {"model": "scripted", "preset": "kimi-code", "command": [*map(str, KIMI), "acp"]},
+        runner="acp",
+        made_by="make harnesses-acp",
     ),
 }
 
@@ -84,4 +101,4 @@ def processes_of(directory: Path) -> list[psutil.Process]:
 
 def token_of(directory: Path) -> str:
     """The token that a live harness was given."""
-    return next(process.environ()["PADDOCK_MCP_TOKEN"] for process in processes_of(directory))
+    return next(process.environ()["PADDOCK_RUN_TOKEN"] for process in processes_of(directory))

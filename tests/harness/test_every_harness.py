@@ -4,14 +4,16 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.fixtures import KINDS, Desk, a_desk, alive
+from harness.fixtures import KINDS, Desk, Kind, a_desk, alive
 from paddock_sdk import encoding
 from paddock_sdk.protocol.results import RunCompleted, RunFailed
+from paddock_sdk.testing import PretendRun
 
 pytestmark = pytest.mark.anyio
 
@@ -229,19 +231,46 @@ async def test_a_program_that_is_not_there_is_named_with_what_to_do(desk: Desk) 
     assert "paddock harness doctor" in words
 
 
-async def test_words_in_the_middle_of_a_turn_are_taken_in(tmp_path: Path) -> None:
-    for kind in (one for one in KINDS.values() if one.steers):
-        item = {
-            "event": {"event_id": "e", "event_type": "message.received", "source": "api"},
-            "input": {"text": "more"},
-        }
-        waits = [[{**item, "claimed_run_id": "r", "runner_id": "x"}], []]
-        calls = {"steering.pull": lambda _, waits=waits: {"items": waits.pop(0) if waits else []}}
-        async with a_desk(kind, tmp_path / kind.name, calls=calls) as desk:
-            run = await desk.start("steer")
-            await run.until(lambda said: bool(said.deltas))
-            desk.host.send(encoding.notification("steering_available", {"run_id": run.run_id, "waiting": 1}))
-            assert "You added: more" in (await run.results()).text
+@asynccontextmanager
+async def words_on_their_way(kind: Kind, place: Path, text: str) -> AsyncIterator[PretendRun]:
+    """A run that has begun to speak, and further words that wait for it."""
+    item = {"event": {"event_id": "e", "event_type": "message.received", "source": "api"}, "input": {"text": "hello"}}
+    waits = [[{**item, "claimed_run_id": "r", "runner_id": "x"}]]
+    calls = {"steering.pull": lambda _: {"items": waits.pop() if waits else []}}
+    async with a_desk(kind, place, calls=calls) as desk:
+        run = await desk.start(text)
+        await run.until(lambda said: bool(said.deltas))
+        desk.host.send(encoding.notification("steering_available", {"run_id": run.run_id, "waiting": 1}))
+        yield run
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+async def test_words_in_the_middle_of_a_turn_are_taken_in(name: str, tmp_path: Path) -> None:
+    async with words_on_their_way(KINDS[name], tmp_path, "steer") as run:
+        assert "You added: hello" in (await run.results()).text
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+async def test_words_that_come_too_late_for_the_turn_begin_another_in_the_same_run(name: str, tmp_path: Path) -> None:
+    async with words_on_their_way(KINDS[name], tmp_path, "late") as run:
+        results = await run.results()
+    assert [one.data.message.text for one in results if one.type == "message.completed"] == [
+        "Before. ",
+        "hi from turn 2 ",
+    ]
+    assert isinstance(results.terminal, RunCompleted)
+    assert results.terminal.data.usage is not None
+    assert results.terminal.data.usage.total_tokens == 36, "both turns are counted"
+
+
+async def test_an_input_without_words_is_told_as_what_it_is(desk: Desk) -> None:
+    desk.more = {"event": {"event_id": "e", "event_type": "calendar.due", "source": "x", "data": {"title": "tea"}}}
+    await desk.run("")
+    assert desk.prompts == ['This happened: calendar.due\n{"title": "tea"}']
+    file = {"artifact_id": "a1", "name": "plan.pdf", "mime_type": "application/pdf"}
+    desk.more = {"input": {"text": "read this", "attachments": [file]}}
+    await desk.run("read this")
+    assert "- plan.pdf (application/pdf, id a1)" in desk.prompts[1]
 
 
 async def test_two_conversations_at_once_have_nothing_in_common(tmp_path: Path) -> None:

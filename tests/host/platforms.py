@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection
 
 from paddock.ports.platform import KNOWN_ACTIONS, Performed, PlatformAction
+from paddock.rules.permissions import RunScope
 
 
 class MemoryPlatform:
@@ -15,7 +16,7 @@ class MemoryPlatform:
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
 
-    def offers(self, workspace_id: str, session_id: str, action: str) -> bool:
+    def offers(self, scope: RunScope, action: str) -> bool:
         return action in self.offered
 
     async def perform(self, action: PlatformAction) -> Performed:

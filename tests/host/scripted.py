@@ -16,13 +16,17 @@ from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Answer, Controls
+from paddock.host.deliveries import Deliveries
+from paddock.host.delta_stream import DeltaStream
 from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
+from paddock.host.platforms import Platforms
 from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
@@ -39,12 +43,15 @@ from paddock.host.watch import Watch
 from paddock.host.work import Work
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
+from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import ANYWHERE, Placement, RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
-from paddock.ports.platform import NoPlatform, PlatformActions
+from paddock.ports.platform import PlatformActions
+from paddock.ports.webhooks import Webhooks
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import Rates
+from paddock.rules.platform_specs import PlatformSpec
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.rules.session.recovery import restore
@@ -154,8 +161,11 @@ class ScriptedGateway:
     ) -> AtRunner | None:
         return None
 
-    def isolation_of(self, runner_id: str, workspace: str) -> str:
+    def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
         return "L0"
+
+    def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
+        return True
 
     async def list_runners(self) -> Sequence[RunnerStatus]:
         return []
@@ -189,6 +199,9 @@ class SmallHouse:
     keeping: Keeping
     scheduler: Scheduler
     automations: Automations
+    platforms: Platforms
+    deliveries: Deliveries
+    ingress: Ingress
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -248,6 +261,8 @@ async def small_house(
     agents: str = AGENTS,
     clock: Callable[[], float] | None = None,
     platform: PlatformActions | None = None,
+    platforms: Mapping[str, PlatformSpec] | None = None,
+    webhooks: Webhooks | None = None,
     work: Mapping[str, Work] | None = None,  # for calls that no room of this house answers
     rates: Rates | None = None,
     blobs: Blobs | None = None,
@@ -274,7 +289,10 @@ async def small_house(
     areas = StorageAreas(store, blobs, area_bytes=area_bytes)
     models = ModelCatalog([DemoModel()])
     tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
-    approvals = Approvals(store, platform or NoPlatform(), clock=now, spawn=spawn)
+    sender = webhooks or HttpWebhooks()
+    outside = Platforms(platforms or {}, reveal=str, webhooks=sender, records=store, clock=now)
+    deliveries = Deliveries(store, outside, clock=now)
+    approvals = Approvals(store, platform or outside, clock=now, spawn=spawn)
     steering = Steering(store)
     rooms = {
         **steering.work,
@@ -314,6 +332,7 @@ async def small_house(
         clock=now,
         spawn=spawn,
         watch=watch,
+        deliveries_wait=deliveries.wake,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now)
@@ -337,8 +356,17 @@ async def small_house(
             Keeping(store, blobs, sessions, clock=now),
             scheduler,
             Automations(store, scheduler, agents=lambda: known, users=Users(store, clock=now), clock=now),
+            outside,
+            deliveries,
+            Ingress(
+                inbox=inbox,
+                records=store,
+                agents=lambda: known,
+                accepted=DeltaStream(tails, outside, clock=now, spawn=spawn).follow,
+            ),
         )
     finally:
+        await sender.close()
         for task in tasks:
             task.cancel()
         failures = [one for one in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(one, Exception)]

@@ -179,7 +179,7 @@ async def test_an_agent_refuses_to_run_below_the_isolation_it_wants() -> None:
         row = await house.run(failed)
         assert (row.code, row.message) == (
             "agent.isolation_too_low",
-            "agent 'one' wants isolation L1, and its runner runs at L0",
+            "agent 'one' wants isolation L1, and its runner can only have L0",
         )
 
 

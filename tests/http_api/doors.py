@@ -5,7 +5,7 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,17 +16,26 @@ import httpx
 import uvicorn
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
+from http_api.ordering import Overheard
 from paddock.host.agent_health import AgentHealth
 from paddock.host.attachments import UserAttachments
 from paddock.host.branches import Branches
+from paddock.host.client_files import ClientFiles
+from paddock.host.client_history import ClientHistory
+from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
+from paddock.host.overview import Overview
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.thread_names import ThreadNames
+from paddock.host.ui_actions import UiActions
 from paddock.host.users import Users
 from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
+from paddock.http_api.allowances import AllowancesDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
@@ -35,17 +44,22 @@ from paddock.http_api.auth import Auth
 from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.connection import Connection
+from paddock.http_api.console import ConsoleDoor
+from paddock.http_api.deliveries import DeliveriesDoor
+from paddock.http_api.events import EventsDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
+from paddock.http_api.overview import OverviewDoor
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.routing import Door
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import Tokens as CallerTokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
@@ -53,6 +67,7 @@ from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.attachments import AttachmentLimits
+from paddock.rules.rows import AuditRow
 from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
@@ -112,6 +127,8 @@ class Doors:
     """Without a key, from this very machine."""
     ready: list[tuple[bool, str]]
     app: ShortWay
+    noted: list[AuditRow]
+    """What administrators did, as far as it is noted by the way."""
 
     async def key_for(
         self, user: str, workspace: str = "default", role: Literal["user", "admin"] = "user"
@@ -170,42 +187,72 @@ def app_of(
     attachments: Attachments,
     uploads: UserAttachments | None = None,
     tokens: CallerTokens | None = None,
+    note: Callable[[AuditRow], None] = lambda _row: None,
+    origins: Sequence[str] = (),
+    calls_per_second: float = 0.0,
 ) -> ShortWay:
     """The same doors as the real house has, on the parts of a small one."""
-    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens)
+    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens, origins=origins, calls_per_second=calls_per_second)
     store, clock = house.store, time.time
     streams = RunStreams(tails=house.tails, runs=house.view, keeping=house.keeping, keep_alive_seconds=keep_alive)
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
+    names, history = ThreadNames(store), ClientHistory(store)
+    standing = Standing(
+        records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
+    )
+    ag_ui = AgUiDoor(
+        auth=auth,
+        inbox=house.inbox,
+        streams=streams,
+        agents=house.agents,
+        names=names,
+        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
+        standing=standing,
+    )
     doors: list[Door] = [
-        ExplainDoor(auth=auth, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
+        ExplainDoor(auth=auth, names=names, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
         SessionsDoor(
             auth=auth,
+            names=names,
             controls=house.controls,
             keeping=house.keeping,
             inbox=house.inbox,
             tails=house.tails,
             keep_alive_seconds=keep_alive,
         ),
-        BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(store)),
-        HistoryDoor(auth=auth, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of),
+        BranchesDoor(auth=auth, names=names, branches=branches, controls=house.controls, exports=Exports(store)),
+        HistoryDoor(
+            auth=auth, names=names, days=Days(store, users), attachments=attachments, agent_name=house.agents.label_of
+        ),
         AttachmentsDoor(auth=auth, attachments=uploads or uploads_of(house)),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=store, records=store, clock=house.approvals.clock),
+        ),
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
+        EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=time.time),
+        DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
+        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
         MetricsDoor(auth=auth, page=Metrics("test").page),
+        OverviewDoor(auth=auth, names=names, overview=Overview(store, house.approvals.clock, note=note)),
         Probes(ready),
+        ConsoleDoor(),
         DescriptionDoor(),
     ]
     return create_app(
-        ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
+        ag_ui=ag_ui,
         native=RunsDoor(
             auth=auth,
+            names=names,
+            history=history,
             inbox=house.inbox,
             runs=house.view,
             streams=streams,
@@ -213,6 +260,7 @@ def app_of(
             automations=house.automations,
         ),
         doors=doors,
+        origins=origins,
     )
 
 
@@ -223,6 +271,8 @@ async def open_doors(
     keep_alive: float = 15.0,
     attachments: Attachments | None = None,
     tokens: CallerTokens | None = None,
+    origins: Sequence[str] = (),
+    calls_per_second: float = 0.0,
     keys: SigningKeys = KEYS,
     uploading: AttachmentLimits | None = None,
     **house_of: Any,
@@ -236,6 +286,7 @@ async def open_doors(
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
         uploads = uploads_of(house, keys, uploading)
+        noted: list[AuditRow] = []
         app = app_of(
             house,
             gateway,
@@ -246,11 +297,16 @@ async def open_doors(
             attachments=attachments or uploads,
             uploads=uploads,
             tokens=tokens,
+            note=noted.append,
+            origins=origins,
+            calls_per_second=calls_per_second,
         )
         reading = asyncio.create_task(ingest.run())
-        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
-            yield Doors(house, gateway, url, client, ready, app)
+        overheard = Overheard()
+        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10, transport=overheard) as client:
+            yield Doors(house, gateway, url, client, ready, app, noted)
         reading.cancel()
+        assert overheard.wrong == []
 
 
 @asynccontextmanager

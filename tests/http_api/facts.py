@@ -3,9 +3,6 @@
 import json
 from typing import Any
 
-from ag_ui.core import Event as OfficialEvent
-from pydantic import TypeAdapter
-
 from paddock.http_api.ag_ui import Peer
 from paddock.rules.chain import Head, StoredFact, seal
 from paddock.rules.outputs import a_delta
@@ -15,8 +12,6 @@ THREAD = "550e8400-e29b-41d4-a716-446655440000"
 TURN = "turn-1"
 NEW = Peer("1", THREAD, "run-001", "1")
 OLD = Peer("0", THREAD, "run-001", "0")
-
-official: TypeAdapter[Any] = TypeAdapter(OfficialEvent)
 
 
 def fact(kind: str, payload: Any = None, metadata: dict[str, Any] | None = None, target: str = "FRONTEND") -> Fact:
@@ -65,35 +60,3 @@ def parse(frames: list[bytes]) -> list[tuple[str, dict[str, Any]]]:
 
 def events_of(frames: list[bytes]) -> list[dict[str, Any]]:
     return [event for _, event in parse(frames)]
-
-
-def assert_official(event: dict[str, Any]) -> None:
-    """The official models read it, as the event it says it is, and would write it just so."""
-    read = official.validate_python(event)
-    assert str(read.type.value) == event["type"]
-    assert read.model_dump(mode="json", by_alias=True) == event
-
-
-def assert_ordered(events: list[dict[str, Any]]) -> None:
-    """The rules between events that clients enforce, and those they do not."""
-    assert events[0]["type"] == "RUN_STARTED"
-    assert events[-1]["type"] in {"RUN_FINISHED", "RUN_ERROR"}
-    assert sum(event["type"] in {"RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"} for event in events) == 2
-    texts: set[str] = set()
-    calls: set[str] = set()
-    for event in events:
-        open_ones, name = (
-            (texts, event.get("messageId")) if "TEXT" in event["type"] else (calls, event.get("toolCallId"))
-        )
-        match event["type"].rpartition("_")[2]:
-            case "START" if name:
-                assert name not in open_ones
-                open_ones.add(name)
-            case "CONTENT" | "ARGS":
-                assert name in open_ones
-                assert event["delta"] != ""
-            case "END":
-                open_ones.remove(name)
-    if events[-1]["type"] == "RUN_FINISHED":
-        assert not texts
-        assert not calls

@@ -166,17 +166,6 @@ async def test_probes_need_no_key_and_say_why_not() -> None:
         assert (answer.status_code, answer.json()["reason"]) == (503, "the store cannot write")
 
 
-@pytest.mark.spec("http/probes")
-async def test_the_page_says_what_this_is_and_how_to_chat() -> None:
-    async with open_doors() as doors:
-        page = await doors.client.get("/")
-        assert page.headers["content-type"].startswith("text/html")
-        assert "paddock chat" in page.text
-        assert f"{doors.url}/api/v1/agent/ag-ui" in page.text
-        odd = await doors.client.get("/", headers={"Host": "<script>x</script>"})
-        assert "<script>" not in odd.text
-
-
 @pytest.mark.spec("http/api-keys")
 async def test_an_administrator_by_key_makes_keys_for_its_own_workspace_only() -> None:
     async with open_doors() as doors:

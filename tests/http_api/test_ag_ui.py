@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from http_api.facts import NEW, OLD, assert_official, delta, events_of, fact, message, output, parse, stored, user_input
+from http_api.facts import NEW, OLD, delta, events_of, fact, message, output, parse, stored, user_input
+from http_api.ordering import assert_official
 from paddock.http_api.ag_ui import TERMINAL_KINDS, Peer, frames
 from paddock.rules.run_input import NativeInput, World, read_run_input
 from paddock.rules.session.facts import VOCABULARY, Fact

@@ -10,8 +10,9 @@ import pytest
 from ag_ui.core import AgentCapabilities
 
 from http_api.doors import Doors, assert_problem, open_doors
-from http_api.facts import assert_official, assert_ordered, events_of
+from http_api.facts import events_of
 from http_api.frames import cursor_of, split
+from http_api.ordering import assert_official, assert_ordered
 
 pytestmark = pytest.mark.anyio
 AG_UI = "/api/v1/agent/ag-ui"
@@ -102,14 +103,15 @@ async def test_of_a_whole_history_the_last_user_message_is_asked_and_only_what_i
         {"id": "u1", "role": "user", "content": "first"},
         {"id": "a1", "role": "assistant", "content": "answer"},
         {"id": "u2", "role": "user", "content": [{"type": "text", "text": "sec"}, {"type": "text", "text": "ond"}]},
-        {"id": "t", "role": "tool", "toolCallId": "c", "content": "x"},
+        {"id": "t", "role": "tool", "toolCallId": "c", "content": "x", "error": None},
         {"id": "z", "role": "from-the-future", "whatever": 1},
     ]
     async with open_doors() as doors:
         asking = asyncio.create_task(doors.client.post(AG_UI, json=a_request(messages=history, resume=[])))
         run = await doors.gateway.next()
         assert run.context["input"]["text"] == "sec\nond"
-        assert run.context["adapter"]["extra"]["params"] == {"messages": [history[0], *history[4:]]}
+        tool = {key: value for key, value in history[4].items() if value is not None}
+        assert run.context["adapter"]["extra"]["params"] == {"messages": [history[0], tool]}
         await doors.answered(run, "ok")
         assert (await asking).status_code == 200
 

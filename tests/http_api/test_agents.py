@@ -204,3 +204,12 @@ async def test_stored_agents_are_there_again_after_a_start() -> None:
         assert binding.origin == "api"
         assert (binding.policy.models, binding.policy.tools) == ({"demo": frozenset({"invoke"})}, "all")
         assert not again.house.agents.known("writer", "another")
+
+
+@pytest.mark.parametrize(
+    "said", [{"working_directory": "/"}, {"readable": ["/"]}, {"skills": [{"name": "s", "path": "/"}]}]
+)
+async def test_an_agent_of_the_api_names_no_directory_of_the_hosts_machine(said: dict[str, Any]) -> None:
+    async with open_doors() as doors:
+        answer = await put(doors, "writer", {"runner": RUNNER, **said})
+        assert (answer.status_code, "agents file only" in answer.json()["detail"]) == (422, True)

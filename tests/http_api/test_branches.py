@@ -108,6 +108,9 @@ async def test_an_answer_gets_one_opinion_and_it_is_exported() -> None:
             assert (await doors.client.put(f"{path}/{runs[0]}.1/feedback", json=body)).status_code == 204
         exported = (await doors.client.get(f"/api/v1/agent/sessions/{thread}/export")).json()
         assert exported["messages"][1]["feedback"] == {"rating": "down", "comment": "wrong"}
+        history = (await doors.client.get(f"/api/v1/agent/history?threadId={thread}")).json()["messages"]
+        assert [one.get("feedback", {}).get("rating") for one in history] == [None, "down"]
+        assert {one["taskId"] for one in history} == set(runs)
         assert (await doors.client.put(f"{path}/{runs[0]}.1/feedback", json={"rating": None})).status_code == 204
         exported = (await doors.client.get(f"/api/v1/agent/sessions/{thread}/export")).json()
         assert "feedback" not in exported["messages"][1]

@@ -106,8 +106,8 @@ async def test_a_day_has_the_published_shape() -> None:
             item(4, moment + 5, "assistant", "好的", metadata=json.dumps({"ui_schema": document}).encode()),
         )  # fmt: skip
         user, assistant = (await day(doors, threadId=thread))["messages"]
-        assert user.keys() == example["messages"][0].keys() | {"itemId"}
-        assert assistant.keys() == example["messages"][1].keys() | {"agentId", "name"}
+        assert user.keys() == example["messages"][0].keys() | {"itemId", "taskId"}
+        assert assistant.keys() == example["messages"][1].keys() | {"agentId", "name", "taskId"}
         assert (user["id"], user["seq"], user["timestamp"]) == ("msg-001", 1, "2026-03-15T10:00:00.000Z")
         assert user["attachments"] == [
             {"mimeType": "image/png", "url": "https://storage.example.com/art-1?signature=fresh"}

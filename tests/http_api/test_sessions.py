@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from http_api.doors import Doors, assert_problem, open_doors
-from http_api.facts import assert_official
+from http_api.ordering import assert_official
 
 pytestmark = pytest.mark.anyio
 SESSIONS = "/api/v1/agent/sessions"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 import uuid
 from typing import Any
 
@@ -9,9 +10,10 @@ import httpx
 import pytest
 
 from host.scripted import AtRunner
-from http_api.doors import Doors, a_body, open_doors
-from http_api.facts import assert_official, assert_ordered, events_of
+from http_api.doors import LOCAL_TOKEN, Doors, a_body, open_doors
+from http_api.facts import events_of
 from http_api.frames import split
+from http_api.ordering import assert_official, assert_ordered
 from paddock.rules.ui_schema import COMPILER
 from rules.ui_schema.checking import VALIDATOR, nodes_of
 
@@ -144,3 +146,106 @@ async def test_a_streamed_message_has_its_card_after_its_last_word() -> None:
         kinds = [event["type"].rpartition("_")[2] for event in await events(doors, run)]
         assert kinds == ["STARTED", "START", "CONTENT", "CONTENT", "END", "SNAPSHOT", "FINISHED"]
         assert next(node["type"] for node in nodes_of((await told(doors, run))["ui_schema"]["root"])) == "stack"
+
+
+# --- buttons and forms ------------------------------------------------------------------------------------------------
+
+FORM = {
+    "kind": "form",
+    "submit": "Book",
+    "fields": [
+        {"name": "day", "label": "Day", "input": "date", "required": True},
+        {"name": "seat", "label": "Seat", "input": "choice", "options": ["window", "aisle"]},
+        {"name": "quiet", "label": "Quiet", "input": "toggle"},
+        {"name": "bags", "label": "Bags", "input": "number"},
+    ],
+}
+
+
+async def ref_in(doors: Doors, hints: Any) -> str:
+    """The name under which the only action of a card is used."""
+    document = (await told(doors, await a_card(doors, hints)))["ui_schema"]
+    [ref] = [node["action"]["ref"] for node in nodes_of(document["root"]) if "action" in node]
+    return ref
+
+
+async def press(doors: Doors, ref: str, values: Any = None, **options: Any) -> httpx.Response:
+    body = {} if values is None else {"json": {"values": values}}
+    return await doors.client.post(f"/api/v1/agent/ui-actions/{ref}", **body, **options)
+
+
+@pytest.mark.spec("http/ui-actions")
+async def test_a_button_says_what_it_stands_for_in_its_conversation() -> None:
+    async with open_doors() as doors:
+        ref = await ref_in(doors, CHOICES)
+        answer = await press(doors, ref)
+        assert answer.status_code == 202, answer.text
+        run = await doors.gateway.next()
+        assert run.run_id == answer.json()["taskId"]
+        assert run.context["input"]["text"] == "cancel the secret meeting"
+        [item] = await doors.house.store.transcript(answer.json()["threadId"], limit=1)
+        assert (item.role, item.content) == ("user", "cancel the secret meeting")
+        rows = await doors.house.store.audit()
+        assert [row.resource for row in rows if row.action == "ui.action"] == [ref]
+
+
+@pytest.mark.spec("http/ui-actions")
+async def test_a_form_tells_what_was_filled_in_and_only_what_it_asks_for() -> None:
+    async with open_doors() as doors:
+        ref = await ref_in(doors, FORM)
+        for values, reason in (
+            ({}, "day must be filled in"),
+            ({"day": "2026-02-30"}, "day must be a day such as"),
+            ({"day": "2026-03-15", "seat": "roof"}, "seat must be one of window, aisle"),
+            ({"day": "2026-03-15", "bags": "2"}, "bags must be a number"),
+            ({"day": "2026-03-15", "admin": True}, "there is no field 'admin'"),
+        ):
+            answer = await press(doors, ref, values)
+            assert (answer.status_code, answer.json()["detail"][: len(reason)]) == (422, reason)
+        values = {"day": "2026-03-15", "seat": "aisle", "quiet": True}
+        assert (await press(doors, ref, values)).status_code == 202
+        run = await doors.gateway.next()
+        assert run.context["input"]["text"] == "Book\nDay: 2026-03-15\nSeat: aisle\nQuiet: yes"
+        assert run.context["adapter"]["extra"]["params"]["ui_action"]["values"] == values
+
+
+@pytest.mark.spec("http/ui-actions-once")
+async def test_a_button_counts_once_for_its_owner_and_for_a_day() -> None:
+    async with open_doors() as doors:
+        ref, late = await ref_in(doors, FORM), await ref_in(doors, CHOICES)
+        first = await press(doors, ref, {"day": "2026-03-15"})
+        again = await press(doors, ref, {"day": "2026-03-15"})
+        assert (again.status_code, again.json()["taskId"]) == (202, first.json()["taskId"])
+        other = await press(doors, ref, {"day": "2026-03-16"})
+        assert (other.status_code, other.json()["code"]) == (409, "conflict")
+        bob = await doors.key_for("bob")
+        owner = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
+        for name, who in ((ref, bob), (ref[:-1] + "!", owner), ("nothing", owner), (f"{uuid.uuid4()}.x", owner)):
+            assert (await press(doors, name, headers=who)).status_code == 404
+        [door] = [one for one in doors.app.routes if getattr(one, "path", "").endswith("/ui-actions/{action}")]
+        actions = door.app._handler.__self__._actions  # pyright: ignore[reportAttributeAccessIssue]
+        actions._clock = lambda: time.time() + 86_400
+        gone = await press(doors, late, headers=owner)
+        assert (gone.status_code, gone.json()["detail"][:28]) == (409, "this button does not count a")
+
+
+@pytest.mark.spec("http/ui-actions-answer")
+async def test_an_answer_resumes_what_the_agent_asked() -> None:
+    yes = {"label": "Yes", "action": {"kind": "answer", "interrupt_id": "call-1", "approved": True}}
+    async with open_doors() as doors:
+        assert (await press(doors, await ref_in(doors, {"kind": "choices", "items": [yes]}))).status_code == 202
+        run = await doors.gateway.next()
+        assert run.context["input"]["text"] == "Yes"
+        assert run.context["adapter"]["extra"]["params"]["resume"] == [
+            {"interruptId": "call-1", "status": "resolved", "payload": {"approved": True}}
+        ]
+
+
+@pytest.mark.spec("http/ui-erased")
+async def test_a_button_of_an_erased_message_is_gone() -> None:
+    async with open_doors() as doors:
+        run = await a_card(doors, CHOICES)
+        card, thread = await told(doors, run), (await doors.row(run.run_id)).session_id
+        [ref] = [node["action"]["ref"] for node in nodes_of(card["ui_schema"]["root"]) if "action" in node]
+        await doors.client.post(f"/api/v1/agent/sessions/{thread}/items/{card['id']}/erase")
+        assert (await press(doors, ref)).status_code == 404

@@ -114,11 +114,17 @@ class Responses:
                 {"id": "msg_0", "type": "message", "role": "assistant", "status": "completed", "content": content}
             )
         items += [
-            {"id": f"fc_{at}", "type": "function_call", "call_id": f"call_{at}", "name": name, "arguments": arguments}
+            {"id": f"fc_{at}", "type": "function_call", "call_id": f"call_{at}", "arguments": arguments}
+            | self._named(name)
             | {"status": "completed"}
             for at, (name, arguments) in enumerate(says.calls)
         ]
         return items
+
+    def _named(self, name: str) -> dict[str, str]:
+        """A tool of a namespace is written `namespace.tool`."""
+        namespace, dot, tool = name.partition(".")
+        return {"namespace": namespace, "name": tool} if dot else {"name": name}
 
     def _response(self, says: Says, status: str, output: Any) -> Any:
         usage = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import clean_env  # noqa: F401 - a fixture
-from paddock.rules.permissions import FILLS, OPENS
+from paddock.rules.permissions import FILLS, GIVES, OPENS
 from walk.hosts import PADDOCK
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -43,6 +43,11 @@ def test_every_permission_is_in_the_table_with_what_it_opens() -> None:
         for (kind, literal), calls in OPENS.items()
     }
     opens |= {f"`{kind}: {literal}`": f"fills `{place}`" for (kind, literal), place in FILLS.items()}
+    opens |= {
+        "`mcp: use`": "gives the run an MCP endpoint of its own, which opens nothing besides",
+        "`working_directory: use`": "gives the run a directory on the host's machine",
+    }
+    assert len(opens) == len(OPENS) + len(FILLS) + len(GIVES)
     listed = dict(re.findall(r"^\| (`\w+: \w+`) \| (.*) \|$", (GUIDES / "permissions.md").read_text(), re.MULTILINE))
     assert listed == opens
 

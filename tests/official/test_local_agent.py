@@ -266,3 +266,30 @@ async def test_a_cancel_stops_it_in_the_middle_of_a_tool() -> None:
         await asyncio.wait_for(begun.wait(), 5)
         said = await run.cancel()
     assert said.types == ["tool.call.started"]
+
+
+def titles(results: RunResults) -> list[str]:
+    asked = [one.data for one in results if one.type == "action.requested"]
+    return [one.payload["title"] for one in asked if one.action == "session.title"]
+
+
+async def test_it_suggests_the_first_words_as_a_title_once() -> None:
+    long = "please tell me everything there is to know about\nthe mountains of the north and the sea"
+    async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
+        first = await host.run(long, resources=resources())
+        assert titles(first) == ["please tell me everything there is to know about the…"]
+        assert first.types[-2:] == ["action.requested", "run.completed"]
+        assert titles(await host.run("go on", resources=resources())) == []
+
+
+async def test_the_model_names_a_conversation_where_that_is_set_and_its_failure_costs_only_the_name() -> None:
+    def naming(params: Any) -> list[Any]:
+        asks = "title" in params.messages[0].text
+        return [{"chunk": {"content": '"Sums"\nof small numbers' if asks else "5"}}]
+
+    for answering, named in ((naming, "Sums"), (lambda _: [{"chunk": {"content": " "}}], "2 and 3?")):
+        async with pretend_host(LocalAgent(), calls={"models.stream": answering}) as host:
+            results = await host.run("2 and 3?", resources=resources(), config={"title": "model"})
+            assert titles(results) == [named]
+    async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
+        assert titles(await host.run("hi", resources=resources(), config={"title": "off"})) == []

@@ -43,6 +43,7 @@ async def test_the_two_stages_are_steps_and_the_worker_has_only_the_routers_tool
         "step.started",
         "message.delta",
         "message.completed",
+        "action.requested",
         "step.finished",
         "run.completed",
     ]

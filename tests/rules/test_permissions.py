@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from paddock.rules.permissions import FILLS, OPENS, BindingPolicy, RunScope, allowance, state_key
+from paddock.rules.permissions import FILLS, GIVES, OPENS, BindingPolicy, RunScope, allowance, state_key
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 
@@ -35,7 +35,14 @@ def literals() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("permission", literals())
 def test_every_permission_opens_a_call_or_fills_a_resource(permission: tuple[str, str]) -> None:
-    assert permission in OPENS or permission in FILLS
+    assert permission in OPENS or permission in FILLS or permission in GIVES
+
+
+@pytest.mark.parametrize("permission", sorted(GIVES))
+def test_what_a_run_finds_around_itself_was_asked_for(permission: tuple[str, str]) -> None:
+    asked = allowance(a_manifest(**{permission[0]: [permission[1]]}), BindingPolicy(), EVERYTHING)
+    assert getattr(asked, GIVES[permission])
+    assert not getattr(allowance(a_manifest(), BindingPolicy(), EVERYTHING), GIVES[permission])
 
 
 def test_every_call_a_permission_opens_exists() -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         state_updated,
         step_finished,
         step_started,
+        title,
         tool_completed,
         tool_started,
     )
@@ -54,6 +55,7 @@ _HOMES = {
     "state_updated": "results",
     "step_finished": "results",
     "step_started": "results",
+    "title": "results",
     "tool_completed": "results",
     "tool_started": "results",
 }
@@ -80,6 +82,7 @@ __all__ = [
     "state_updated",
     "step_finished",
     "step_started",
+    "title",
     "tool_completed",
     "tool_started",
 ]

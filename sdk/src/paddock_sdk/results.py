@@ -130,6 +130,11 @@ def handover(agent_id: str, *, reason: str = "", summary: str = "") -> Result:
     return request_action("session.handover", payload=payload)
 
 
+def title(text: str) -> Result:
+    """Suggest what to call this conversation; a title that is there already stays. Paddock's own, optional."""
+    return request_action("session.title", payload={"title": text})
+
+
 def completed(
     *,
     usage: Mapping[str, Any] | None = None,

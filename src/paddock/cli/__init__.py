@@ -1,0 +1,10 @@
+"""The command line."""
+
+import sys
+from importlib import import_module
+
+if "structlog" not in sys.modules and "rich" not in sys.modules:
+    # structlog loads rich, and rich a lexer for every language, for tracebacks that we write plainly: four megabytes.
+    sys.modules["rich"] = None  # pyright: ignore[reportArgumentType] - how Python is told that there is no such module
+    import_module("structlog")
+    del sys.modules["rich"]

@@ -17,12 +17,18 @@ def list_agents(*, url: str | None, data: Path | None) -> int:
     width = max((len(agent["agentId"]) for agent in agents), default=0)
     for agent in agents:
         star = "*" if agent["default"] else " "
-        write(f"{star} {agent['agentId']:<{width}}  {agent['health']:<7}  {agent['origin']:<8}  {agent['runnerId']}\n")
+        state = f"{agent['health']:<7}  {_level(agent):<9}  {agent['origin']:<8}"
+        write(f"{star} {agent['agentId']:<{width}}  {state}  {agent['runnerId']}\n")
         if "problem" in agent:
             write(f"  {'':<{width}}  -> {agent['problem']}\n")
     if "problem" in answer:
         write(f"The agents file cannot be used, so the agents stay as they were: {answer['problem']}.\n")
     return FAILED if "problem" in answer or any(agent["health"] == "problem" for agent in agents) else 0
+
+
+def _level(agent: Mapping[str, Any]) -> str:
+    """How far its runs are kept apart; an older host does not say."""
+    return str(agent.get("isolation", "-"))
 
 
 def check(settings: Settings, file: Path | None) -> int:

@@ -24,8 +24,11 @@ from starlette.types import ASGIApp
 from paddock import compose
 from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.large_pages import use_large_pages
 from paddock.cli.program import command
+from paddock.cli.run_socket import run_socket
 from paddock.host.agents_file import AgentsFileError
+from paddock.host.platforms import PlatformError
 from paddock.http_api.app import ShortWay
 from paddock.http_api.connection import Connection
 from paddock.models.loading import ModelSettingsError
@@ -47,6 +50,8 @@ log = structlog.get_logger(__name__)
 
 
 YOUNG_OBJECTS = 20_000
+SETTLED_AFTER = (5.0, 60.0, 600.0)
+"""Seconds after which memory is looked at, each counted from the look before."""
 
 
 def _collect_rarely() -> None:
@@ -54,6 +59,14 @@ def _collect_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 20, 50)
+
+
+async def _settle_in() -> None:
+    """When the first runs have loaded what is loaded late, and again when the caches are full."""
+    for seconds in SETTLED_AFTER:
+        await asyncio.sleep(seconds)
+        pages = await asyncio.to_thread(use_large_pages)
+        log.debug("memory is in large pages", action="memory.large_pages", pages=pages)
 
 
 def serve(settings: Settings) -> None:
@@ -180,20 +193,23 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     house = _built(settings, token, url)
     _collect_rarely()
     stop = asyncio.Event()
+    house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
     server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url, house))
     with _signals(stop), presence.announced(settings.data, url=_reachable(url), token=token):
-        async with house.running():
+        async with run_socket(house.run_door, house.run_endpoints, settings.data), house.running():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
+            settling = asyncio.create_task(_settle_in())
             serving.add_done_callback(lambda _: stop.set())
             await stop.wait()
             server.should_exit = True  # no new callers from now on
+            settling.cancel()
         await serving  # the house is down and every stream has had its last event: there is only the rest to flush
 
 
 def _built(settings: Settings, token: str, url: str) -> compose.House:
     try:
         return compose.build(settings, local_token=token, url=url)
-    except (AgentsFileError, ToolDefinitionError, ModelSettingsError) as error:
+    except (AgentsFileError, ToolDefinitionError, ModelSettingsError, PlatformError) as error:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
 

@@ -3,7 +3,7 @@
 import time
 from importlib.metadata import version
 
-from paddock.agent_program import is_program, load_program
+from paddock.agent_program import Program, is_program, load_program
 from paddock.compose.cluster import blobs_of, keep_in_step, neighbourhood_of, peers_of
 from paddock.compose.doors import application
 from paddock.compose.house import House, Tasks
@@ -12,6 +12,7 @@ from paddock.compose.parts import (
     artifact_limits,
     attachments_of,
     budgets_of,
+    directories_of,
     mark_of,
     models_of,
     periods,
@@ -19,10 +20,12 @@ from paddock.compose.parts import (
     tools_of,
     traces_of,
     watch_of,
+    why_no_network,
 )
 from paddock.host.admission import Admission
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
+from paddock.host.agents import Agents
 from paddock.host.agents_file import load_agents
 from paddock.host.agents_watch import state_of
 from paddock.host.approvals import Approvals
@@ -30,16 +33,21 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
+from paddock.host.deliveries import Deliveries
+from paddock.host.delta_stream import DeltaStream
 from paddock.host.events import Events
 from paddock.host.history import History
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.observed_calls import ObservedCalls
 from paddock.host.offers import Offers
+from paddock.host.platforms import Platforms
 from paddock.host.retention import Retention
+from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runner_state import RunnerState
 from paddock.host.runs import Runs
 from paddock.host.scheduler import Scheduler
@@ -48,13 +56,15 @@ from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
 from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.surroundings import Surroundings
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
+from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
-from paddock.ports.platform import NoPlatform
+from paddock.platforms.webhooks import HttpWebhooks
 from paddock.rules.limits import Rates
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -65,17 +75,22 @@ from paddock.telemetry.together import Together
 from paddock.tools.mcp import McpTools
 
 
-def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:
+def named_agents(settings: Settings, files: AgentFiles) -> tuple[Program | None, Agents]:
+    """The agents that the settings name: in a Python program, in a file, or the built-in ones."""
+    path, max_queue = settings.agents, settings.max_queue
+    if path is not None and is_program(path):
+        program = load_program(path)
+        return program, program.agents(max_queue=max_queue)
+    return None, load_agents(path, max_queue=max_queue, files=files)
+
+
+def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:  # noqa: PLR0915 - a list
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
     seen = state_of(settings.agents) if settings.agents is not None else None
     files = AgentFiles()
-    program = load_program(settings.agents) if settings.agents and is_program(settings.agents) else None
-    if program is not None:
-        agents = program.agents(max_queue=settings.max_queue)
-    else:
-        agents = load_agents(settings.agents, max_queue=settings.max_queue, files=files)
+    program, agents = named_agents(settings, files)
     store = store_at(settings.store, settings.data, serving=True, url=url)
     near = neighbourhood_of(settings, store)
     tails = Tails(store, near.live)
@@ -94,8 +109,13 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
-    approvals = Approvals(store, NoPlatform(), clock=clock, spawn=tasks.spawn)
+    webhooks = HttpWebhooks()
+    platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
+    deliveries = Deliveries(store, platforms, clock=clock)
+    approvals = Approvals(store, platforms, clock=clock, spawn=tasks.spawn)
     steering = Steering(store)
+    endpoints = RunEndpoints(settings.run_address)
+    directories = directories_of(settings)
     work = {
         **History(store).work,
         **RunnerState(store).work,
@@ -111,16 +131,19 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     calls = HostCalls(work=work, records=store, audit=audit, clock=clock, rates=Rates.of_a_run(settings.host_call_rate))
     metrics, traces = Metrics(version("paddock")), traces_of(settings)
     observer = Together([metrics, *([traces] if traces else [])])
+    on_call = ObservedCalls(calls.on_wire, observer, clock)
     gateway = Gateway(
         Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
         home=settings.data / "homes",
         mark=mark_of(settings.data),
-        on_call=ObservedCalls(calls.on_wire, observer, clock),
+        on_call=on_call,
         host_version=version("paddock"),
         isolation=settings.isolation,
         env_allow=settings.env_allow,
         on_foreign=calls.foreign,
         on_overload=calls.overloaded,
+        run_socket=lambda: endpoints.socket,
+        network_refused=lambda: why_no_network(store),
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
@@ -137,6 +160,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         actions=approvals,
         artifacts=artifacts,
         admission=Admission(settings.max_runs),
+        around=Surroundings(gateway, endpoints, directories, tasks.spawn),
     )
     calls.serve(runs)
     steering.serve(runs)
@@ -151,15 +175,17 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         clock=clock,
         spawn=tasks.spawn,
         shared=near.shared,
+        deliveries_wait=deliveries.wake,
     )
     peers = peers_of(near, sessions=sessions, tails=tails, runs=runs, audit=audit, clock=clock)
     stored_agents = StoredAgents(agents, kept=store, records=store, clock=clock)
     keep_in_step(peers, stored_agents, ingest)
-    keeping = Keeping(store, blobs, sessions, clock=clock)
+    keeping = Keeping(store, blobs, sessions, clock=clock, directories=directories)
     users = Users(store, clock=clock)
     inbox = Inbox(
         sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
     )
+    deltas = DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn)
     scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(
         sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=near.owners
@@ -182,6 +208,10 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         approvals=approvals,
         attachments=attachments_of(settings, artifacts, store, clock),
         scheduler=scheduler,
+        platforms=platforms,
+        webhooks=webhooks,
+        deliveries=deliveries,
+        ingress=Ingress(inbox=inbox, records=store, agents=lambda: agents, accepted=deltas.follow),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
         tasks=tasks,
         stored_agents=stored_agents,
@@ -194,6 +224,8 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         tools=tools,
         tool_calls=tool_calls,
         mcp=mcp,
+        run_endpoints=endpoints,
+        run_door=McpDoor(endpoints, calls, on_call=on_call, note=audit.soon, clock=clock, spawn=tasks.spawn),
         clock=clock,
         peers=peers,
         metrics=metrics,

@@ -2,13 +2,21 @@
 
 from paddock.compose.house import House
 from paddock.host.branches import Branches
+from paddock.host.client_files import ClientFiles
+from paddock.host.client_history import ClientHistory
+from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
+from paddock.host.overview import Overview
 from paddock.host.runs_view import RunsView
+from paddock.host.thread_names import ThreadNames
+from paddock.host.ui_actions import UiActions
 from paddock.http_api.admin import AdminDoor
+from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
 from paddock.http_api.agents import AgentsDoor
+from paddock.http_api.allowances import AllowancesDoor
 from paddock.http_api.app import ShortWay, create_app
 from paddock.http_api.approvals import ApprovalsDoor
 from paddock.http_api.attach import AttachDoor
@@ -16,60 +24,101 @@ from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
 from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.console import ConsoleDoor
+from paddock.http_api.deliveries import DeliveriesDoor
+from paddock.http_api.events import EventsDoor
 from paddock.http_api.explain import ExplainDoor
 from paddock.http_api.history import HistoryDoor
 from paddock.http_api.issuer_keys import IssuerKeys
 from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
+from paddock.http_api.overview import OverviewDoor
 from paddock.http_api.probes import Probes
 from paddock.http_api.routing import Door
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.runs import RunsDoor
 from paddock.http_api.sessions import SessionsDoor
 from paddock.http_api.tokens import TokenRules, Tokens
+from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.settings import Settings
 
 
 def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
-    auth = Auth(house.store, local_token=local_token, tokens=tokens_of(settings))
+    auth = Auth(
+        house.store,
+        local_token=local_token,
+        tokens=tokens_of(settings),
+        origins=settings.cors_origins,
+        calls_per_second=settings.calls_per_second,
+    )
     runs, attachments = RunsView(house.store), house.attachments
     streams = RunStreams(
         tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
     )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
+    names, history = ThreadNames(house.store), ClientHistory(house.store)
+    standing = Standing(
+        records=house.store, controls=house.controls, streams=streams, attachments=attachments, history=history
+    )
+    ag_ui = AgUiDoor(
+        auth=auth,
+        inbox=house.inbox,
+        streams=streams,
+        agents=house.agents,
+        names=names,
+        client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.clock),
+        standing=standing,
+    )
     doors: list[Door] = [
-        ExplainDoor(auth=auth, runs=runs, explanations=Explanations(house.store, house.clock)),
+        ExplainDoor(auth=auth, names=names, runs=runs, explanations=Explanations(house.store, house.clock)),
         SessionsDoor(
             auth=auth,
+            names=names,
             controls=house.controls,
             keeping=house.keeping,
             inbox=house.inbox,
             tails=house.tails,
             keep_alive_seconds=settings.keep_alive_seconds,
         ),
-        BranchesDoor(auth=auth, branches=branches, controls=house.controls, exports=Exports(house.store)),
+        BranchesDoor(auth=auth, names=names, branches=branches, controls=house.controls, exports=Exports(house.store)),
         HistoryDoor(
-            auth=auth, days=Days(house.store, house.users), attachments=attachments, agent_name=house.agents.label_of
+            auth=auth,
+            names=names,
+            days=Days(house.store, house.users),
+            attachments=attachments,
+            agent_name=house.agents.label_of,
         ),
         AttachmentsDoor(auth=auth, attachments=attachments),
+        UiActionsDoor(
+            auth=auth,
+            actions=UiActions(inbox=house.inbox, log=house.store, records=house.store, clock=house.clock),
+        ),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
+        EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=house.clock),
+        DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
+        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
+        house.run_door,
         MetricsDoor(auth=auth, page=house.metrics.page),
+        OverviewDoor(auth=auth, names=names, overview=Overview(house.store, house.clock, note=house.audit.soon)),
         Probes(house.ready),
+        ConsoleDoor(),
         DescriptionDoor(),
     ]
     return create_app(
-        ag_ui=AgUiDoor(auth=auth, inbox=house.inbox, streams=streams, agents=house.agents),
+        ag_ui=ag_ui,
         native=RunsDoor(
             auth=auth,
+            names=names,
+            history=history,
             inbox=house.inbox,
             runs=runs,
             streams=streams,
@@ -77,6 +126,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             automations=house.automations,
         ),
         doors=doors,
+        origins=settings.cors_origins,
     )
 
 

@@ -20,12 +20,16 @@ from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
+from paddock.host.deliveries import Deliveries
 from paddock.host.inbox import Inbox
+from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.offers import Offers
 from paddock.host.peers import Peers
+from paddock.host.platforms import Platforms
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
+from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runs import Runs
 from paddock.host.scheduler import Scheduler
 from paddock.host.sessions import Sessions
@@ -34,11 +38,13 @@ from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
+from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.models.catalog import ModelCatalog
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
+from paddock.ports.webhooks import Webhooks
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.leases import RESTARTED, WHY
 from paddock.rules.session.messages import RunFailed
@@ -113,6 +119,10 @@ class House:
     approvals: Approvals
     attachments: UserAttachments
     scheduler: Scheduler
+    platforms: Platforms
+    webhooks: Webhooks
+    deliveries: Deliveries
+    ingress: Ingress
     automations: Automations
     tasks: Tasks
     ingest: Ingest
@@ -122,6 +132,9 @@ class House:
     tools: ToolCatalog
     tool_calls: ToolCalls
     mcp: McpTools
+    run_endpoints: RunEndpoints
+    run_door: McpDoor
+    """What a run's own endpoint is served by; a sandbox reaches nothing else of the host."""
     stored_agents: StoredAgents
     health: AgentHealth
     clock: Callable[[], float]
@@ -178,6 +191,7 @@ class House:
             self.tasks.spawn(self.sessions.keep_queues_moving())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.scheduler.run())
+            self.tasks.spawn(self.deliveries.run())
             self.tasks.spawn(self.sweeper.keep_sweeping())
             self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
@@ -223,6 +237,7 @@ class House:
             await self.peers.close()
         if self.traces is not None:
             await anyio.to_thread.run_sync(self.traces.close)
+        await self.webhooks.close()
         await self.blobs.close()
         await self.store.close()
 

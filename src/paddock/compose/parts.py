@@ -14,6 +14,7 @@ from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.working_directories import WorkingDirectories
 from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.keys import Key
@@ -68,6 +69,18 @@ def attachments_of(
         limits=limits,
         public_url=settings.public_url,
     )
+
+
+def directories_of(settings: Settings) -> WorkingDirectories:
+    root = settings.working_directories or settings.data / "workspaces"
+    return WorkingDirectories(root, apart_from=settings.data, most_bytes=settings.working_directory_mib * MIB)
+
+
+async def why_no_network(store: Store) -> str | None:
+    """Without a key, whoever calls from this machine is somebody: also a runner that was to be kept apart."""
+    if await store.any_key():
+        return None
+    return "no API key exists yet, so it could call this host as anybody; create one first (paddock keys create)"
 
 
 def watch_of(

@@ -60,6 +60,10 @@ class AgentHealth:
         missing = self._authority.missing(binding, workspace)
         return Health("problem", "; ".join(missing), manifest) if missing else Health("ok", None, manifest)
 
+    def isolation(self, binding: AgentBinding, workspace: str) -> str:
+        """How far its next run would be kept apart."""
+        return self._authority.isolation(binding, workspace)
+
     def unable(self, workspace: str) -> list[str]:
         """Agents of everybody that are known to be unable to answer."""
         everybodys = (one for one in self._agents.list(workspace) if self._agents.in_file(one.agent_id))

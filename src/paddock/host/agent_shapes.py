@@ -83,9 +83,18 @@ class Skill(_Shape):
     name: str = Field(min_length=1, max_length=128)
     display_name: str | None = Field(default=None, max_length=200)
     description: str | None = Field(default=None, max_length=2000)
+    path: str | None = Field(
+        default=None, min_length=1, max_length=1000, description="The directory with its SKILL.md; agents file only."
+    )
 
-    def told(self) -> dict[str, Any]:
-        seen = {"skill_name": self.name, "display_name": self.display_name, "description": self.description}
+    def told(self, base: Path) -> dict[str, Any]:
+        place = None if self.path is None else str((base / Path(self.path).expanduser()).absolute())
+        seen = {
+            "skill_name": self.name,
+            "display_name": self.display_name,
+            "description": self.description,
+            "path": place,
+        }
         return {key: value for key, value in seen.items() if value is not None}
 
 
@@ -156,16 +165,37 @@ class AgentShape(_Shape):
     skills: list[Annotated[Skill, BeforeValidator(_named)]] = Field(
         default=[],
         max_length=MAX_NAMED,
-        description="Skills the runner may use: names, or {name, display_name, description}.",
+        description="Skills the runner may use: names, or {name, display_name, description, path}; path is a directory "
+        "with a SKILL.md.",
     )
     mcp: list[McpEndpoint] = Field(
         default=[],
         max_length=100,
         description="MCP servers the runner's program may use directly: {name, url, headers}.",
     )
+    run_endpoint: bool = Field(
+        default=True, description="Its runs may reach what they were granted over an MCP endpoint of their own."
+    )
+    working_directory: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="An existing directory its runs work in, beside the agents file or absolute; agents file only. "
+        "Unless set, each conversation has one of its own.",
+    )
+    readable: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
+        default=[],
+        max_length=50,
+        description="Directories its runs may read at isolation L1, such as where a program is installed; agents file "
+        "only.",
+    )
     frontend_tools: bool | None = Field(
         default=None,
         description="Show it the client's own tools; unless set, the AG-UI door does and the others do not.",
+    )
+    cancel_on_disconnect: bool = Field(
+        default=False,
+        description="Stop a run when the AG-UI client that asked for it goes away; otherwise it goes on.",
     )
     while_busy: Literal["queue", "steer", "interrupt", "reject"] = Field(
         default="queue",
@@ -177,7 +207,7 @@ class AgentShape(_Shape):
         default=None, gt=0, le=86_400, description="How long a run may take; the host's setting unless set."
     )
     isolation: Literal["L0", "L1"] | None = Field(
-        default=None, description="Refuse to run unless its runner is kept apart at least this well."
+        default=None, description="How far its runs are kept apart at least; it does not run where that cannot be had."
     )
     locale: str | None = Field(default=None, max_length=35, description="Language to assume, such as zh_Hans.")
     time_zone: str | None = Field(
@@ -245,7 +275,7 @@ class AgentShape(_Shape):
             deadline_seconds=self.deadline_seconds,
             policy=self._policy(files),
             events=tuple(self.events),
-            extras=self._extras(),
+            extras=self._extras(base or Path()),
             isolation=self.isolation,
             origin=origin,
             base=base,
@@ -273,15 +303,21 @@ class AgentShape(_Shape):
             history_scope=self.history_scope,
             platform_actions=frozenset(self.platform_actions),
             files=files,
+            run_endpoint=self.run_endpoint,
         )
 
-    def _extras(self) -> AgentExtras:
+    def _extras(self, base: Path) -> AgentExtras:
+        named = self.working_directory
         return AgentExtras(
-            skills=tuple(skill.told() for skill in self.skills),
+            skills=tuple(skill.told(base) for skill in self.skills),
             mcp=tuple(server.model_dump() for server in self.mcp),
             frontend_tools=self.frontend_tools,
+            cancel_on_disconnect=self.cancel_on_disconnect,
             locale=self.locale,
             time_zone=self.time_zone,
+            isolation=self.isolation,
+            readable=tuple(str((base / Path(path).expanduser()).absolute()) for path in self.readable),
+            working_directory=None if named is None else str((base / Path(named).expanduser()).absolute()),
         )
 
 

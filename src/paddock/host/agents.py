@@ -13,6 +13,7 @@ from paddock.rules.session import messages
 
 NONE_OFFERED: Mapping[str, str] = {}
 MAX_WORKSPACES = 1024
+MAX_EVENT_TYPES = 1024
 """Workspaces remembered at once; the others are put together again when they speak."""
 MESSAGES_ONLY = (MESSAGE,)
 
@@ -50,6 +51,8 @@ class _InForce:
     offers: Mapping[str, str]
     bindings: Mapping[str, AgentBinding]
     for_session: messages.Agents
+    answering: dict[tuple[str, str | None], str] = field(default_factory=dict[tuple[str, str | None], str])
+    """Who answers an event of a type that is addressed to somebody or nobody, as far as it was asked."""
 
 
 class Agents:
@@ -96,7 +99,18 @@ class Agents:
 
     def answering(self, event_type: str, workspace: str, addressed: str | None = None) -> str:
         """The one agent that answers such an event. Raises HostError."""
-        bindings = self._of(workspace).bindings
+        known = self._of(workspace)
+        if (event_type, addressed) not in known.answering:
+            if len(known.answering) >= MAX_EVENT_TYPES:
+                known.answering.clear()
+            known.answering[event_type, addressed] = self._look_up(event_type, known.bindings, addressed)
+        return known.answering[event_type, addressed]
+
+    def in_force(self, workspace: str) -> object:
+        """The very same object until an agent of the workspace changes, or what its runners offer."""
+        return self._of(workspace)
+
+    def _look_up(self, event_type: str, bindings: Mapping[str, AgentBinding], addressed: str | None) -> str:
         asked = bindings.values() if addressed is None else [bindings[addressed]] if addressed in bindings else []
         return answering(event_type, {binding.agent_id: binding.events for binding in asked}, addressed)
 

@@ -107,6 +107,7 @@ def read_agents(
         raise AgentsFileError(problem) from error
     except RecursionError as error:
         raise AgentsFileError(f"{where}: is nested too deep") from error
+    _check_directories(read, where, tree, base or Path())
     given = _files(read, where, tree, base or Path(), files or AgentFiles())
     bindings = {
         name: agent.bound_as(name, origin=origin, base=base, files=given[name]) for name, agent in read.agents.items()
@@ -132,6 +133,19 @@ def _files(
             line = _line_of(tree, ("agents", agent_id, "files"))
             raise AgentsFileError(f"{where}, line {line}: agents.{agent_id}.files {error}") from error
     return found
+
+
+def _check_directories(read: AgentsFile, where: str, tree: yaml.Node | None, base: Path) -> None:
+    """What an agent is to work in or to learn from must be there."""
+    for agent_id, agent in read.agents.items():
+        named: dict[tuple[str | int, ...], str | None] = {("working_directory",): agent.working_directory}
+        named |= {("readable", number): path for number, path in enumerate(agent.readable)}
+        named |= {("skills", number, "path"): skill.path for number, skill in enumerate(agent.skills)}
+        for place, path in named.items():
+            if path is not None and not (base / Path(path).expanduser()).is_dir():
+                full = ("agents", agent_id, *place)
+                said = f"{'.'.join(map(str, full))} is wrong: there is no directory {path!r}"
+                raise AgentsFileError(f"{where}, line {_line_of(tree, full)}: {said}")
 
 
 def _default_problem(default: str, bindings: dict[str, AgentBinding]) -> str | None:

@@ -4,6 +4,7 @@ Manifest and agent have consented when a request comes here, or it is refused. N
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 from uuid import uuid4
@@ -26,6 +27,10 @@ from paddock_sdk.protocol.host_calls import PlatformRequestActionParams, Platfor
 PERFORM_SECONDS = 30.0
 """How long a platform may take; after that nobody knows, and the record says so."""
 
+MAX_ASKING = 1024
+"""Runs that wait for their users at once, as far as they are told so when they end."""
+YES_OR_NO = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
+
 log = structlog.get_logger("paddock.approvals")
 
 
@@ -46,6 +51,8 @@ class Approvals:
         self._platform = platform
         self.clock = clock
         self._spawn = spawn
+        self._asking: OrderedDict[str, dict[str, ApprovalRow]] = OrderedDict()
+        """What runs asked for that nobody has decided about, by run, until the run has ended."""
 
     # --- what runs ask for -------------------------------------------------------------------------------------------
 
@@ -63,12 +70,13 @@ class Approvals:
             status = known.outcome(self.clock())
             await self._store.write([replace(audit, reason=f"asked before: {status}")])
             return PlatformRequestActionResult(status=status, approval_id=row.approval_id)
-        if not self._offers(row):
+        if not self._platform.offers(grant.scope, row.action):
             await self._store.write([replace(audit, result="recorded", reason=_nobody(row))])
             return PlatformRequestActionResult(status="recorded")
         if await self._store.approval_count(row.run_id) >= MAX_PER_RUN:
             raise HostError(ErrorCode.RATE_LIMITED, f"a run may ask for at most {MAX_PER_RUN} platform actions")
         await self._store.write([row, replace(audit, reason="waits for the user's approval")])
+        self._remember(row)
         return PlatformRequestActionResult(status="pending", approval_id=row.approval_id)
 
     def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
@@ -78,14 +86,21 @@ class Approvals:
             return ()
         if row.action not in grant.platform_actions:
             return (_judged(grant, row, "unauthorized", "manifest and agent do not both allow it"),)
-        if not self._offers(row):
+        if not self._platform.offers(grant.scope, row.action):
             return (_judged(grant, row, "recorded", _nobody(row)),)
         if asked_before >= MAX_PER_RUN:
             return (_judged(grant, row, "rate_limited", f"more than {MAX_PER_RUN} actions in one run"),)
+        self._remember(row)
         return (row, _judged(grant, row, "allowed", "waits for the user's approval"))
 
-    def _offers(self, row: ApprovalRow) -> bool:
-        return self._platform.offers(row.workspace_id, row.session_id, row.action)
+    def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
+        """What a run that ends now leaves to its user's decision, as questions; asked once."""
+        return [_question(row) for row in self._asking.pop(run_id, {}).values()]
+
+    def _remember(self, row: ApprovalRow) -> None:
+        self._asking.setdefault(row.run_id, {})[row.approval_id] = row
+        if len(self._asking) > MAX_ASKING:  # runs that failed are never asked what they leave
+            self._asking.popitem(last=False)
 
     # --- what the user decides ---------------------------------------------------------------------------------------
 
@@ -108,6 +123,7 @@ class Approvals:
             raise HostError(ErrorCode.CONFLICT, f"this was {status} already; nothing was changed")
         step = self._step(found, DECIDED, decision, f"user:{principal.user_id}")
         await self._store.write([step, _decided(found.asked, step)])
+        self._asking.get(found.asked.run_id, {}).pop(approval_id, None)
         taken = await self.get(principal, approval_id)
         if taken.decided is None or taken.decided.token != step.token:
             raise HostError(ErrorCode.CONFLICT, "somebody else decided this at the same moment; nothing was changed")
@@ -162,6 +178,19 @@ def _who(principal: Principal) -> tuple[str, str]:
 
 def _nobody(row: ApprovalRow) -> str:
     return f"no platform of this conversation offers {row.action[:64]!r}; recorded, not done"
+
+
+def _question(row: ApprovalRow) -> Mapping[str, Any]:
+    """In the form of a runner's own questions; front ends show it beside the call of the same name."""
+    return {
+        "id": row.approval_id,
+        "reason": "tool_call",
+        "tool_call_id": row.approval_id,
+        "message": f"{row.action} needs your approval",
+        "response_schema": YES_OR_NO,
+        "expires_at": row.expires_at,
+        "action": row.action,
+    }
 
 
 def _action(row: ApprovalRow) -> PlatformAction:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddock.host.principals import Principal
+from paddock.rules.client_history import Supplied
 from paddock.rules.results import Result
 from paddock.rules.rows import Row
 from paddock.rules.run_context import TriggerSource
@@ -22,6 +23,14 @@ class Firing(Value, frozen=True, tag=True):
     tick: float
     next_at: float | None
     result: str = "fired"
+
+
+class Arrived(Value, frozen=True, tag=True):
+    """The event of a platform that asks for a run: on record in one commit with it, so that it is accepted once."""
+
+    platform: str
+    event_id: str
+    reply_target: bytes
 
 
 class NewRun(Value, frozen=True):
@@ -46,9 +55,13 @@ class NewRun(Value, frozen=True):
     """Both as the user set them."""
     replaces: int | None = None
     """The number of the user's item that this one takes the place of: it and what followed are left behind."""
+    supplied: Sequence[Supplied] = ()
+    """What the client brought along: put on record right before the message."""
+    thread_name: str | None = None
+    """What the client calls the thread, when it has a name of its own for it."""
     rows: Sequence[Row] = ()
     """What is written in the same commit as the input, and only then."""
-    cause: Firing | None = None
+    cause: Firing | Arrived | None = None
     """What outside of the conversation asks for it, and does so once."""
 
 

@@ -1,23 +1,19 @@
-"""What users upload for their messages: checked by content, kept, handed out under signed URLs, made part of a message.
+"""What users upload for their messages: handed out under signed URLs, and made part of a message.
 
-Who asks is known to the door and comes in as a value. Bytes are kept by `artifacts.py`, pictures are drawn anew before
-that, and no address that a client names is ever fetched.
+Who asks is known to the door and comes in as a value. What is taken in is judged by `uploads.py`; no address that a
+client names is ever fetched.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from hashlib import sha256
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import urlsplit
-
-import msgspec
 
 from paddock.host.artifacts import Artifacts, new_artifact_id
 from paddock.host.principals import Principal
+from paddock.host.uploads import UPLOADED, Uploads
 from paddock.ports.attachments import AttachmentRef
 from paddock.ports.log import Records
 from paddock.ports.pictures import Pictures
-from paddock.rules.artifacts import NewArtifact, is_expired
+from paddock.rules.artifacts import is_expired
 from paddock.rules.attachment_urls import (
     Disposition,
     Owner,
@@ -29,14 +25,12 @@ from paddock.rules.attachment_urls import (
     taken_apart,
     upload_address,
 )
-from paddock.rules.attachments import IMAGES, AttachmentLimits, check_size, checked_kind, wrong_type
+from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import ArtifactGone, ArtifactRow, AuditRow, UploadsCap
+from paddock.rules.rows import ArtifactGone, ArtifactRow, UploadsCap
 from paddock.rules.signing import SigningKeys
 from paddock.rules.values import replace
 
-UPLOADED = "platform"
-"""The source of a file that came from outside."""
 NOT_OURS = "this address is not valid, or not any more; ask for a fresh one"
 
 
@@ -53,32 +47,27 @@ class UserAttachments:
         public_url: str | None = None,
     ) -> None:
         """`public_url` is where clients reach this host; without it URLs are paths."""
+        self.limits = limits or AttachmentLimits()
+        self._uploads = Uploads(artifacts, records, pictures, clock=clock, limits=self.limits)
         self._artifacts = artifacts
         self._records = records
-        self._pictures = pictures
         self._keys = keys
         self._clock = clock
-        self.limits = limits or AttachmentLimits()
         self._public_url = (public_url or "").rstrip("/")
-        self._places = asyncio.Semaphore(self.limits.at_once)
 
     # --- uploading ---------------------------------------------------------------------------------------------------
 
     async def upload(self, principal: Principal, content: bytes, name: str | None) -> ArtifactRow:
         """Keep a file that came with the request."""
-        return await self._keep(Owner(principal.workspace_id, principal.user_id), content, name)
+        return await self._uploads.keep(Owner(principal.workspace_id, principal.user_id), content, name)
 
     async def keep(self, content: bytes, *, name: str | None, workspace_id: str, user_id: str) -> AttachmentRef:
-        return self._ref(await self._keep(Owner(workspace_id, user_id), content, name))
+        return self._ref(await self._uploads.keep(Owner(workspace_id, user_id), content, name))
 
     def offer(self, principal: Principal, *, mime_type: str, size: int, sha256: str | None, name: str | None) -> Upload:
         """What may be uploaded under an address that is asked for. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
-        check_size(size, self.limits)
-        if mime_type not in self.limits.types:
-            raise wrong_type(self.limits)
-        expires = int(self._clock()) + self.limits.url_seconds
-        owner = (principal.workspace_id, principal.user_id)
-        return Upload(new_artifact_id(), *owner, mime_type, size, sha256, name, expires)
+        owner = Owner(principal.workspace_id, principal.user_id)
+        return self._uploads.offer(owner, mime_type=mime_type, size=size, sha256=sha256, name=name)
 
     def upload_url(self, upload: Upload) -> str:
         return self._public_url + upload_address(self._keys(), upload)
@@ -92,58 +81,7 @@ class UserAttachments:
 
     async def finish(self, upload: Upload, content: bytes) -> ArtifactRow:
         """Keep what was uploaded under an address, once. Raises CONFLICT for a second time."""
-        owner = Owner(upload.workspace_id, upload.user_id)
-        if await self._records.artifact(upload.artifact_id) is not None:
-            raise HostError(ErrorCode.CONFLICT, "something was uploaded here already; ask for another address")
-        return await self._keep(owner, content, upload.name, promised=upload)
-
-    async def _keep(
-        self, owner: Owner, content: bytes, name: str | None, promised: Upload | None = None
-    ) -> ArtifactRow:
-        try:
-            async with self._place():
-                return await self._kept(owner, content, name, promised)
-        except HostError as error:
-            if error.code is not ErrorCode.UNAVAILABLE:
-                await self._records.write([self._decided(owner, "", str(error.code), error.message)])
-            raise
-
-    async def _kept(self, owner: Owner, content: bytes, name: str | None, promised: Upload | None) -> ArtifactRow:
-        if promised is not None:
-            _check_promise(promised, content)
-        kind = checked_kind(content, self.limits)
-        if promised is not None and kind != promised.mime_type:
-            raise _invalid(f"the file is {kind} and not {promised.mime_type}, as was said before")
-        about: dict[str, int] = {}
-        if kind in IMAGES:
-            picture = await self._pictures.clean(content, kind, max_pixels=self.limits.pixels)
-            content, about = picture.content, {"width": picture.width, "height": picture.height}
-        artifact_id = promised.artifact_id if promised else new_artifact_id()
-        new = NewArtifact(
-            workspace_id=owner.workspace_id,
-            user_id=owner.user_id,
-            source=UPLOADED,
-            artifact_type="image" if kind in IMAGES else "document",
-            name=name,
-            claimed_mime=kind,
-            metadata=msgspec.json.encode(about) if about else b"",
-        )
-        return await self._artifacts.keep(
-            new,
-            content,
-            max_bytes=max(2 * self.limits.file_bytes, len(content)),  # drawn anew it may have grown
-            audit=[self._decided(owner, artifact_id, "allowed", kind)],
-            artifact_id=artifact_id,
-            keep_seconds=self.limits.unused_seconds,
-            conditions=[UploadsCap(owner.workspace_id, owner.user_id, self.limits.user_bytes)],
-        )
-
-    @asynccontextmanager
-    async def _place(self) -> AsyncGenerator[None]:
-        if self._places.locked():
-            raise HostError(ErrorCode.RATE_LIMITED, "too many uploads at once; try again shortly", retryable=True)
-        async with self._places:
-            yield
+        return await self._uploads.finish(upload, content)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -185,7 +123,7 @@ class UserAttachments:
         if row.conversation_id is not None:
             raise HostError(ErrorCode.CONFLICT, "this file is part of a conversation; erase the message that holds it")
         owner = Owner(principal.workspace_id, principal.user_id)
-        gone = self._decided(owner, artifact_id, "allowed", "taken back", action="attachment.delete")
+        gone = self._uploads.decided(owner, artifact_id, "allowed", "taken back", action="attachment.delete")
         await self._records.write([ArtifactGone(artifact_id), gone])
 
     # --- in a message ------------------------------------------------------------------------------------------------
@@ -237,7 +175,7 @@ class UserAttachments:
             expires_at=now + self.limits.unused_seconds,
         )
         cap = UploadsCap(row.workspace_id, str(row.user_id), self.limits.user_bytes)
-        audit = self._decided(_owner(row), copy.artifact_id, "allowed", f"copy of {row.artifact_id}")
+        audit = self._uploads.decided(_owner(row), copy.artifact_id, "allowed", f"copy of {row.artifact_id}")
         await self._records.write([copy, cap, audit])
         return copy
 
@@ -245,34 +183,9 @@ class UserAttachments:
         until = self._artifacts.kept_until(self._clock())
         return AttachmentRef(row.artifact_id, row.mime_type, row.size, row.name, until)
 
-    def _decided(
-        self, owner: Owner, artifact_id: str, result: str, reason: str, action: str = "attachment.upload"
-    ) -> AuditRow:
-        return AuditRow(
-            time=self._clock(),
-            workspace_id=owner.workspace_id,
-            actor=f"user:{owner.user_id}",
-            action=action,
-            resource=artifact_id,
-            scope=owner.user_id,
-            result=result,
-            reason=reason,
-        )
-
-
-def _check_promise(promised: Upload, content: bytes) -> None:
-    if len(content) != promised.size:
-        raise _invalid(f"the file has {len(content)} bytes and not {promised.size}, as was said before")
-    if promised.sha256 is not None and sha256(content).hexdigest() != promised.sha256:
-        raise _invalid("the file has another SHA-256 than was said before")
-
 
 def _owner(row: ArtifactRow) -> Owner:
     return Owner(row.workspace_id, row.user_id or "")
-
-
-def _invalid(text: str) -> HostError:
-    return HostError(ErrorCode.INVALID_ARGUMENT, text)
 
 
 def _unknown() -> HostError:

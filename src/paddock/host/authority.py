@@ -50,13 +50,18 @@ class Authority:
         self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
         self._parts: dict[tuple[str, str], _Known] = {}
         self._refused: dict[tuple[str, str], HostError] = {}
+        self._prepared: dict[tuple[str, str], object] = {}
+        """Agents that were prepared, with what was in force then; not those that ask for resources, which change."""
 
     async def prepare(self, agent_id: str | None, workspace: str) -> None:
         """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts."""
-        binding = self._agents().get(agent_id or "", workspace)
+        agents, place = self._agents(), (workspace, agent_id or "")
+        in_force = agents.in_force(workspace)
+        if self._prepared.get(place) is in_force:
+            return
+        binding = agents.get(agent_id or "", workspace)
         if binding is None:
             return
-        place = (workspace, binding.agent_id)
         try:
             manifest = await self._gateway.manifest(binding.runner_id, workspace)
             self._remember(workspace, manifest)
@@ -64,6 +69,8 @@ class Authority:
                 await self._offers.look(workspace)
             self._settled(binding, manifest, workspace)
             self._refused.pop(place, None)
+            if self._offers is None or not _asks_for_resources(manifest):
+                self._remember_prepared(place, in_force)
         except HostError as error:
             if error.code is ErrorCode.NOT_FOUND or error.retryable:
                 self._manifests.pop((workspace, binding.runner_id), None)
@@ -92,6 +99,10 @@ class Authority:
         """Why runs of this agent cannot be started now, as far as is known."""
         return self._refused.get((workspace, agent_id))
 
+    def isolation(self, binding: AgentBinding, workspace: str) -> str:
+        """How far its next run would be kept apart: a level, or a word for a place we do not control."""
+        return self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
+
     def missing(self, binding: AgentBinding, workspace: str) -> list[str]:
         """Resources the agent's owner names and the workspace does not have: it runs, but not as was meant."""
         there = self._there(workspace)
@@ -111,6 +122,11 @@ class Authority:
         if len(self._refused) >= MAX_KEPT:
             self._refused.clear()
         self._refused[place] = error
+
+    def _remember_prepared(self, place: tuple[str, str], in_force: object) -> None:
+        if len(self._prepared) >= MAX_KEPT:
+            self._prepared.clear()
+        self._prepared[place] = in_force
 
     def _remember(self, workspace: str, manifest: AgentRunnerManifest) -> None:
         if len(self._manifests) >= MAX_KEPT:
@@ -147,9 +163,11 @@ class Authority:
     def _check_isolation(self, binding: AgentBinding, workspace: str) -> None:
         if binding.isolation is None:
             return
-        level = self._gateway.isolation_of(binding.runner_id, workspace)
+        level = self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)
         if level not in ("L0", "L1") or level < binding.isolation:
-            text = f"agent {binding.agent_id!r} wants isolation {binding.isolation}, and its runner runs at {level}"
+            text = (
+                f"agent {binding.agent_id!r} wants isolation {binding.isolation}, and its runner can only have {level}"
+            )
             raise HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": ISOLATION_TOO_LOW})
 
 

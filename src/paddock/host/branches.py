@@ -44,7 +44,7 @@ class Branches:
         await self._controls.find(principal, thread_id)
         known = await self._records.inbox(thread_id, asked.client_run_id)
         said = await self._asked_in(thread_id, asked.item_id, left_behind=known is not None)
-        message = _message(said)
+        message = message_of(said)
         if asked.text is not None:
             message = {**message, "content": _with_text(message["content"], asked.text)}
         text = said.content if asked.text is None else asked.text
@@ -57,7 +57,7 @@ class Branches:
                 message=message,
                 text=text,
                 agent_id=asked.agent_id,
-                attachments=_files(message["content"]),
+                attachments=files_in(message["content"]),
                 replaces=said.seq,
                 door="session",
             )
@@ -92,7 +92,8 @@ class Branches:
         return mine if any(row.item_id == item_id for row in mine) else []
 
 
-def _message(said: TranscriptRow) -> dict[str, Any]:
+def message_of(said: TranscriptRow) -> dict[str, Any]:
+    """A user's message as it was handed in."""
     whole: dict[str, Any] = msgspec.json.decode(said.content_json) if said.content_json else {}
     about: Mapping[str, Any] = msgspec.json.decode(said.metadata) if said.metadata else {}
     return {"id": about.get("message_id") or said.item_id, "content": said.content, **whole}
@@ -105,7 +106,8 @@ def _with_text(content: object, text: str) -> object:
     return [{"type": "text", "text": text}, *files] if files else text
 
 
-def _files(content: object) -> list[Mapping[str, Any]]:
+def files_in(content: object) -> list[Mapping[str, Any]]:
+    """References to the files that came along."""
     blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
     found = [block for block in blocks if block.get("type") == "binary" and "id" in block]
     named = {"id": "artifact_id", "mimeType": "mime_type", "filename": "name"}

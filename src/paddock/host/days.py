@@ -1,6 +1,6 @@
 """A conversation as its owner reads it: one day at a time, in their own time zone. Tools and events stay out of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from zoneinfo import ZoneInfo
 
@@ -8,7 +8,7 @@ from paddock.host.draft import no_such_thread
 from paddock.host.principals import Principal
 from paddock.host.users import Users
 from paddock.ports import Records
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows import FeedbackRow, TranscriptRow
 from paddock.rules.time_zones import LAST_RESORT, day_of, day_start
 from paddock.rules.values import Value
 
@@ -27,6 +27,8 @@ class Day(Value, frozen=True):
     """There are earlier days."""
     cut: bool = False
     """The day has more than `MAX_ITEMS`."""
+    opinions: Mapping[str, FeedbackRow] = {}
+    """What the owner thinks of answers, by item."""
 
 
 class Days:
@@ -50,7 +52,9 @@ class Days:
         items = await self._records.spoken(thread_id, before=until, start=start, limit=MAX_ITEMS + 1)
         earlier = await self._records.spoken(thread_id, before=start)
         kept = sorted(items[:MAX_ITEMS], key=lambda row: row.seq)
-        return Day(thread_id, day, kept, more=bool(earlier), cut=len(items) > MAX_ITEMS)
+        answers = [row.item_id for row in kept if row.role == "assistant"]
+        opinions = await self._records.feedback(thread_id, answers)
+        return Day(thread_id, day, kept, more=bool(earlier), cut=len(items) > MAX_ITEMS, opinions=opinions)
 
     async def _thread(self, principal: Principal, thread_id: str | None) -> str | None:
         """The one asked for; else the one opened last that is not archived, if there is any."""

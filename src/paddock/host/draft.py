@@ -11,15 +11,16 @@ from typing import Any, Protocol
 
 from paddock.host.announced import REFUSED
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
-from paddock.host.inputs import HANDOVER_ACTION, handover_input, handover_wish, rows_of, user_input
+from paddock.host.inputs import HANDOVER_ACTION, came_along, handover_input, handover_wish, rows_of, user_input
 from paddock.host.watch import Watch
 from paddock.ports import Claim
 from paddock.rules.chain import Head
+from paddock.rules.deliveries import follows
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.outputs import KNOWN_TYPES, Collected
 from paddock.rules.projection import Book
 from paddock.rules.results import Result
-from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow, TransactionRow
+from paddock.rules.rows import AuditRow, InboxRow, Row, SessionRow, ThreadNameRow, TransactionRow
 from paddock.rules.run_context import RunInput
 from paddock.rules.session.commands import Command
 from paddock.rules.session.decide import Decision, decide
@@ -81,6 +82,8 @@ class Memory:
         self.collected: Collected | None = None
         """What the live turn has said so far."""
         self.answers: OrderedDict[str, tuple[bytes, Accepted]] = OrderedDict()
+        self.delivery: Mapping[str, Any] | None = None
+        """Where answers to the last input go, when that came from a platform; whoever takes over answers there."""
 
 
 class Surroundings(Protocol):
@@ -93,12 +96,16 @@ class Surroundings(Protocol):
     def authorise(self, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]: ...
     def consumed(self, turn_id: str, count: int) -> None: ...
     def steers(self, turn_id: str) -> bool: ...
+    def deliveries_wait(self) -> None:
+        """Something is on record that a platform has to hear."""
+        ...
 
 
 class Draft:
     """One take in the making."""
 
     __slots__ = (
+        "_along",
         "_around",
         "_memory",
         "_now",
@@ -118,6 +125,8 @@ class Draft:
         self._around = around
         self._now = now
         self._watched = around.watch.looks()
+        self._along: list[Fact] = []
+        """What the next input brings along."""
         self.state = memory.state
         self.seq = memory.head.seq
         self.facts: list[Fact] = []
@@ -246,9 +255,11 @@ class Draft:
         if opens:
             memory.book.session = SessionRow(memory.session_id, new.principal.workspace_id, new.principal.user_id, now)
             self.rows.append(memory.book.session)
+            if new.thread_name is not None:
+                self.rows.append(_named(memory.book.session, new.thread_name))
         self.rows += new.rows
         self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
-        self.rows += rows_of(new.cause, order.task_id, now)
+        self.rows += rows_of(new, order.task_id, now)
         given = RunInput(
             new.text,
             new.message,
@@ -256,7 +267,7 @@ class Draft:
             new.source,
             0,
             now,
-            self.seq > 0,
+            self.seq > 0 or bool(new.supplied),
             new.event,
             new.attachments,
             new.door,
@@ -264,7 +275,9 @@ class Draft:
             new.time_zone,
         )
         memory.inputs[order.task_id] = (given, order.trace_id)
+        memory.delivery = new.event.delivery if new.event is not None else None
         first = self._first_number()
+        self._along = came_along(order, now) if new.supplied else []
         self._decide(user_input(order, self._agents(), now))
         answer = Accepted(order.task_id, memory.session_id, new.client_run_id, opens, first)
         memory.answers[new.client_run_id] = (new.body_hash, answer)
@@ -280,7 +293,7 @@ class Draft:
         return replace(agents, while_busy={**agents.while_busy, turn.agent_id: "queue"})
 
     def _first_number(self) -> int:
-        """The number the input will get: only the opening of the session is recorded before it."""
+        """The number the input, or what came along with it, will get: only the opening is recorded before it."""
         return self.seq + (1 if self.state.opened else 2)
 
     # --- deciding ----------------------------------------------------------------------------------------------------
@@ -324,12 +337,16 @@ class Draft:
                 self.over.append(found.tx_id)
 
     def _add(self, fact: Fact) -> None:
+        if self._along and fact.event is Event.USER_INPUT:
+            along, self._along = self._along, []
+            for one in along:
+                self._add(one)
         self.seq += 1
         memory = self._memory
         if fact.event is Event.USER_INPUT:
             fact = self._input(fact)
         elif fact.subtype == "HANDOVER_CONTEXT":
-            memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq), str(fact.trace_id))
+            memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq, memory.delivery), str(fact.trace_id))
             fact = self._input(fact)
         elif fact.subtype in STEERING:
             self._steering(fact)
@@ -340,8 +357,21 @@ class Draft:
             first = int(fact.metadata["first_seq"])
             self.compacted.append((str(fact.turn_id), first, first + len(fact.metadata["lengths"]) - 1))
         self.facts.append(fact)
-        self.rows += memory.book.rows(self.seq, fact)
+        rows = memory.book.rows(self.seq, fact)
+        if rows:
+            self.rows += rows
+            self._deliver(fact, rows)
         self.state = evolve(self.state, fact)
+
+    def _deliver(self, fact: Fact, rows: Sequence[Row]) -> None:
+        """What a platform is to hear of it, in the same commit."""
+        given = self._memory.inputs.get(fact.turn_id or "")
+        if given is None or given[0].event is None or given[0].event.delivery is None:
+            return
+        deliveries = follows(given[0], rows, self._memory.book.session.workspace_id, self._now)
+        if deliveries:
+            self.rows += deliveries
+            self.done.append(self._around.deliveries_wait)
 
     def _steering(self, fact: Fact) -> None:
         """What became of input that the running turn might have taken in: on the audit trail, each time."""
@@ -389,6 +419,10 @@ def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -
     if scope_key is None or isinstance(output, RunFailed):
         return output
     return replace(output, metadata={**output.metadata, "scope_key": scope_key})
+
+
+def _named(session: SessionRow, name: str) -> ThreadNameRow:
+    return ThreadNameRow(session.workspace_id, session.user_id, name, session.session_id)
 
 
 def owns(session: SessionRow, new: NewRun) -> bool:

@@ -76,7 +76,7 @@ class Call:
             resource=named(self.params, self.looked.resource),
             scope=where or (grant.scope.conversation_id if grant else ""),
             result=result,
-            reason=reason,
+            reason=f"{reason} (over {self.caller.door})" if self.caller.door else reason,
             run_id=run_id[:64] if isinstance(run_id, str) else None,
             runner_id=grant.runner_id if grant else None,
             session_id=grant.scope.conversation_id if grant else None,

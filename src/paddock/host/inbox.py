@@ -1,6 +1,6 @@
 """Where doors hand things in: accepted means on record, and the same request gets the same answer."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from paddock.host.agents import Agents
@@ -16,18 +16,28 @@ from paddock.host.users import Users
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, RunRow
-from paddock.rules.run_events import MESSAGE, is_message
+from paddock.rules.run_events import CONTINUED, MESSAGE, is_message
 from paddock.rules.session.mentions import leading_mention
 from paddock.rules.session.messages import CancelRequested
 from paddock.rules.values import replace
 
-__all__ = ["Accepted", "Inbox", "NewRun"]
+__all__ = ["Accepted", "Complete", "Inbox", "NewRun"]
+
+Complete = Callable[[NewRun, bool], Awaitable[NewRun]]
+"""Fills in what has to be looked up in the conversation, which is there or not; asked once, for a run that is new."""
+
+
+def _mentioning(new: NewRun, agents: Agents) -> NewRun:
+    if new.agent_id is not None or not new.text.startswith("@"):
+        return new
+    named = leading_mention(new.text, agents.for_session(new.principal.workspace_id).while_busy)
+    return replace(new, agent_id=named) if named else new
 
 
 def _addressed(new: NewRun, agents: Agents) -> NewRun:
     """A message goes to whom it names, else the session decides; an event goes to the one agent that answers it. A
     job's own tick is no event that anybody has to listen for: the job says who is asked."""
-    event_type = MESSAGE if new.event is None else new.event.event_type
+    event_type = MESSAGE if new.event is None or new.event.event_type == CONTINUED else new.event.event_type
     if isinstance(new.cause, Firing) or (new.agent_id is None and is_message(event_type)):
         return new
     return replace(new, agent_id=agents.answering(event_type, new.principal.workspace_id, new.agent_id))
@@ -56,15 +66,19 @@ class Inbox:
         self._records = records
         self._clock = clock
 
-    async def accept(self, new: NewRun) -> Accepted:
+    async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
-        return await self._owners.do(partial(self._accept, new), AcceptRun(new), Accepted)
+        return await self._owners.do(partial(self._accept, new, complete), partial(self._sent, new, complete), Accepted)
 
-    async def _accept(self, new: NewRun) -> Accepted:
+    async def _sent(self, new: NewRun, complete: Complete | None) -> AcceptRun:
+        """What another host is asked; what only this door can add to it is added here."""
+        if complete is None or await self._records.inbox(new.thread_id, new.client_run_id) is not None:
+            return AcceptRun(new)
+        return AcceptRun(await complete(new, (await self._sessions.look(new.thread_id)).exists))
+
+    async def _accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         agents, workspace = self._agents(), new.principal.workspace_id
-        if new.agent_id is None and new.text.startswith("@"):
-            named = leading_mention(new.text, agents.for_session(workspace).while_busy)
-            new = replace(new, agent_id=named) if named else new
+        new = _mentioning(new, agents)
         if new.agent_id is not None and not agents.known(new.agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {new.agent_id!r}; known are: {known}")
@@ -73,6 +87,8 @@ class Inbox:
             session = await self._sessions.open(new.thread_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known
+            if complete is not None:
+                new = _mentioning(await complete(new, session.exists), agents)
             await self._runs.admission.enter(workspace)
             with self._runs.admission.entering(workspace):
                 agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
@@ -113,15 +129,23 @@ class Inbox:
         await self._owners.do(partial(self._cancel, run, principal), wish, NothingToTell)
         return await self._records.run(run.run_id) or run
 
-    async def _cancel(self, run: RunRow, principal: Principal) -> NothingToTell:
+    async def _cancel(self, run: RunRow, principal: Principal, reason: str = "user") -> NothingToTell:
         session = await self._sessions.open(run.session_id)
-        await session.record(CancelRequested(run.run_id, principal.user_id, at=self._clock()))
+        await session.record(CancelRequested(run.run_id, principal.user_id, reason, at=self._clock()))
         return NothingToTell()
 
     async def _cancel_for(self, wish: CancelTheRun) -> NothingToTell:
         """For another host, which has checked whose run it is."""
         run = await self._records.run(wish.run_id)
-        return NothingToTell() if run is None else await self._cancel(run, wish.principal)
+        return NothingToTell() if run is None else await self._cancel(run, wish.principal, wish.reason)
+
+    async def cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
+        """The same for a run that nobody looks at any more; one that has ended stays as it is."""
+        run = await self._records.run(run_id)
+        if run is None or run.status in TERMINAL_STATUSES:
+            return
+        wish = CancelTheRun(run_id, principal, reason)
+        await self._owners.do(partial(self._cancel, run, principal, reason), wish, NothingToTell)
 
     async def _note(self, principal: Principal, action: str, thread_id: str, error: HostError) -> None:
         if error.code is ErrorCode.UNAVAILABLE:

@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.host.arrivals import Firing, NewRun, Order
+from paddock.host.arrivals import Arrived, Firing, NewRun, Order
 from paddock.host.ids import new_id
 from paddock.rules.automation_rows import TickRow
+from paddock.rules.client_history import SUPPLIED
+from paddock.rules.delivery_rows import PlatformConversationRow, PlatformEventRow
 from paddock.rules.outputs import as_object
 from paddock.rules.results import Result
 from paddock.rules.rows import Row
 from paddock.rules.run_context import RunInput
 from paddock.rules.run_events import HANDOVER, RunEvent, to_payload
-from paddock.rules.session.facts import Fact
+from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import Agents, HandoverRequested, UserInput
 
 HANDOVER_ACTION = "session.handover"
@@ -19,7 +21,7 @@ MAX_REASON, MAX_SUMMARY = 1_000, 20_000
 """Characters of what an agent says about a handover; more belongs into its messages."""
 
 
-_NOTHING_MORE = (None, None, None, None)
+_NOTHING_MORE = (None, None, None, None, ())
 
 
 def user_input(order: Order, agents: Agents, now: float) -> UserInput:
@@ -44,9 +46,12 @@ def user_input(order: Order, agents: Agents, now: float) -> UserInput:
     )
 
 
-def rows_of(cause: Firing | None, run_id: str, now: float) -> tuple[Row, ...]:
+def rows_of(new: NewRun, run_id: str, now: float) -> tuple[Row, ...]:
     """What is on record of that which asked for a run, together with the run itself."""
-    match cause:
+    match cause := new.cause:
+        case Arrived():
+            came = PlatformEventRow(cause.platform, cause.event_id, new.thread_id, run_id, new.body_hash, now)
+            return (came, PlatformConversationRow(new.thread_id, cause.platform, cause.reply_target, now))
         case Firing():
             return (TickRow(cause.job_id, cause.tick, cause.result, now, run_id, next_at=cause.next_at),)
         case None:
@@ -55,18 +60,38 @@ def rows_of(cause: Firing | None, run_id: str, now: float) -> tuple[Row, ...]:
 
 def _more_about(new: NewRun) -> Mapping[str, Any]:
     """What only some inputs have."""
-    if (new.event, new.locale, new.time_zone, new.replaces) == _NOTHING_MORE and not new.attachments:
+    if (new.event, new.locale, new.time_zone, new.replaces, new.supplied) == _NOTHING_MORE and not new.attachments:
         return {}
     more = {
         "attachments": list(new.attachments),
         "locale": new.locale,
         "time_zone": new.time_zone,
         "replaces": new.replaces,
+        "came_along": len(new.supplied),
     }
     return {**to_payload(new.event), **{name: value for name, value in more.items() if value}}
 
 
-def handover_input(fact: Fact, seq: int) -> RunInput:
+def came_along(order: Order, now: float) -> list[Fact]:
+    """What the client brought along, as it is put on record: marked as its own words about the past."""
+    user = f"user:{order.new.principal.user_id}"
+    return [
+        Fact(
+            Event.EVENT,
+            SUPPLIED,
+            Target.FRONTEND,
+            sender=user,
+            turn_id=order.task_id,
+            trace_id=order.trace_id,
+            payload=given.payload,
+            metadata={"message_id": given.message_id, "client_supplied": True},
+            time=now,
+        )
+        for given in order.new.supplied
+    ]
+
+
+def handover_input(fact: Fact, seq: int, delivery: Mapping[str, Any] | None = None) -> RunInput:
     """What an agent that takes over is asked; the words of the other one are looked up when its run starts."""
     payload: Mapping[str, Any] = fact.payload
     data = {
@@ -76,7 +101,7 @@ def handover_input(fact: Fact, seq: int) -> RunInput:
         "summary": payload["summary"],
     }
     actor = {"actor_type": "agent", "actor_id": payload["from_agent_id"]}
-    event = RunEvent(event_type=HANDOVER, data=data, actor=actor)
+    event = RunEvent(event_type=HANDOVER, data=data, actor=actor, delivery=delivery)
     return RunInput("", {}, {}, "system", seq, fact.time, True, event)
 
 

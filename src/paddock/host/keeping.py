@@ -11,6 +11,8 @@ from paddock.host.draft import no_such_thread
 from paddock.host.principals import Principal
 from paddock.host.sessions import Sessions
 from paddock.host.sweeping import free
+from paddock.host.titles import repeats
+from paddock.host.working_directories import WorkingDirectories
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.chain import StoredFact
@@ -27,6 +29,7 @@ from paddock.rules.rows import (
     CallsErased,
     FactErased,
     RunRow,
+    SessionDetailsRow,
     SessionGone,
     SessionRow,
     TranscriptRow,
@@ -48,7 +51,16 @@ class Erased(Value, frozen=True):
 
 
 class Keeping:
-    def __init__(self, store: Store, blobs: Blobs, sessions: Sessions, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        sessions: Sessions,
+        *,
+        clock: Callable[[], float],
+        directories: WorkingDirectories | None = None,
+    ) -> None:
+        self._directories = directories
         self._store = store
         self._blobs = blobs
         self._sessions = sessions
@@ -77,6 +89,8 @@ class Keeping:
         if not session_loop.idle:
             return False
         await self._sessions.forget(thread_id)
+        if self._directories is not None:  # first: after the record is gone nobody would know of them
+            await self._directories.forget(session.workspace_id, thread_id)
         gone = SessionGone(thread_id, keys, buried_at)
         await self._store.write([gone, audit] if audit else [gone])
         self._sessions.tails.forget(thread_id)
@@ -111,6 +125,7 @@ class Keeping:
         files = await self._files(thread_id, stored) if artifacts else []
         rows: list[Apart] = [*rows_of(session, run, stored), *copies, *_calls(item, stored)]
         rows += [ArtifactGone(row.artifact_id) for row in files]
+        rows += await self._title_of(item)
         await self._store.write([*rows, self._audit(principal, "message.erase", item_id, thread_id, run)])
         self._sessions.tails.forget(thread_id)
         await free(self._store, self._blobs, [row.sha256 for row in files])
@@ -149,6 +164,12 @@ class Keeping:
             if len(page) < PART or page[-1].seq <= item.seq:
                 return
             upto = page[-1].position
+
+    async def _title_of(self, item: TranscriptRow) -> list[SessionDetailsRow]:
+        """A title that is made of the erased words goes with them."""
+        summary = await self._store.session_summary(item.session_id)
+        told = summary is not None and repeats(summary.title or "", item.content)
+        return [SessionDetailsRow(item.session_id, title="")] if told else []
 
     async def _files(self, thread_id: str, stored: StoredFact) -> list[ArtifactRow]:
         found = [await self._store.artifact(artifact_id) for artifact_id in sorted(artifacts_named(stored))]

@@ -6,7 +6,7 @@ the host that was asked is gone, the session is anybody's, and the asking host g
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 from uuid import uuid4
 
 import msgspec
@@ -45,6 +45,7 @@ class AcceptRun(Value, frozen=True):
 class CancelTheRun(Value, frozen=True, tag="cancel"):
     run_id: str
     principal: Principal
+    reason: str = "user"
 
 
 class Control(Value, frozen=True, tag="control"):
@@ -77,12 +78,13 @@ class _Carried(Value, frozen=True, tag="accept"):
     def unpacked(self) -> AcceptRun:
         rows = tuple(msgspec.json.decode(row, type=_ROWS[kind]) for kind, row in self.rows)
         new = msgspec.json.decode(self.new, type=_NewRun)
-        given = {field.name: getattr(new, field.name) for field in _CARRIED}
-        given["attachments"] = tuple(given["attachments"])
+        given = {field.name: _as_made(getattr(new, field.name)) for field in _CARRIED}
         return AcceptRun(NewRun(**given, rows=rows))
 
 
 Deed = AcceptRun | CancelTheRun | Control
+ToSend = Callable[[], Awaitable[Deed]]
+"""Makes what is asked, when it takes something to make it."""
 Do = Callable[[Any], Awaitable[Any]]
 
 
@@ -118,7 +120,7 @@ class Owners:
         """How this host does what others ask; it may raise OwnedElsewhereError, and must not ask on."""
         self._does.update(deeds)
 
-    async def do(self, here: Callable[[], Awaitable[Result]], deed: Deed, answer: type[Result]) -> Result:
+    async def do(self, here: Callable[[], Awaitable[Result]], deed: Deed | ToSend, answer: type[Result]) -> Result:
         """Do it here, or have it done where the session is. Raises HostError."""
         end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:
@@ -127,12 +129,15 @@ class Owners:
             except OwnedElsewhereError as elsewhere:
                 if asyncio.get_running_loop().time() >= end:
                     raise
-                told = await self._ask(elsewhere.boot, deed, end) if elsewhere.boot else None
+                told = await self._send(elsewhere.boot, deed, end) if elsewhere.boot else None
             if told is not None:
                 return msgspec.json.decode(told, type=answer)
             await asyncio.sleep(MOVED_SECONDS)
 
     # --- asking
+
+    async def _send(self, boot: int, deed: Deed | ToSend, end: float) -> bytes | None:
+        return await self._ask(boot, await deed() if callable(deed) else deed, end)
 
     async def _ask(self, boot: int, deed: Deed, end: float) -> bytes | None:
         """The answer; None when the session is not there any more, or that host is gone."""
@@ -241,6 +246,11 @@ class Owners:
             task.cancel()
         await asyncio.gather(*busy, return_exceptions=True)
         await self.stop_listening()
+
+
+def _as_made(value: Any) -> Any:
+    """Sequences are tuples in the house."""
+    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
 def packed(deed: Deed) -> bytes:

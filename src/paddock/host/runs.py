@@ -18,13 +18,15 @@ from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
-from paddock.ports import Records, RunHandle, RunnerGateway
+from paddock.host.titles import TITLE_ACTION, Titles
+from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
+from paddock.rules.open_calls import APPROVALS, with_approvals
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.rows import Row, TranscriptRow
+from paddock.rules.rows import ApprovalRow, Row, TranscriptRow
 from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
@@ -70,6 +72,23 @@ class ActionRequests(Protocol):
         """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
         ...
 
+    def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
+        """What a run that ends now leaves to its user's decision."""
+        ...
+
+
+class Around(Protocol):
+    """What some runs find around themselves besides their context."""
+
+    def needed(self, run: "LiveRun") -> bool: ...
+    async def prepare(self, run: "LiveRun", context: dict[str, Any]) -> Placement:
+        """Add to the context what it may say; the rest is returned. Raises HostError."""
+        ...
+
+    def over(self, run_id: str) -> None:
+        """The run has ended; what was open for it closes."""
+        ...
+
 
 class LiveRun:
     """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
@@ -82,6 +101,7 @@ class LiveRun:
         "_line",
         "_taken",
         "_timers",
+        "_titles",
         "artifacts",
         "forced",
         "grant",
@@ -108,6 +128,8 @@ class LiveRun:
         artifacts: Artifacts,
         spawn: Spawn,
         actions: ActionRequests | None = None,
+        *,
+        titles: Titles | None = None,
     ) -> None:
         self.session = session
         self.observer: Observer = NOBODY
@@ -134,6 +156,7 @@ class LiveRun:
         self._bytes = 0
         self._actions = actions
         self._actions_asked = 0
+        self._titles = titles
 
     @property
     def connection_id(self) -> str | None:
@@ -159,6 +182,8 @@ class LiveRun:
             self._state_updated(result, size)
         elif result.type == "action.requested":
             self._action_requested(result, size)
+        elif result.type == "run.completed":
+            self._line.post(Said(self.turn_id, self._with_approvals(result), size))
         elif result.type == "artifact.created":
             self._line.post_when_done(self._announced(result, size))
         elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
@@ -211,9 +236,23 @@ class LiveRun:
         if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
             self._line.post(Said(self.turn_id, result, size))
             return
+        if result.data.get("action") == TITLE_ACTION and self._titles is not None:
+            self._line.post_when_done(self._titled(self._titles, result, size))
+            return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
-        self._line.post(Said(self.turn_id, result, size, rows=rows))
+        approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
+        data = {**result.data, "approval_id": approval}
+        self._line.post(Said(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
+
+    def _with_approvals(self, result: Result) -> Result:
+        waiting = self._actions.waiting(self.turn_id) if self._actions else ()
+        if not waiting and APPROVALS not in result.data:
+            return result
+        return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
+
+    async def _titled(self, titles: Titles, result: Result, size: int) -> Said:
+        return Said(self.turn_id, await titles.suggested(self.grant, result), size)
 
     # what the host does
 
@@ -253,8 +292,10 @@ class Runs:
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
         admission: Admission | None = None,
+        around: Around | None = None,
         observer: Observer | None = None,
     ) -> None:
+        self.around = around
         self._observer = observer or NOBODY
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
         self._gateway = gateway
@@ -266,6 +307,7 @@ class Runs:
         self._deadline_seconds = deadline_seconds
         self._actions = actions
         self._artifacts = artifacts
+        self._titles = Titles(records, clock)
         self._live: dict[str, LiveRun] = {}
         self.draining = False
         self.admission = admission or Admission(NO_LIMIT)
@@ -308,11 +350,11 @@ class Runs:
         if turn_id not in self._live:
             self.admission.busy[owner.workspace_id] += 1
         run = self._live[turn_id] = LiveRun(
-            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
+            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions, titles=self._titles
         )
         run.observer = self._observer
         self._observer.run_started(grant, at)
-        return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": grant.summary()}
+        return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": part.granted}
 
     # --- perform -----------------------------------------------------------------------------------------------------
 
@@ -338,6 +380,7 @@ class Runs:
             case EndRun() if run is not None:
                 del self._live[command.turn_id]
                 self.admission.left(run.grant.scope.workspace_id)
+                self._close_around(run)
                 run.end()
                 self._let_go(run)
             case _:
@@ -357,9 +400,17 @@ class Runs:
         run = self._live.pop(turn_id, None)
         if run is not None:
             self.admission.left(run.grant.scope.workspace_id)
+            self._close_around(run)
             run.end()
             if run.handle is not None:
                 self._spawn(run.handle.force_stop())
+
+    def _close_around(self, run: LiveRun) -> None:
+        if self.around is not None:
+            self.around.over(run.turn_id)
+
+    def _needs_around(self, run: LiveRun) -> bool:
+        return self.around is not None and self.around.needed(run)
 
     def _let_go(self, run: LiveRun) -> None:
         """Forget a run that ended; one that its runner still works on is stopped first."""
@@ -379,20 +430,19 @@ class Runs:
             code = _start_code(error) if error else "runner.not_found"
             message = error.message if error else f"agent {command.agent_id!r} is not configured"
             self._refuse(session, command.turn_id, code, message)
-        else:
+        elif not self._at_once(run):
             run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
-            if not self._at_once(run):
-                run.starting = self._spawn(self._dispatch(run))
+            run.starting = self._spawn(self._dispatch(run))
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
-        if "state.get" in run.grant.actions or _takes_over(run):
+        if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run):
             return False
         context = self._context(run, {})
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
         if run.handle is None:
             return False
-        self._arm(run)
+        self._arm_both(run)
         return True
 
     def _refuse(self, session: SessionLoop, turn_id: str, code: str, message: str) -> None:
@@ -404,7 +454,8 @@ class Runs:
             if _takes_over(run):
                 await self._fill_in(run)
             context = self._context(run, state)
-            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run)
+            place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
+            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run, place)
         except HostError as error:
             run.lost(_start_code(error), error.message)
             return
@@ -439,6 +490,19 @@ class Runs:
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id
         run.after(AwaitAck(turn_id).seconds, lambda: session.post(AckTimedOut(turn_id, self._clock())))
+
+    def _arm_both(self, run: LiveRun) -> None:
+        """The deadline's timer waits for the other to ring: most runs are over before, and each timer costs."""
+        left, patience = run.grant.deadline_at - self._clock(), AwaitAck(run.turn_id).seconds
+        if left <= patience:
+            run.after(left, lambda: self._deadline(run))
+            self._arm(run)
+        else:
+            run.after(patience, lambda: self._ack_is_due(run, left - patience))
+
+    def _ack_is_due(self, run: LiveRun, left: float) -> None:
+        run.after(left, lambda: self._deadline(run))
+        run.session.post(AckTimedOut(run.turn_id, self._clock()))
 
     def _deadline(self, run: LiveRun) -> None:
         run.fail("deadline_exceeded", "the run took longer than its deadline allows")
@@ -502,6 +566,7 @@ def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput
         actor_id=actor.get("actor_id"),
         subject_type=subject.get("subject_type"),
         subject_id=subject.get("subject_id"),
+        platform=event.delivery.get("surface") if event.delivery is not None and given.source == "platform" else None,
     )
 
 

@@ -62,6 +62,7 @@ class Scheduler:
     async def run(self) -> None:
         """Fire what is due, for as long as the house stands."""
         while True:
+            self._bell.clear()
             try:
                 await self.look()
                 pause = await self._pause()
@@ -87,7 +88,6 @@ class Scheduler:
         return LOOK_SECONDS if next_at is None else min(max(next_at - self._clock(), 0.05), LOOK_SECONDS)
 
     async def _sleep(self, seconds: float) -> None:
-        self._bell.clear()
         try:
             async with asyncio.timeout(seconds):
                 await self._bell.wait()

@@ -100,6 +100,7 @@ class House(Protocol):
     def agents(self, workspace: str) -> Agents: ...
     def retired(self, session: "SessionLoop") -> None: ...
     def broken(self, session: "SessionLoop", cause: BaseException) -> None: ...
+    def deliveries_wait(self) -> None: ...
 
 
 class SessionLoop:
@@ -229,6 +230,9 @@ class SessionLoop:
 
     def steers(self, turn_id: str) -> bool:
         return self._house.performer.steers(turn_id)
+
+    def deliveries_wait(self) -> None:
+        self._house.deliveries_wait()
 
     # --- one take ----------------------------------------------------------------------------------------------------
 

@@ -78,7 +78,9 @@ class Sessions:
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         watch: Watch | None = None,
         shared: bool = False,
+        deliveries_wait: Callable[[], None] = lambda: None,
     ) -> None:
+        self.deliveries_wait = deliveries_wait
         self.shared = shared
         """Whether other hosts may work on the same sessions, so that what rests here may have gone on there."""
         self.watch = watch or Watch()

@@ -157,6 +157,12 @@ def _with_secrets_of(before: AgentBinding | None, given: Mapping[str, Any]) -> M
 
 
 def _refuse_references(shape: AgentShape) -> None:
+    """What leads to the host's own secrets and files is its operator's to say, and no workspace's."""
+    paths = {"working_directory": shape.working_directory, "readable": shape.readable or None}
+    paths |= {f"skills.{number}.path": skill.path for number, skill in enumerate(shape.skills)}
+    for name in (name for name, path in paths.items() if path is not None):
+        text = f"{name}: directories of the host's machine are named in the agents file only"
+        raise HostError(ErrorCode.INVALID_ARGUMENT, text)
     given = {"config": shape.config, "mcp": [server.headers for server in shape.mcp]}
     for place, _ in references(given, frozenset()):
         name = ".".join(map(str, place))

@@ -7,13 +7,15 @@ Total: a runner's odd payload makes an odd event, never an invalid one and never
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
 
 from paddock.http_api.ag_ui_outputs import Event, Json, custom, mapping, output
 from paddock.rules.chain import StoredFact
+from paddock.rules.open_calls import questions_in
+from paddock.rules.values import Value
 
 PROTOCOL_VERSION = "1.0"
 TERMINAL_KINDS = frozenset(
@@ -28,11 +30,13 @@ TERMINAL_KINDS = frozenset(
 )
 """Facts that end a run: the last word of its stream."""
 
+LAST_SECOND = 253_402_300_800
+"""The end of the year 9999: no calendar goes further."""
+
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Value, frozen=True):
     """Whom we talk to: the dialect, and what the client calls its thread and its run."""
 
     dialect: str
@@ -139,33 +143,54 @@ def _part(part: Json) -> Json:
     return {"type": "image", "source": source, **({"metadata": about} if about else {})}
 
 
-def _run_finished(fact: StoredFact, peer: Peer) -> list[Event]:
-    data = mapping(mapping(fact.read_payload()).get("data"))
-    event: Event = {"type": "RUN_FINISHED", "timestamp": _milliseconds(fact), **_names(peer)}
+def started(peer: Peer) -> Event:
+    """The beginning of a run that is none of the log: it tells how things stand."""
+    event: Event = {"type": "RUN_STARTED", **_names(peer)}
+    return {**event, "protocolVersion": PROTOCOL_VERSION} if peer.is_new else event
+
+
+def finished(peer: Peer, data: Json) -> Event:
+    """The end of a run that completed with this."""
+    event: Event = {"type": "RUN_FINISHED", **_names(peer)}
     pending = data.get("pending_tool_call_ids")
     if peer.is_new and isinstance(pending, list) and pending:
         ids = [str(call_id) for call_id in cast("list[object]", pending)]
         event["outcome"] = {"type": "success", "pendingToolCallIds": ids}
-    if peer.is_new and (interrupts := _interrupts(data.get("interrupts"))):
+    if interrupts := [_interrupt(raw) for raw in questions_in(data)]:
         event["outcome"] = {"type": "interrupt", "interrupts": interrupts}
     usage = _usage(data.get("usage"))
     if usage:
         event["usage"] = usage
-    return [event]
+    return event
 
 
-_INTERRUPT = {"message": "message", "tool_call_id": "toolCallId", "response_schema": "responseSchema"}
+def _run_finished(fact: StoredFact, peer: Peer) -> list[Event]:
+    event = finished(peer, mapping(mapping(fact.read_payload()).get("data")))
+    return [{"type": event["type"], "timestamp": _milliseconds(fact), **event}]
 
 
-def _interrupts(given: object) -> list[Json]:
-    """Questions for a person; one without a name cannot be answered and is left out."""
-    entries = cast("list[object]", given) if isinstance(given, list) else []
-    return [_interrupt(raw) for raw in map(mapping, entries) if isinstance(raw.get("id"), str)]
+_INTERRUPT: Mapping[str, tuple[str, type]] = {
+    "message": ("message", str),
+    "tool_call_id": ("toolCallId", str),
+    "response_schema": ("responseSchema", dict),
+    "metadata": ("metadata", dict),
+}
 
 
-def _interrupt(raw: Json) -> Json:
-    told = {name: raw[key] for key, name in _INTERRUPT.items() if raw.get(key) is not None}
+def _interrupt(raw: Mapping[str, object]) -> Json:
+    """A question for a person. 0.x clients know these too; what is of the wrong kind is left out."""
+    told = {name: raw[key] for key, (name, kind) in _INTERRUPT.items() if isinstance(raw.get(key), kind)}
+    if _is_time(raw.get("expires_at")):
+        told["expiresAt"] = _iso(cast("float", raw["expires_at"]))
     return {"id": raw["id"], "reason": str(raw.get("reason") or "input"), **told}
+
+
+def _is_time(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= cast("float", value) < LAST_SECOND
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _COUNTS = {

@@ -1,82 +1,146 @@
 """The AG-UI door: one POST in, the run's events out. For stock AG-UI clients, of 1.0 and of the 0.x before it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
+import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from paddock.host.agents import Agents
-from paddock.host.inbox import Inbox, NewRun
+from paddock.host.client_runs import ClientRuns, Told
+from paddock.host.inbox import Accepted, Inbox, NewRun
 from paddock.host.principals import Principal
-from paddock.http_api.ag_ui_input import MAX_BODY_BYTES, TOO_LARGE, AgUiInput, read_ag_ui_input
+from paddock.host.thread_names import ThreadNames
+from paddock.http_api.ag_ui_capabilities import capabilities
+from paddock.http_api.ag_ui_connect import Standing
+from paddock.http_api.ag_ui_input import AgUiInput, AgUiLimits, read_ag_ui_input, read_names
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
 from paddock.http_api.routing import route
 from paddock.http_api.run_streams import RunStreams, peer_of
-from paddock.http_api.stream import RunStream
-from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run_input import body_hash
+from paddock.rules.run_input import body_hash, is_uuid
 from paddock.rules.run_input_shapes import InvalidInputError
+
+log = structlog.get_logger(__name__)
 
 AG_UI = "/api/v1/agent/ag-ui"
 
 
 class AgUiDoor:
-    def __init__(self, *, auth: Auth, inbox: Inbox, streams: RunStreams, agents: Agents) -> None:
+    def __init__(
+        self,
+        *,
+        auth: Auth,
+        inbox: Inbox,
+        streams: RunStreams,
+        agents: Agents,
+        names: ThreadNames,
+        client_runs: ClientRuns,
+        standing: Standing,
+        limits: AgUiLimits | None = None,
+    ) -> None:
         self._auth = auth
         self._inbox = inbox
         self._streams = streams
         self._agents = agents
+        self._names = names
+        self._client_runs = client_runs
+        self._standing = standing
+        self._limits = limits or AgUiLimits()
 
     def routes(self) -> Sequence[BaseRoute]:
-        base = AG_UI
+        base, one = AG_UI, f"{AG_UI}/{{agent}}"
         return [
-            route("POST", f"{base}/{{agent}}", self.post),
-            route("POST", base, self.post),
-            route("GET", f"{base}/{{agent}}/capabilities", self.capabilities),
+            route("GET", f"{one}/capabilities", self.capabilities),
             route("GET", f"{base}/capabilities", self.capabilities),
+            route("POST", f"{one}/connect", self.connect),
+            route("POST", f"{base}/connect", self.connect),
+            route("POST", one, self.post),
+            route("POST", base, self.post),
         ]
 
-    async def post(self, request: Request) -> RunStream:
+    async def post(self, request: Request) -> ASGIApp:
         principal = await self._auth.principal(request.scope)
         agent_id = self._agent_of(request, principal)
-        given = _read(await read_body(request, MAX_BODY_BYTES, TOO_LARGE))
-        new = NewRun(
-            principal=principal,
-            thread_id=thread_of(principal, given.thread_name),
-            client_run_id=given.run_id,
-            body_hash=body_hash(given.document, agent_id),
-            message=given.message,
-            text=given.text,
-            params=given.params,
-            agent_id=agent_id,
-            door="ag-ui",
-        )
-        accepted = await self._inbox.accept(new)
+        given = self._read(await self._body(request))
+        thread_id = await self._names.find(principal, given.thread_name)
+        accepted, diverged = await self._accept(principal, thread_id, given, agent_id)
         peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
-        return await self._streams.from_the_start(
-            principal, accepted.thread_id, accepted.task_id, accepted.first_seq, peer
-        )
+        shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
+        gone = self._when_gone(principal, accepted, agent_id)
+        stream = await self._streams.from_the_start(principal, accepted, peer, after_start=shown, when_gone=gone)
+        return stream if gone is None else stream.__call__  # not the short way, which does not look for its reader
+
+    async def connect(self, request: Request) -> ASGIApp:
+        principal = await self._auth.principal(request.scope)
+        self._agent_of(request, principal)
+        body = await self._body(request)
+        try:
+            name, run_id, dialect = read_names(body)
+        except InvalidInputError as error:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
+        thread_id = await self._names.find(principal, name)
+        return await self._standing.stream(principal, thread_id, peer_of(dialect, thread_id, run_id or "", name))
 
     async def capabilities(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
-        binding = self._agents.get(self._agent_of(request, principal) or "", principal.workspace_id)
-        identity = {} if binding is None else {"name": binding.label, "description": binding.description}
-        extras = {
-            "rejoin": "GET /api/v1/agent/runs/{runId}/events with Last-Event-ID",
-            "cancel": "POST /api/v1/agent/runs/{runId}/cancel",
-        }
-        answer = {
-            "identity": {**identity, "type": "paddock"},
-            "transport": {"streaming": True, "websocket": False, "httpBinary": False, "resumable": False},
-            "tools": {"supported": True, "clientProvided": False},
-            "multimodal": {"input": {"image": False, "audio": False, "video": False, "pdf": False, "file": False}},
-            "custom": {"paddock": extras},
-        }
-        return json_response(answer)
+        agent_id = self._agent_of(request, principal)
+        return json_response(capabilities(self._agents.get(agent_id or "", principal.workspace_id)))
+
+    async def _accept(
+        self, principal: Principal, thread_id: str, given: AgUiInput, agent_id: str | None
+    ) -> tuple[Accepted, bool]:
+        told, diverged = Told(given.told, given.raw, given.instructions, given.resume), False
+
+        async def complete(new: NewRun, exists: bool) -> NewRun:
+            nonlocal diverged
+            done = await self._client_runs.completed(new, told, exists=exists)
+            diverged = done.diverged
+            return done.new
+
+        new = NewRun(
+            principal=principal,
+            thread_id=thread_id,
+            client_run_id=given.run_id,
+            body_hash=body_hash(given.document, agent_id),
+            message={},
+            text="",
+            params=given.params,
+            agent_id=agent_id,
+            door="ag-ui",
+            thread_name=None if is_uuid(given.thread_name) else given.thread_name,
+        )
+        return await self._inbox.accept(new, complete), diverged
+
+    def _when_gone(
+        self, principal: Principal, accepted: Accepted, agent_id: str | None
+    ) -> Callable[[], Awaitable[None]] | None:
+        """Runs outlive their reader, unless the agent's owner would rather save the cost."""
+        binding = self._agents.get(agent_id or self._agents.default_agent_id or "", principal.workspace_id)
+        if binding is None or not binding.extras.cancel_on_disconnect:
+            return None
+
+        async def cancel() -> None:
+            await self._inbox.cancel_by_id(accepted.task_id, principal, "its reader went away")
+
+        return cancel
+
+    async def _body(self, request: Request) -> bytes:
+        most = self._limits.body_bytes
+        return await read_body(request, most, f"the body exceeds {most} bytes")
+
+    def _read(self, body: bytes) -> AgUiInput:
+        try:
+            given = read_ag_ui_input(body, is_time_zone, self._limits)
+        except InvalidInputError as error:
+            raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
+        if given.passed_over:
+            log.warning("parts of an input were passed over", action="ag_ui.input", what=given.passed_over)
+        return given
 
     def _agent_of(self, request: Request, principal: Principal) -> str | None:
         agent_id: str | None = request.path_params.get("agent")
@@ -85,10 +149,3 @@ class AgUiDoor:
             known = ", ".join(binding.agent_id for binding in self._agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r}; known are: {known}")
         return agent_id
-
-
-def _read(body: bytes) -> AgUiInput:
-    try:
-        return read_ag_ui_input(body, is_time_zone)
-    except InvalidInputError as error:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error

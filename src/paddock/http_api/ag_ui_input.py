@@ -1,55 +1,91 @@
 """What an AG-UI client sends, read kindly: unknown fields, parts and roles are passed over, wrong known values refused.
 
-Clients send the whole conversation every time. The host keeps its own copy, so of that only the last user message, what
-follows it and the client's own instructions (system, developer) are taken; the rest would be stored again every turn.
-Parts that are not text are passed over: the host never fetches what a client points at.
+Clients send the whole conversation every time, and it is read whole here; what of it is new is found elsewhere. Their
+own instructions (system, developer) and everything else besides the conversation stay with the run, untrusted.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from paddock.http_api.ag_ui_messages import (
+    INSTRUCTIONS,
+    SPOKEN,
+    UNSAID,
+    Notes,
+    as_object,
+    needed,
+    optional,
+    read_message,
+    read_resume,
+    without_nulls,
+)
+from paddock.rules.client_history import ClientMessage
 from paddock.rules.client_time import wrong_part
 from paddock.rules.run_input import decode_object
-from paddock.rules.run_input_shapes import InvalidInputError, require
+from paddock.rules.run_input_shapes import require
+from paddock.rules.values import Value
 
-MAX_BODY_BYTES = 8 * 1024 * 1024
-MAX_MESSAGES = 2_000
 MAX_NAME = 512
-TOO_LARGE = f"the body exceeds {MAX_BODY_BYTES} bytes"
-INSTRUCTIONS = frozenset({"system", "developer"})
+FIELDS = frozenset(
+    {"threadId", "runId", "protocolVersion", "parentRunId", "state", "messages", "tools", "context"}
+    | {"forwardedProps", "resume"}
+)
 
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class AgUiInput:
+class AgUiLimits(Value, frozen=True):
+    """How much one request may be. Whole conversations come in, so it is more than at other doors."""
+
+    body_bytes: int = 8 * 1024 * 1024
+    messages: int = 2_000
+
+
+class AgUiInput(Value, frozen=True):
     """One run as an AG-UI client asks for it. Nobody vouches for what is in `params`."""
 
     thread_name: str
     run_id: str
     dialect: str
-    message: Mapping[str, Any]
-    text: str
+    told: Sequence[ClientMessage]
+    """What was said so far, as the client has it."""
+    raw: Sequence[Mapping[str, Any]]
+    """The same messages as they came."""
+    instructions: Sequence[Mapping[str, Any]]
     params: Mapping[str, Any]
+    resume: Sequence[Mapping[str, Any]]
     document: Mapping[str, Any]
+    passed_over: Sequence[str] = ()
 
 
-def read_ag_ui_input(body: bytes, is_time_zone: Callable[[str], bool]) -> AgUiInput:
+def read_ag_ui_input(body: bytes, is_time_zone: Callable[[str], bool], limits: AgUiLimits) -> AgUiInput:
     """Raises InvalidInputError with a sentence about the first wrong value."""
     document = decode_object(body, "the body")
-    messages = _messages(document)
-    last = _last_user(messages)
-    message, text = _message(messages[last], f"messages[{last}]")
+    given, notes = without_nulls(document), Notes()
+    for name in given.keys() - FIELDS:
+        notes.note(f"unknown field {name[:64]!r}")
+    messages = list(_messages(given, limits, notes))
+    spoken = [(raw, where) for raw, where in messages if raw["role"] in SPOKEN]
+    told = [read_message(raw, raw["role"], where, notes) for raw, where in spoken]
     return AgUiInput(
-        thread_name=_name(document, "threadId"),
-        run_id=_name(document, "runId"),
-        dialect=_dialect(document.get("protocolVersion")),
-        message=message,
-        text=text,
-        params=_params(document, _kept(messages, last), is_time_zone),
+        thread_name=_name(given, "threadId"),
+        run_id=_name(given, "runId"),
+        dialect=_dialect(given.get("protocolVersion")),
+        told=told,
+        raw=[raw for raw, _ in spoken],
+        instructions=[raw for raw, _ in messages if raw["role"] in INSTRUCTIONS],
+        params=_params(given, is_time_zone),
+        resume=read_resume(given.get("resume")),
         document=document,
+        passed_over=[*notes.told, *([f"and {notes.count} in all"] if notes.count > len(notes.told) else [])],
     )
+
+
+def read_names(body: bytes) -> tuple[str, str | None, str]:
+    """Of a client that only wants to know how things stand: its thread, its run if it names one, and its dialect."""
+    given = without_nulls(decode_object(body, "the body"))
+    run_id = _name(given, "runId") if "runId" in given else None
+    return _name(given, "threadId"), run_id, _dialect(given.get("protocolVersion"))
 
 
 def _name(document: Json, field: str) -> str:
@@ -66,74 +102,61 @@ def _dialect(version: object) -> str:
     return "0" if version is None or cast("str", version).startswith("0.") else "1"
 
 
-def _messages(document: Json) -> list[Json]:
+def _messages(document: Json, limits: AgUiLimits, notes: Notes) -> Iterator[tuple[Json, str]]:
+    """The messages of roles we know, and where each stands."""
     given = document.get("messages")
     require(isinstance(given, list), "messages must be a list")
-    messages = cast("list[Any]", given)
-    require(len(messages) <= MAX_MESSAGES, f"messages must be at most {MAX_MESSAGES}")
-    for index, message in enumerate(messages):
-        require(isinstance(message, dict), f"messages[{index}] must be an object")
-        require(isinstance(message.get("role"), str), f"messages[{index}].role must be a string")
-    return messages
+    messages = cast("list[object]", given)
+    require(len(messages) <= limits.messages, f"messages must be at most {limits.messages}")
+    for index, item in enumerate(messages):
+        where = f"messages[{index}]"
+        message = as_object(item, where)
+        role = message.get("role")
+        require(isinstance(role, str), f"{where}.role must be a string")
+        if role in INSTRUCTIONS:
+            optional(message, "content", str, where)
+        if role in SPOKEN or role in INSTRUCTIONS:
+            yield message, where
+        elif role not in UNSAID:
+            notes.note(f"{where}: unknown role {str(role)[:64]!r}")
 
 
-def _last_user(messages: list[Json]) -> int:
-    for index in range(len(messages) - 1, -1, -1):
-        if messages[index]["role"] == "user":
-            return index
-    raise InvalidInputError("messages must contain a user message: the last one is what the agent answers")
-
-
-def _message(given: Json, where: str) -> tuple[Json, str]:
-    message_id, content, name = given.get("id"), given.get("content"), given.get("name")
-    require(isinstance(message_id, str), f"{where}.id must be a string")
-    require(name is None or isinstance(name, str), f"{where}.name must be a string")
-    if isinstance(content, str):
-        text = content
-    else:
-        content = _text_parts(content, f"{where}.content")
-        text = "\n".join(part["text"] for part in content)
-    message: Json = {"id": message_id, "content": content}
-    return (message if name is None else {**message, "name": name}), text
-
-
-def _text_parts(parts: object, where: str) -> list[Json]:
-    require(isinstance(parts, list), f"{where} must be a string or a list of parts")
-    kept: list[Json] = []
-    for index, part in enumerate(cast("list[Any]", parts)):
-        require(isinstance(part, dict), f"{where}[{index}] must be an object")
-        if part.get("type") == "text":
-            require(isinstance(part.get("text"), str), f"{where}[{index}].text must be a string")
-            kept.append({"type": "text", "text": part["text"]})
-    return kept
-
-
-def _kept(messages: list[Json], last: int) -> list[Json]:
-    instructions = [message for message in messages[:last] if message["role"] in INSTRUCTIONS]
-    return [*instructions, *messages[last + 1 :]]
-
-
-def _params(document: Json, messages: list[Json], is_time_zone: Callable[[str], bool]) -> Json:
-    params: Json = {}
-    for field in ("tools", "context"):
-        items = document.get(field)
-        if items is not None:
-            require(_are_objects(items), f"{field} must be a list of objects")
-            params[field] = items
+def _params(document: Json, is_time_zone: Callable[[str], bool]) -> Json:
     parent = document.get("parentRunId")
     require(parent is None or isinstance(parent, str), "parentRunId must be a string")
     given = {
+        "tools": _tools(document.get("tools")),
+        "context": _context(document.get("context")),
         "parentRunId": parent,
         "state": document.get("state"),
         "forwardedProps": _forwarded(document.get("forwardedProps"), is_time_zone),
-        "messages": messages,
     }
     # Clients send empty ones of everything; storing them would say nothing.
-    return {key: value for key, value in (params | given).items() if value not in (None, [], {})}
+    return {key: value for key, value in given.items() if value not in (None, [], {})}
 
 
-def _are_objects(items: object) -> bool:
-    return isinstance(items, list) and all(isinstance(item, dict) for item in cast("list[Any]", items))
+def _tools(given: object) -> list[Json]:
+    tools = _objects(given, "tools")
+    for index, tool in enumerate(tools):
+        needed(tool, "name", f"tools[{index}]")
+        optional(tool, "description", str, f"tools[{index}]")
+    return tools
+
+
+def _context(given: object) -> list[Json]:
+    items = _objects(given, "context")
+    for index, item in enumerate(items):
+        optional(item, "description", str, f"context[{index}]")
+        optional(item, "value", str, f"context[{index}]")
+    return items
+
+
+def _objects(items: object, field: str) -> list[Json]:
+    valid = items is None or (
+        isinstance(items, list) and all(isinstance(item, dict) for item in cast("list[Any]", items))
+    )
+    require(valid, f"{field} must be a list of objects")
+    return [without_nulls(item) for item in cast("list[Json]", items or [])]
 
 
 def _forwarded(given: object, is_time_zone: Callable[[str], bool]) -> object:

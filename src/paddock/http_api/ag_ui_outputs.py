@@ -29,6 +29,8 @@ def output(fact: StoredFact) -> list[Event]:
             return _tool_called(fact, data)
         case "tool.call.completed":
             return [_tool_answered(fact, data)]
+        case "action.requested":
+            return _action_asked(fact, data)
         case _:
             return [_said_otherwise(str(kind), data)]
 
@@ -61,6 +63,19 @@ def _shown(message_id: str, data: Json) -> list[Event]:
     document = mapping(data.get("ui_schema"))
     about = {"messageId": f"{message_id}:ui", "activityType": UI_SCHEMA, "content": document}
     return [{"type": "ACTIVITY_SNAPSHOT", **about}] if document else []
+
+
+def _action_asked(fact: StoredFact, data: Json) -> list[Event]:
+    """One that waits for its user is also shown as a call: front ends put their buttons beside it."""
+    approval_id = data.get("approval_id")
+    told = custom("paddock.action.requested", {name: value for name, value in data.items() if value is not None})
+    if not isinstance(approval_id, str):
+        return [told]
+    asked: Json = {"target": data.get("target") or {}, "payload": data.get("payload") or {}}
+    return [
+        told,
+        *_tool_called(fact, {"tool_call_id": approval_id, "tool_name": data.get("action"), "parameters": asked}),
+    ]
 
 
 def _tool_called(fact: StoredFact, data: Json) -> list[Event]:

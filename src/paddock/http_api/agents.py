@@ -81,6 +81,7 @@ class AgentsDoor:
             "default": binding.agent_id == self._agents.default_agent_id,
             "origin": binding.origin,
             "health": health.state,
+            "isolation": self._health.isolation(binding, who.workspace_id),
             "problem": health.problem if who.role == "admin" else None,
             "runnerLabel": manifest.label if manifest and manifest.label else None,
             "runnerDescription": manifest.description if manifest and manifest.description else None,

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paddock.http_api.ag_ui_door import AG_UI, AgUiDoor
 from paddock.http_api.connection import Way
+from paddock.http_api.cors import Cors, origin_of
 from paddock.http_api.errors import Endpoint, not_routed
 from paddock.http_api.routing import RUNS, Door
 from paddock.http_api.runs import RunsDoor
@@ -15,31 +17,32 @@ from paddock.http_api.runs import RunsDoor
 AG_UI_OF_AN_AGENT = f"{AG_UI}/"
 
 
-def create_app(*, ag_ui: AgUiDoor, native: RunsDoor, doors: Sequence[Door]) -> "ShortWay":
-    """The two doors that start runs, and all others."""
+def create_app(*, ag_ui: AgUiDoor, native: RunsDoor, doors: Sequence[Door], origins: Sequence[str] = ()) -> "ShortWay":
+    """The two doors that start runs, and all others. `origins` are web pages of elsewhere that may call."""
     routes = [route for door in (ag_ui, native, *doors) for route in door.routes()]
     app = Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
-    return ShortWay(app, ag_ui=Endpoint(ag_ui.post), runs=Endpoint(native.post))
+    ordinary = Cors(app, origins) if origins else app
+    return ShortWay(ordinary, app.routes, ag_ui=Endpoint(ag_ui.post), runs=Endpoint(native.post))
 
 
 class ShortWay:
     """The two calls that start a run go straight to their door; matching routes would cost more than reading them.
 
-    Everything else, and every other method on their paths, goes the ordinary way.
+    Everything else, every other method on their paths, and what a web page asks for goes the ordinary way.
     """
 
-    def __init__(self, app: Starlette, *, ag_ui: Endpoint, runs: Endpoint) -> None:
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute], *, ag_ui: Endpoint, runs: Endpoint) -> None:
         self._app = app
         self._ag_ui = ag_ui
         self._runs = runs
-        self.routes = app.routes
+        self.routes = routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._way(scope)(scope, receive, send)
 
     def _way(self, scope: Scope) -> ASGIApp:
         found = self._find(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if found is None:
+        if found is None or origin_of(scope) is not None:
             return self._app
         scope["path_params"] = found[1]
         return found[0]
@@ -55,6 +58,6 @@ class ShortWay:
         if path == AG_UI:
             return self._ag_ui, {}
         agent = path.removeprefix(AG_UI_OF_AN_AGENT)
-        if len(agent) < len(path) and agent and "/" not in agent:
+        if len(agent) < len(path) and agent and agent != "connect" and "/" not in agent:
             return self._ag_ui, {"agent": agent}
         return None

@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from starlette.types import Scope
 
 from paddock.host.principals import DEV, Principal
+from paddock.http_api.limits import CallerLimits
 from paddock.http_api.tokens import Tokens, looks_like_token
 from paddock.ports import ApiKeys
 from paddock.rules.errors import ErrorCode, HostError
@@ -38,9 +39,14 @@ class Auth:
         *,
         local_token: str | None = None,
         tokens: Tokens | None = None,
+        origins: Iterable[str] = (),
+        calls_per_second: float = 0.0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`origins`: web pages that may call, without a key too if they are of this very machine."""
         self._tokens = tokens
+        self._own_pages = frozenset(page.lower().encode() for page in origins if _is_page_of_this_machine(page))
+        self._limits = CallerLimits(calls_per_second, now=now)
         self._keys = keys
         self._local_hash = sha256(local_token.encode()).digest() if local_token else None
         self._now = now
@@ -54,7 +60,7 @@ class Auth:
         if given:
             return await self._by_key(given[0] if len(given) == 1 else b"")
         if await self._keyless():
-            _require_this_machine(scope, headers)
+            _require_this_machine(scope, headers, self._own_pages)
             return DEV
         raise HostError(ErrorCode.UNAUTHENTICATED, f"this host knows its callers by key: {HOW}")
 
@@ -80,6 +86,7 @@ class Auth:
         key_hash = sha256(key).digest()
         if self._local_hash is not None and hmac.compare_digest(key_hash, self._local_hash):
             return DEV
+        self._limits.take(key_hash)
         found = self._known.get(key_hash)
         if found is not None and found[1] > self._now():
             return found[0]
@@ -108,25 +115,31 @@ class Auth:
         return not self._key_exists
 
 
-def _require_this_machine(scope: Scope, headers: Headers) -> None:
-    reason = _why_not_local(scope, headers)
+def _require_this_machine(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) -> None:
+    reason = _why_not_local(scope, headers, own_pages)
     if reason is not None:
         raise HostError(
             ErrorCode.UNAUTHENTICATED, f"without a key only this machine itself may call, and {reason}: {HOW}"
         )
 
 
-def _why_not_local(scope: Scope, headers: Headers) -> str | None:
+def _is_page_of_this_machine(origin: str) -> bool:
+    scheme, _, authority = origin.partition("://")
+    return scheme in ("http", "https") and names_loopback(authority.encode())
+
+
+def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes] = frozenset()) -> str | None:
     client: tuple[str, int] | None = scope.get("client")
     given = _by_name(headers)
     host, origin = given.get(b"host", b""), given.get(b"origin")
     if client is None or not _is_loopback(client[0]):
         return "the call came from another one"
-    if not _names_loopback(host):
+    if not names_loopback(host):
         return "the Host header does not name a loopback address"
     if not PROXY_HEADERS.isdisjoint(given) or any(name.startswith(b"x-forwarded") for name in given):
         return "the call came through a proxy"
-    if origin is not None and origin.lower() != b"%b://%b" % (str(scope["scheme"]).encode(), host.lower()):
+    ours = {b"%b://%b" % (str(scope["scheme"]).encode(), host.lower()), *own_pages}
+    if origin is not None and origin.lower() not in ours:
         return "the call came from a web page of another origin"
     if _has_body(given) and not _is_safe_type(given.get(b"content-type", b"")):
         return "the body is neither application/json nor multipart/form-data"
@@ -142,7 +155,7 @@ def _by_name(headers: Headers) -> dict[bytes, bytes]:
 
 
 @lru_cache(maxsize=256)
-def _names_loopback(host: bytes) -> bool:
+def names_loopback(host: bytes) -> bool:
     found = _AUTHORITY.fullmatch(host.decode("latin-1"))
     return found is not None and _is_loopback(found[1] or found[2])
 

@@ -12,10 +12,10 @@ from paddock.host.branches import Again, Branches
 from paddock.host.controls import Controls
 from paddock.host.exports import Exports
 from paddock.host.principals import Principal
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
 from paddock.http_api.routing import SESSION, route
-from paddock.http_api.threads import thread_of
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_input import MAX_RUN_ID, MAX_TEXT
 
@@ -23,8 +23,11 @@ MAX_COMMENT = 2_000
 
 
 class BranchesDoor:
-    def __init__(self, *, auth: Auth, branches: Branches, controls: Controls, exports: Exports) -> None:
+    def __init__(
+        self, *, auth: Auth, names: ThreadNames, branches: Branches, controls: Controls, exports: Exports
+    ) -> None:
         self._auth = auth
+        self._names = names
         self._branches = branches
         self._controls = controls
         self._exports = exports
@@ -53,7 +56,7 @@ class BranchesDoor:
     async def _again(
         self, request: Request, principal: Principal, given: Mapping[str, Any], text: str | None
     ) -> Response:
-        thread_id = thread_of(principal, request.path_params["thread"])
+        thread_id = await self._names.find(principal, request.path_params["thread"])
         item_id = _text(given, "itemId")
         if item_id is None:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "itemId must name a message: an id that the history gives")
@@ -93,7 +96,7 @@ class BranchesDoor:
 
     async def _thread(self, request: Request) -> tuple[Principal, str]:
         principal = await self._auth.principal(request.scope)
-        return principal, thread_of(principal, request.path_params["thread"])
+        return principal, await self._names.find(principal, request.path_params["thread"])
 
 
 def _text(given: Mapping[str, Any], name: str, *, most: int = 512) -> str | None:

@@ -82,7 +82,10 @@ class Connection(HttpToolsProtocol):
 
     @property
     def _is_short(self) -> bool:
-        """Whether the client says how long its body is, and that it is not long."""
+        """Whether the client says how long its body is, and that it is not long. Web pages' browsers want to be told
+        more than a stream, so those go the ordinary way."""
+        if any(name == b"origin" for name, _ in self.headers):
+            return False
         length = next((value for name, value in self.headers if name == b"content-length"), b"")
         return 0 < len(length) < 6 and length.isdigit() and int(length) <= MAX_BODY
 

@@ -1,9 +1,9 @@
 """Where a reader of a stream stands: `<dialect>.<seq>.<k>`, the k-th frame of one fact in one dialect."""
 
 import re
-from dataclasses import dataclass
 
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.values import Value
 
 DIALECTS = ("1", "0")
 """AG-UI 1.0, and the 0.x peers that came before it. The first is what the native stream speaks."""
@@ -11,8 +11,7 @@ DIALECTS = ("1", "0")
 _CURSOR = re.compile(r"([01])\.([0-9]{1,18})\.([0-9]{1,9})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(Value, frozen=True):
     """The last frame a reader has. `k` -1 means nothing of that fact yet."""
 
     dialect: str

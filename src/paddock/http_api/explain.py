@@ -8,16 +8,17 @@ from starlette.routing import BaseRoute
 
 from paddock.host.explanations import Explanations
 from paddock.host.runs_view import RunsView
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
 from paddock.http_api.routing import RUNS, route
-from paddock.http_api.threads import thread_of
 from paddock.rules.errors import ErrorCode, HostError
 
 
 class ExplainDoor:
-    def __init__(self, *, auth: Auth, runs: RunsView, explanations: Explanations) -> None:
+    def __init__(self, *, auth: Auth, names: ThreadNames, runs: RunsView, explanations: Explanations) -> None:
         self._auth = auth
+        self._names = names
         self._runs = runs
         self._explanations = explanations
 
@@ -28,7 +29,7 @@ class ExplainDoor:
         principal = await self._auth.principal(request.scope)
         asked = request.query_params
         thread = asked.get("threadId")
-        thread_id = None if thread is None else thread_of(principal, thread)
+        thread_id = None if thread is None else await self._names.find(principal, thread)
         run = await self._runs.find(principal, request.path_params["run"], thread_id)
         if not asked.get("action"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, "say which host call: ?action=history.page")

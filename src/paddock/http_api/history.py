@@ -12,12 +12,12 @@ from starlette.routing import BaseRoute
 
 from paddock.host.days import Day, Days
 from paddock.host.principals import Principal
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
 from paddock.http_api.public_urls import absolute
 from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
-from paddock.http_api.threads import thread_of
 from paddock.ports.attachments import Attachments
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TranscriptRow
@@ -28,8 +28,11 @@ AgentName = Callable[[str, str], str | None]
 
 
 class HistoryDoor:
-    def __init__(self, *, auth: Auth, days: Days, attachments: Attachments, agent_name: AgentName) -> None:
+    def __init__(
+        self, *, auth: Auth, names: ThreadNames, days: Days, attachments: Attachments, agent_name: AgentName
+    ) -> None:
         self._auth = auth
+        self._names = names
         self._days = days
         self._attachments = attachments
         self._agent_name = agent_name
@@ -40,7 +43,7 @@ class HistoryDoor:
     async def get(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         thread, before = request.query_params.get("threadId"), request.query_params.get("before")
-        thread_id = None if thread is None else thread_of(principal, thread)
+        thread_id = None if thread is None else await self._names.find(principal, thread)
         found = await self._days.day(principal, thread_id, None if before is None else _date(before))
         return json_response(self._snapshot(request, principal, found))
 
@@ -50,9 +53,16 @@ class HistoryDoor:
             "threadId": found.thread_id,
             "day": None if found.day is None else found.day.isoformat(),
             "hasMore": found.more,
-            "messages": [self.message(request, principal, row) for row in found.items],
+            "messages": [self._with_opinion(request, principal, row, found) for row in found.items],
         }
         return {**snapshot, "truncated": True} if found.cut else snapshot
+
+    def _with_opinion(
+        self, request: Request, principal: Principal, row: TranscriptRow, found: Day
+    ) -> Mapping[str, Any]:
+        opinion = found.opinions.get(row.item_id)
+        told = {"feedback": {"rating": opinion.rating, "comment": opinion.comment}} if opinion else {}
+        return {**self.message(request, principal, row), **told}
 
     def message(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         return self._user(request, principal, row) if row.role == "user" else self._assistant(principal, row)
@@ -61,6 +71,7 @@ class HistoryDoor:
         return {
             "id": _metadata(row).get("message_id") or row.item_id,
             "itemId": row.item_id,
+            "taskId": row.run_id,
             "seq": row.seq,
             "role": "user",
             "content": row.content,
@@ -71,6 +82,7 @@ class HistoryDoor:
     def _assistant(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         seen: dict[str, Any] = {
             "id": row.item_id,
+            "taskId": row.run_id,
             "seq": row.seq,
             "role": "assistant",
             "content": row.content,

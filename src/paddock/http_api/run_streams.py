@@ -3,13 +3,14 @@
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
+from paddock.host.inbox import Accepted
 from paddock.host.keeping import Keeping
 from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
 from paddock.host.tails import Tails
 from paddock.http_api.ag_ui import Peer
 from paddock.http_api.cursors import DIALECTS, Cursor, parse_cursor
-from paddock.http_api.stream import RunStream, nothing_more
+from paddock.http_api.stream import RunStream, WhenGone, nothing_more
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 
@@ -24,10 +25,19 @@ class RunStreams:
         self._keep_alive = keep_alive_seconds
 
     async def from_the_start(
-        self, principal: Principal, thread_id: str, task_id: str, first_seq: int, peer: Peer
+        self,
+        principal: Principal,
+        accepted: Accepted,
+        peer: Peer,
+        *,
+        after_start: bytes = b"",
+        when_gone: WhenGone | None = None,
     ) -> RunStream:
         """All of a run that was just accepted, or accepted before and asked for again."""
-        return await self._open(principal, thread_id, task_id, peer, Cursor(peer.dialect, first_seq, -1))
+        start = Cursor(peer.dialect, accepted.first_seq, -1)
+        return await self._open(
+            principal, accepted.thread_id, accepted.task_id, peer, start, after_start=after_start, when_gone=when_gone
+        )
 
     async def from_a_cursor(self, request: Request, principal: Principal, run: RunRow) -> ASGIApp:
         """A run from where the reader stands: the `Last-Event-ID` header, or `?after=`, or the start."""
@@ -43,13 +53,31 @@ class RunStreams:
         peer = peer_of(dialect, run.session_id, run.client_run_id or run.run_id, request.query_params.get("threadId"))
         return await self._open(principal, run.session_id, run.run_id, peer, start)
 
-    async def _open(self, principal: Principal, thread_id: str, task_id: str, peer: Peer, start: Cursor) -> RunStream:
+    async def _open(
+        self,
+        principal: Principal,
+        thread_id: str,
+        task_id: str,
+        peer: Peer,
+        start: Cursor,
+        *,
+        after_start: bytes = b"",
+        when_gone: WhenGone | None = None,
+    ) -> RunStream:
         async def is_over(last: int) -> bool:
             run = await self._runs.find(principal, task_id)
             return run.status in TERMINAL_STATUSES and run.last_seq <= last
 
         follower = self._tails.follow(thread_id, task_id, start.seq - 1)
-        return await RunStream(follower, peer, start, keep_alive=self._keep_alive, is_over=is_over).begin()
+        return await RunStream(
+            follower,
+            peer,
+            start,
+            keep_alive=self._keep_alive,
+            is_over=is_over,
+            after_start=after_start,
+            when_gone=when_gone,
+        ).begin()
 
 
 def peer_of(dialect: str, thread_id: str, run_id: str, name: str | None = None) -> Peer:

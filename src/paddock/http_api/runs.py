@@ -10,17 +10,19 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from paddock.host.automations import Automations
+from paddock.host.client_history import ClientHistory
 from paddock.host.inbox import Inbox, NewRun
 from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
 from paddock.http_api.routing import RUNS, route
 from paddock.http_api.run_streams import RunStreams
-from paddock.http_api.threads import thread_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.ports.attachments import AttachmentRef, Attachments
 from paddock.rules.automations import Job
+from paddock.rules.client_history import ClientMessage
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.projection import STEERED_INTO
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
@@ -44,6 +46,8 @@ class RunsDoor:
         self,
         *,
         auth: Auth,
+        names: ThreadNames,
+        history: ClientHistory,
         inbox: Inbox,
         runs: RunsView,
         streams: RunStreams,
@@ -51,6 +55,8 @@ class RunsDoor:
         automations: Automations | None = None,
     ) -> None:
         self._auth = auth
+        self._names = names
+        self._history = history
         self._attachments = attachments
         self._automations = automations
         self._inbox = inbox
@@ -72,7 +78,8 @@ class RunsDoor:
         given, job = await self._read(principal, body)
         files = [await self._file(principal, url, given.thread_id) for url in given.urls]
         new = _new_run(principal, given, files, request.query_params.get("agent"))
-        accepted = await self._inbox.accept(new if job is None else _of_a_job(new, job))
+        asked = new if job is None else _of_a_job(new, job)
+        accepted = await self._inbox.accept(asked, self._with_answers if _answers(given.params) else None)
         answer = {
             "taskId": accepted.task_id,
             "threadId": accepted.thread_id,
@@ -92,6 +99,11 @@ class RunsDoor:
         if isinstance(given, Problem):
             raise HostError(given.code, given.message)
         return given, found.job if found is not None else None
+
+    async def _with_answers(self, new: NewRun, exists: bool) -> NewRun:
+        """Answers to tool calls that wait for them enter the conversation; others reach the runner as they came."""
+        answers = await self._history.answers(new.thread_id, _answers(new.params)) if exists else ()
+        return replace(new, supplied=answers)
 
     async def get(self, request: Request) -> Response:
         _, run = await self._find(request)
@@ -119,8 +131,22 @@ class RunsDoor:
     async def _find(self, request: Request) -> tuple[Principal, RunRow]:
         principal = await self._auth.principal(request.scope)
         name = request.query_params.get("threadId")
-        thread_id = None if name is None else thread_of(principal, name)
+        thread_id = None if name is None else await self._names.find(principal, name)
         return principal, await self._runs.find(principal, request.path_params["run"], thread_id)
+
+
+def _answers(params: Mapping[str, Any]) -> list[ClientMessage]:
+    tools = (message for message in params.get("messages") or () if message["role"] == "tool")
+    return [
+        ClientMessage(
+            message["id"],
+            "tool",
+            text=message["content"],
+            tool_call_id=message["toolCallId"],
+            error=message.get("error"),
+        )
+        for message in tools
+    ]
 
 
 def _new_run(principal: Principal, given: NativeInput, files: list[AttachmentRef], agent_id: str | None) -> NewRun:

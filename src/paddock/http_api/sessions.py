@@ -14,13 +14,13 @@ from paddock.host.inbox import Inbox, NewRun
 from paddock.host.keeping import Keeping
 from paddock.host.principals import Principal
 from paddock.host.tails import Tails
+from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import has_body, json_response, read_object
 from paddock.http_api.cursors import Cursor, parse_cursor
 from paddock.http_api.routing import SESSION, route
 from paddock.http_api.runs import iso
 from paddock.http_api.session_stream import SessionStream
-from paddock.http_api.threads import thread_of
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import SessionSummary
 from paddock.rules.run_input import body_hash
@@ -35,10 +35,19 @@ _encode = msgspec.json.Encoder().encode
 
 class SessionsDoor:
     def __init__(
-        self, *, auth: Auth, controls: Controls, keeping: Keeping, inbox: Inbox, tails: Tails, keep_alive_seconds: float
+        self,
+        *,
+        auth: Auth,
+        names: ThreadNames,
+        controls: Controls,
+        keeping: Keeping,
+        inbox: Inbox,
+        tails: Tails,
+        keep_alive_seconds: float,
     ) -> None:
         self._keeping = keeping
         self._auth = auth
+        self._names = names
         self._controls = controls
         self._inbox = inbox
         self._tails = tails
@@ -73,7 +82,7 @@ class SessionsDoor:
         """201 when it is open: a new conversation, or one that had been closed."""
         principal = await self._auth.principal(request.scope)
         given = await read_object(request, ("threadId", "title"))
-        thread_id = thread_of(principal, _text(given, "threadId") or str(uuid4()))
+        thread_id = await self._names.find(principal, _text(given, "threadId") or str(uuid4()))
         title = _text(given, "title")
         answer = await self._controls.open(principal, thread_id)
         await self._controls.settled(thread_id, answer.tx_id)
@@ -166,7 +175,7 @@ class SessionsDoor:
 
     async def _thread(self, request: Request) -> tuple[Principal, str]:
         principal = await self._auth.principal(request.scope)
-        return principal, thread_of(principal, request.path_params["thread"])
+        return principal, await self._names.find(principal, request.path_params["thread"])
 
     async def _seen(self, principal: Principal, thread_id: str) -> Mapping[str, Any]:
         found = await self._controls.look(principal, thread_id)

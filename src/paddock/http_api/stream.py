@@ -30,6 +30,8 @@ FIRST_WAIT = 0.25
 UNWATCHED = 1.0
 """Seconds before somebody looks whether the client is still there: most runs are over by then."""
 
+WhenGone = Callable[[], Awaitable[None]]
+"""What is done when a reader goes away before the run has ended."""
 IsOver = Callable[[int], Awaitable[bool]]
 """Whether the run has ended and nothing of it lies beyond this number."""
 
@@ -37,13 +39,25 @@ IsOver = Callable[[int], Awaitable[bool]]
 class RunStream:
     """The ASGI answer that streams one run to one reader."""
 
-    def __init__(self, follower: Follower, peer: Peer, start: Cursor, *, keep_alive: float, is_over: IsOver) -> None:
+    def __init__(
+        self,
+        follower: Follower,
+        peer: Peer,
+        start: Cursor,
+        *,
+        keep_alive: float,
+        is_over: IsOver,
+        after_start: bytes = b"",
+        when_gone: WhenGone | None = None,
+    ) -> None:
         self.follower = follower
         self._peer = peer
         self._start = start
         self._last = start.seq
         self._keep_alive = keep_alive
         self._is_over = is_over
+        self._after_start = after_start
+        self._when_gone = when_gone
         self.first: list[Entry] = []
         """What was there when it began, to be told first."""
         self.ended = False
@@ -76,6 +90,9 @@ class RunStream:
                 self._last = entry.fact.seq
                 continue
             pieces += self._frames(entry)
+            if self._after_start and pieces:
+                pieces.append(self._after_start)
+                self._after_start = b""
             if kind in TERMINAL_KINDS:
                 self.ended = True
                 break
@@ -104,6 +121,8 @@ class RunStream:
             watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
             await self._stream_on(send)
             watched.cancel_scope.cancel()
+        if not self.ended and self._when_gone is not None:
+            await self._when_gone()
 
     async def _stream_on(self, send: Send) -> None:
         while not self.ended:

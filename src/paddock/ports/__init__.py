@@ -4,6 +4,7 @@ from paddock.ports.calls import CallRecords, Spent
 from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, Store
 from paddock.ports.runners import (
     ANYWHERE,
+    RUN_SOCKET,
     Caller,
     HostCallHandler,
     Overloaded,
@@ -16,6 +17,7 @@ from paddock.ports.runners import (
 
 __all__ = [
     "ANYWHERE",
+    "RUN_SOCKET",
     "ApiKeyRow",
     "ApiKeys",
     "Batch",

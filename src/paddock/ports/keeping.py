@@ -6,7 +6,17 @@ from typing import Literal, Protocol
 from paddock.rules.chain import Head
 from paddock.rules.retention import OldFact, OldSession
 
-OldRows = Literal["audit", "tool_calls", "model_usage", "approvals", "runs", "tombstones"]
+OldRows = Literal[
+    "audit",
+    "tool_calls",
+    "model_usage",
+    "approvals",
+    "deliveries",
+    "platform_events",
+    "automation_ticks",
+    "runs",
+    "tombstones",
+]
 """Rows that are forgotten by age. A run is kept for as long as its facts are, and then for its own time."""
 
 

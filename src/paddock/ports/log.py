@@ -9,6 +9,7 @@ from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.automations import AutomationRecords
 from paddock.ports.calls import CallRecords
 from paddock.ports.days import DayRecords
+from paddock.ports.deliveries import DeliveryRecords
 from paddock.ports.events import EventRecords
 from paddock.ports.keeping import KeepingRecords
 from paddock.ports.overview import OverviewRecords
@@ -94,6 +95,7 @@ class Records(
     DayRecords,
     UserRecords,
     AutomationRecords,
+    DeliveryRecords,
     Protocol,
 ):
     """What can be looked up beside the log. Every read is of committed data."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from paddock.rules.permissions import RunScope
 from paddock.rules.values import Value
 
 KNOWN_ACTIONS = frozenset({"message.edit", "message.recall", "reaction.add"})
@@ -28,8 +29,8 @@ class Performed(Value, frozen=True):
 
 
 class PlatformActions(Protocol):
-    def offers(self, workspace_id: str, session_id: str, action: str) -> bool:
-        """Whether the platform of this conversation can do that at all."""
+    def offers(self, scope: RunScope, action: str) -> bool:
+        """Whether the platform this run came from can do that at all."""
         ...
 
     async def perform(self, action: PlatformAction) -> Performed:
@@ -40,7 +41,7 @@ class PlatformActions(Protocol):
 class NoPlatform:
     """A host without a platform: conversations come through its own doors only, and nothing can be done elsewhere."""
 
-    def offers(self, workspace_id: str, session_id: str, action: str) -> bool:  # noqa: ARG002 - the port's words
+    def offers(self, scope: RunScope, action: str) -> bool:  # noqa: ARG002 - the port's words
         return False
 
     async def perform(self, action: PlatformAction) -> Performed:

@@ -54,6 +54,8 @@ class Caller(Value, frozen=True):
     plugin: str
     """author/name"""
     connection_id: str
+    door: str = ""
+    """How it came, when not over the connection itself: `mcp`."""
 
 
 class HostCallHandler(Protocol):
@@ -78,14 +80,26 @@ class RunnerStatus(Value, frozen=True):
     pid: int | None = None
 
 
+RUN_SOCKET = "/run/paddock/mcp.sock"
+"""Where a process without network finds the way to its run's own endpoint."""
+
+
 class Placement(Value, frozen=True):
     """What goes with a run besides its context, and where it may be put. Never logged, never stored."""
 
     secrets: Mapping[str, str] = MappingProxyType({})
     """What only this run may know."""
+    isolation: str | None = None
+    """The least it must be kept apart, whatever else is set."""
+    directory: str | None = None
+    """Where it works; from L1 up nothing else of the kind can be seen."""
+    directory_is_ours: bool = False
+    """Whether the host made it, and may give it to another user."""
+    visible: tuple[str, ...] = ()
+    """What it must be able to read besides."""
 
     def __repr__(self) -> str:
-        return f"Placement(secrets={sorted(self.secrets)})"
+        return f"Placement(isolation={self.isolation}, directory={self.directory}, secrets={sorted(self.secrets)})"
 
 
 ANYWHERE = Placement()
@@ -120,8 +134,15 @@ class RunnerGateway(Protocol):
         """The same without waiting, when the runner is ready for it; None when it is not."""
         ...
 
-    def isolation_of(self, runner_id: str, workspace: str) -> str:
-        """How well a new run of this runner would be kept apart: a level, or a word for a place we do not control."""
+    def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
+        """How well a new run of this runner would be kept apart: a level, or a word for a place we do not control.
+
+        `wanted` is the least its agent asks for; it is given when it can be.
+        """
+        ...
+
+    def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
+        """Whether such a run could reach this host over the network."""
         ...
 
     async def list_runners(self) -> Sequence[RunnerStatus]: ...

@@ -1,4 +1,4 @@
-"""People as they are looked up: what they set for themselves, and what they said of answers."""
+"""People as they are looked up: what they set, what they said of answers, what they call their conversations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -12,4 +12,12 @@ class UserRecords(Protocol):
     async def user(self, workspace_id: str, user_id: str) -> UserRow | None: ...
     async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
         """What was said of these items, by item."""
+        ...
+
+    async def thread_named(self, workspace_id: str, user_id: str, name: str) -> str | None:
+        """The conversation that a user calls so."""
+        ...
+
+    async def is_buried(self, session_id: str) -> bool:
+        """Whether somebody deleted a conversation of this id, so that it is not used again."""
         ...

@@ -14,7 +14,7 @@ from paddock.rules.rows import FactErased, ItemErased, RunRow, SessionRow, Trans
 from paddock.rules.session.recovery import recalled
 from paddock.rules.values import replace
 
-ABOUT_RUN = ("client_run_id", "workspace_id", "user_id", "source", "door", "agent_id")
+ABOUT_RUN = ("client_run_id", "workspace_id", "user_id", "source", "door", "agent_id", "came_along")
 TELLING = frozenset({"streamed_text", "text_hash"})
 """Metadata from which the words could be had."""
 SURE = 8

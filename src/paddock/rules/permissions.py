@@ -59,10 +59,10 @@ FILLS: Mapping[tuple[str, str], str] = {
     ("knowledge_bases", "list"): "resources.knowledge_bases",
     ("files", "config"): "resources.files",
     ("files", "knowledge"): "resources.files",
-    ("mcp", "use"): "resources.mcp",
-    ("working_directory", "use"): "runtime.metadata.working_directory",
 }
 """Permissions that open no call of their own but put something into the run's resources."""
+GIVES: Mapping[tuple[str, str], str] = {("mcp", "use"): "mcp", ("working_directory", "use"): "working_directory"}
+"""Permissions that give the run something around itself: the member of its grant that says so."""
 
 
 class BindingPolicy(Value, frozen=True):
@@ -85,6 +85,8 @@ class BindingPolicy(Value, frozen=True):
     """What it may ask the platform to do, once the user approves: nothing unless it is said."""
     files: tuple[OfferedFile, ...] = ()
     """Those that came with the agent's settings."""
+    run_endpoint: bool = True
+    """Whether its runs may reach their grant over MCP; it opens nothing the grant does not."""
 
 
 class RunScope(Value, frozen=True):
@@ -102,6 +104,8 @@ class RunScope(Value, frozen=True):
     subject_type: str | None = None
     subject_id: str | None = None
     """What the event is about, when that has an identity of its own; a message has none."""
+    platform: str | None = None
+    """The platform it came from and can be asked to act on; none for the host's own doors."""
 
 
 NO_RESOURCES: Operations = MappingProxyType({})
@@ -126,23 +130,13 @@ class Grant(Value, frozen=True):
     platform_actions: frozenset[str] = frozenset()
     refused: Mapping[str, str] = NOTHING_REFUSED
     """Calls it was not granted, with the layer that said no; where none is named, the manifest did not ask."""
+    mcp: bool = False
+    """Whether it has an MCP endpoint of its own."""
+    working_directory: bool = False
 
     def summary(self) -> dict[str, Any]:
         """What is stored with the run, for whoever asks later why something was allowed."""
-        told: dict[str, Any] = {
-            "actions": sorted(self.actions),
-            "state_scopes": sorted(self.state_scopes),
-            "storage_areas": sorted(self.storage_areas),
-        }
-        if self.history_scope != "conversation":
-            told["history_scope"] = self.history_scope
-        for name in ("files", "platform_actions"):
-            if getattr(self, name):
-                told[name] = sorted(getattr(self, name))
-        for name in ("models", "tools", "knowledge_bases"):
-            if resources := getattr(self, name):
-                told[name] = {each: sorted(operations) for each, operations in resources.items()}
-        return told | ({"refused": dict(self.refused)} if self.refused else {})
+        return _summary(self)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -162,6 +156,12 @@ class Allowance(Value, frozen=True):
     history_scope: Literal["conversation", "workspace"] = "conversation"
     platform_actions: frozenset[str] = frozenset()
     refused: Mapping[str, str] = NOTHING_REFUSED
+    mcp: bool = False
+    working_directory: bool = False
+
+    def summary(self) -> dict[str, Any]:
+        """What every run of the agent is granted, in the words of a grant's own summary."""
+        return _summary(self)
 
     def for_run(self, scope: RunScope, *, deadline_at: float) -> Grant:
         return Grant(
@@ -178,7 +178,29 @@ class Allowance(Value, frozen=True):
             self.history_scope,
             self.platform_actions,
             self.refused,
+            self.mcp,
+            self.working_directory,
         )
+
+
+def _summary(granted: "Grant | Allowance") -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "actions": sorted(granted.actions),
+        "state_scopes": sorted(granted.state_scopes),
+        "storage_areas": sorted(granted.storage_areas),
+    }
+    if granted.history_scope != "conversation":
+        told["history_scope"] = granted.history_scope
+    for name in ("mcp", "working_directory"):
+        if getattr(granted, name):
+            told[name] = True
+    for name in ("files", "platform_actions"):
+        if getattr(granted, name):
+            told[name] = sorted(getattr(granted, name))
+    for name in ("models", "tools", "knowledge_bases"):
+        if resources := getattr(granted, name):
+            told[name] = {each: sorted(operations) for each, operations in resources.items()}
+    return told | ({"refused": dict(granted.refused)} if granted.refused else {})
 
 
 def allowance(
@@ -214,6 +236,8 @@ def allowance(
         history_scope="workspace" if both else "conversation",
         platform_actions=platform if actions >= PLATFORM_ACTIONS else frozenset(),
         refused=refusals(manifest, wanted, offered, frozenset(actions)),
+        mcp="use" in asked.mcp and policy.run_endpoint,
+        working_directory="use" in asked.working_directory,
     )
 
 

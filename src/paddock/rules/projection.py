@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from paddock.rules.outputs import text_of
+from paddock.rules.client_history import SUPPLIED
+from paddock.rules.outputs import as_object, text_of
 from paddock.rules.rows import LeftBehindRow, Row, RunRow, SessionDetailsRow, SessionRow, StateRow, TranscriptRow
-from paddock.rules.run_events import MESSAGE, is_message
+from paddock.rules.run_events import CONTINUED, MESSAGE, is_message
 from paddock.rules.session.facts import Fact, Target
 from paddock.rules.values import replace
 
@@ -39,7 +40,11 @@ class Book:
     def input(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         if fact.target is Target.AGENT:
             return self._dispatched(seq, fact)
-        return self._keep(self._accepted(seq, fact)), self._user_item(seq, fact), *self._left_behind(seq, fact)
+        about: Mapping[str, Any] = fact.payload["run"]
+        run = self._keep(self._accepted(seq - int(about.get("came_along") or 0), fact))
+        if as_object(about.get("event")).get("event_type") == CONTINUED:  # nobody said anything
+            return run, *self._left_behind(seq, fact)
+        return run, self._user_item(seq, fact), *self._left_behind(seq, fact)
 
     def _accepted(self, seq: int, fact: Fact) -> RunRow:
         about: Mapping[str, Any] = fact.payload["run"]
@@ -87,7 +92,8 @@ class Book:
     def _left_behind(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         """An input that takes the place of an earlier one moves the head there: nothing is rewritten."""
         replaces = fact.payload["run"].get("replaces")
-        return (LeftBehindRow(self.session.session_id, int(replaces), seq - 1),) if replaces else ()
+        last = seq - 1 - int(fact.payload["run"].get("came_along") or 0)
+        return (LeftBehindRow(self.session.session_id, int(replaces), last),) if replaces else ()
 
     def _event_item(self, seq: int, fact: Fact, event: Mapping[str, Any]) -> TranscriptRow:
         """What happened, as the conversation tells it: nobody's words."""
@@ -160,6 +166,16 @@ class Book:
         text = result if isinstance(result, str) else _encode(result).decode()
         return (self._item(seq, fact, "tool", "tool_result", text, _encode(data), f"{fact.turn_id}.{seq}"),)
 
+    def supplied(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        """What a client brought along: an item like those that agents make, under a name of its own."""
+        marks = _encode({"message_id": fact.metadata.get("message_id"), "client_supplied": True})
+        items = self.message(seq, fact)
+        return tuple(
+            replace(row, item_id=f"{fact.turn_id}.c{seq}", role=_role_in(fact, row.role), agent_id=None, metadata=marks)
+            for row in items
+            if isinstance(row, TranscriptRow)
+        )
+
     def artifact_created(self, seq: int, fact: Fact, data: Mapping[str, Any]) -> tuple[Row, ...]:
         """A file that was made is part of what was said: an item whose text is its name."""
         text = str(data.get("name") or data.get("artifact_type"))
@@ -226,6 +242,7 @@ _FOLLOWS: Mapping[str, Callable[[Book, int, Fact], tuple[Row, ...]]] = {
     "ERROR:AGENT_NOT_IN_SESSION": Book.failed,
     "EVENT:CANCELED": Book.cancelled,
     "EVENT:TURN_STEERED": Book.steered,
+    f"EVENT:{SUPPLIED}": Book.supplied,
     "CONTROL:HANDOVER_CONTEXT": Book.handed_over,
     "CONTROL:SESSION_OPENED": Book.opened,
     "CONTROL:SESSION_CLOSED": Book.closed,
@@ -239,6 +256,11 @@ _SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ..
     "artifact.created": Book.artifact_created,
     "state.updated": Book.state_updated,
 }
+
+
+def _role_in(fact: Fact, otherwise: str) -> str:
+    message = as_object(as_object(fact.payload.get("data")).get("message"))
+    return str(message.get("role") or otherwise)
 
 
 def _shown(fact: Fact, data: Mapping[str, Any]) -> bytes:

@@ -1,6 +1,7 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
 from paddock.rules.automation_rows import AboutJobs
+from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.values import Value
 
 RUN_STATUSES = ("queued", "running", "completed", "failed", "cancelled")
@@ -193,6 +194,15 @@ class LeftBehindRow(Value, frozen=True):
     last_seq: int
 
 
+class ThreadNameRow(Value, frozen=True):
+    """What a client calls a conversation; a user has each name once, and it goes with the conversation."""
+
+    workspace_id: str
+    user_id: str
+    name: str
+    session_id: str
+
+
 class AgentRow(Value, frozen=True):
     """One agent made over the API. `body` is its definition as JSON; empty takes the agent away."""
 
@@ -304,6 +314,8 @@ class SessionDetailsRow(Value, frozen=True):
     title: str | None = None
     archived: bool | None = None
     closed: bool | None = None
+    suggested: bool = False
+    """An agent's title: it counts only where there is none."""
 
 
 class SessionGone(Value, frozen=True):
@@ -371,9 +383,9 @@ Kept = (
     ArtifactRow | ArtifactAttached | ArtifactGone | StorageRow | ArtifactsCap | UploadsCap | StorageCap | AboutSessions
 )
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
-AboutPeople = UserRow | FeedbackRow | LeftBehindRow
+AboutPeople = UserRow | FeedbackRow | LeftBehindRow | ThreadNameRow
 Calls = ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow
-Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | Kept
+Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | AboutPlatforms | Kept
 """Rows that may be written without any fact of a session."""
 Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
 NotedRow = AuditRow | ModelUsageRow

@@ -42,6 +42,14 @@ class AgentExtras(Value, frozen=True):
     locale: str | None = None
     time_zone: str | None = None
     """What counts when nobody says otherwise."""
+    cancel_on_disconnect: bool = False
+    """Whether a run is stopped when the client that asked for it, by the AG-UI door, goes away."""
+    isolation: str | None = None
+    """How far its runs are kept apart at least."""
+    working_directory: str | None = None
+    """Where its runs work; None: in one of their conversation."""
+    readable: tuple[str, ...] = ()
+    """What its runs may read from L1 up, besides what they need to run at all."""
 
 
 NO_EXTRAS = AgentExtras()
@@ -56,6 +64,10 @@ class AgentPart(Value, frozen=True):
     available_apis: Mapping[str, bool]
     static_refs: Mapping[str, Any]
     extras: AgentExtras = NO_EXTRAS
+    read_only_tools: frozenset[str] = frozenset()
+    """Of the granted tools, those that change nothing."""
+    granted: msgspec.Raw = msgspec.Raw(b"{}")
+    """The summary of every grant that comes of it, as JSON: it goes on record with each run and is written out once."""
 
 
 class RunInput(Value, frozen=True):
@@ -104,7 +116,8 @@ def agent_part(
         "mcp": list(extras.mcp),
     }
     refs = _static_refs(allowance, config, resources) if wants_static_refs else {}
-    return AgentPart(allowance, config, resources, apis, refs, extras)
+    harmless = frozenset(tool.name for tool in there.tools if tool.read_only and tool.name in allowance.tools)
+    return AgentPart(allowance, config, resources, apis, refs, extras, harmless, _granted(allowance))
 
 
 def with_tools(part: AgentPart, names: Iterable[str]) -> AgentPart:
@@ -114,7 +127,11 @@ def with_tools(part: AgentPart, names: Iterable[str]) -> AgentPart:
     tools = [tool for tool in part.resources["tools"] if tool["tool_name"] in wanted]
     resources = {**part.resources, "tools": tools}
     refs = _static_refs(allowed, part.config, resources) if part.static_refs else {}
-    return replace(part, allowance=allowed, resources=resources, static_refs=refs)
+    return replace(part, allowance=allowed, resources=resources, static_refs=refs, granted=_granted(allowed))
+
+
+def _granted(allowance: Allowance) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(allowance.summary()))
 
 
 def _static_refs(allowance: Allowance, config: Mapping[str, Any], resources: Mapping[str, Any]) -> dict[str, Any]:

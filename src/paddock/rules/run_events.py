@@ -14,6 +14,8 @@ from paddock.rules.values import Value, nothing
 MESSAGE = "message.received"
 SCHEDULE = "schedule.triggered"
 HANDOVER = "handover.received"
+CONTINUED = "conversation.continued"
+"""The user's client answered what the last run left open, and nobody said anything: the agent goes on."""
 MEMBER_JOINED = "group.member_joined"
 
 
@@ -52,9 +54,14 @@ def is_message(event_type: str) -> bool:
     return event_type == MESSAGE
 
 
+def is_of_the_user(event_type: str) -> bool:
+    """Whether it was the session's user who did it, by talking or by answering."""
+    return event_type in (MESSAGE, CONTINUED)
+
+
 def actor_of(event: RunEvent | None, user_id: str, source: str) -> Mapping[str, Any]:
     """Who did it: the user, unless the event says who; what nobody did was done by the system."""
-    if event is None or (event.actor is None and is_message(event.event_type)):
+    if event is None or (event.actor is None and is_of_the_user(event.event_type)):
         return {"actor_type": "user", "actor_id": user_id}
     return event.actor or {"actor_type": "system", "actor_id": source}
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,10 +29,12 @@ from paddock.runners import launch
 from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
 from paddock.runners.catalog import Catalog
 from paddock.runners.errors import StartError
+from paddock.runners.isolation import active_level
 from paddock.runners.leftovers import Leftovers
-from paddock.runners.plugins import Level, Plugin
+from paddock.runners.plugins import Level, Place, Plugin
 from paddock.runners.process import Launch
 from paddock.runners.supervisor import START_SECONDS, Supervisor, Surroundings
+from paddock.runners.supervisor import not_refused as _not_refused
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -90,6 +92,8 @@ class Gateway:
         on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None,
         start_seconds: float = START_SECONDS,
         clock: Callable[[], float] = monotonic,
+        run_socket: Callable[[], str | None] = lambda: None,
+        network_refused: Callable[[], Awaitable[str | None]] = _not_refused,
     ) -> None:
         """`home` holds the plugins' private directories; `mark` names this data directory in their environment."""
         self.attach_tokens = AttachTokens()
@@ -98,9 +102,12 @@ class Gateway:
         allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
         one_at_a_time = Lock()
 
-        def plan(plugin: Plugin) -> Launch:
+        def plan(plugin: Plugin, place: Place) -> Launch:
+            socket = Path(found) if (found := run_socket()) else None
             with one_at_a_time:  # two plugins must not be given the same user
-                return launch.plan(plugin, homes=home, mark=mark, allowed=allowed, isolation=isolation)
+                return launch.plan(
+                    plugin, homes=home, mark=mark, allowed=allowed, isolation=isolation, place=place, socket=socket
+                )
 
         self._around = Surroundings(
             handler=on_call,
@@ -111,6 +118,8 @@ class Gateway:
             on_overload=on_overload,
             start_seconds=start_seconds,
             clock=clock,
+            isolation=isolation,
+            network_refused=network_refused,
         )
         self._supervisors = {plugin.id: Supervisor(plugin, self._around) for plugin in catalog.plugins.values()}
         self._attached: dict[str, list[AttachedRunner]] = {}
@@ -181,13 +190,22 @@ class Gateway:
         names = self._names.get(workspace, self._without_guests)
         return names.all if installed else names.attached
 
-    def isolation_of(self, runner_id: str, workspace: str) -> str:
+    def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
         """A level, `elsewhere` for a runner attached from another machine, `unknown` for one nobody offers."""
         plugin = plugin_of(runner_id)
         if any(guest.ticket.workspace == workspace for guest in self._attached.get(plugin, [])):
             return ELSEWHERE
         supervisor = self._supervisors.get(plugin)
-        return "unknown" if supervisor is None else max(supervisor.plugin.isolation, self._isolation)
+        if supervisor is None:
+            return "unknown"
+        level = max(supervisor.plugin.isolation, self._isolation)
+        return "L1" if wanted == "L1" and active_level().level == "L1" else level
+
+    def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
+        """Whether such a run could reach this host over the network: not from L1, unless its plugin may."""
+        supervisor = self._supervisors.get(plugin_of(runner_id))
+        inside = self.isolation_of(runner_id, workspace, wanted) == "L1"
+        return not inside or (supervisor is not None and supervisor.plugin.network)
 
     def count_by_state(self) -> Mapping[str, int]:
         """How many plugins are in each state, asked without starting any."""

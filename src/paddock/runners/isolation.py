@@ -17,8 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from paddock.ports import RUN_SOCKET
 from paddock.runners.errors import StartError
-from paddock.runners.plugins import Level, Plugin
+from paddock.runners.plugins import OPEN, Level, Place, Plugin
 
 PIDS = 64
 PIDS_OF_MANY = 512
@@ -81,6 +82,9 @@ class Sandbox:
     pids: int = PIDS
     uid: int | None = None
     """An own user, when we are root and can give one."""
+    writable: tuple[Path, ...] = ()
+    socket: Path | None = None
+    """The way to the run's own endpoint, where there is no network."""
 
     def around(self, command: Sequence[str]) -> tuple[str, ...]:
         """The command line that runs the command inside."""
@@ -112,8 +116,11 @@ class Sandbox:
             yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
         for path in self.read_only:
             yield from (*_open_way_to(path), "--ro-bind", str(path), str(path))
-        if self.home is not None:
-            yield from (*_open_way_to(self.home), "--bind", str(self.home), str(self.home))
+        for path in (self.home, *self.writable):
+            if path is not None:
+                yield from (*_open_way_to(path), "--bind", str(path), str(path))
+        if self.socket is not None:
+            yield from (*_open_way_to(Path(RUN_SOCKET)), "--bind", str(self.socket), RUN_SOCKET)
         yield from ("--remount-ro", "/", "--chdir", str(self.cwd or "/"))
 
     def _limits(self) -> Iterable[str]:
@@ -133,16 +140,24 @@ def _open_way_to(path: Path) -> Iterable[str]:
         yield from ("--perms", "0755", "--dir", str(parent))
 
 
-def confine(plugin: Plugin, command: Sequence[str], home: Path) -> tuple[str, ...]:
-    """The command of a plugin, run at L1: it sees its own directory, its home and the interpreter, and nothing else."""
+def confine(
+    plugin: Plugin, command: Sequence[str], home: Path, place: Place = OPEN, socket: Path | None = None
+) -> tuple[str, ...]:
+    """The command of a plugin, run at L1: it sees its own directory, its home, the interpreter, what its place adds,
+    and nothing else."""
+    uid = own_user(home) if os.geteuid() == 0 else None
+    if place.directory is not None and place.directory_is_ours and uid is not None:
+        _give(place.directory, uid)
     sandbox = Sandbox(
-        read_only=_visible(plugin, command),
+        read_only=_outermost([*_visible(plugin, command), *(path for path in place.visible if path.exists())]),
+        writable=() if place.directory is None else (place.directory,),
+        socket=None if plugin.network else socket,
         home=home,
         cwd=plugin.directory,
         network=plugin.network,
         memory_mb=plugin.memory_mb,
         pids=PIDS_OF_MANY if plugin.runs_per_process else PIDS,
-        uid=own_user(home) if os.geteuid() == 0 else None,
+        uid=uid,
     )
     return sandbox.around(command)
 
@@ -161,6 +176,13 @@ def own_user(home: Path) -> int:
     for path in (home, *home.rglob("*")):
         os.chown(path, free, free, follow_symlinks=False)
     return free
+
+
+def _give(directory: Path, uid: int) -> None:
+    """A directory the host made becomes its runner's, with what is in it; once, while nobody else is in it."""
+    if directory.lstat().st_uid != uid:
+        for path in (directory, *directory.rglob("*")):
+            os.chown(path, uid, uid, follow_symlinks=False)
 
 
 def _unnamed(uid: int) -> bool:

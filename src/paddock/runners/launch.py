@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paddock.runners.isolation import confine, level_for
 from paddock.runners.leftovers import MARK_VARIABLE
-from paddock.runners.plugins import Level, Plugin
+from paddock.runners.plugins import OPEN, Level, Place, Plugin
 from paddock.runners.process import Launch
 
 
@@ -36,14 +36,27 @@ def private_home(homes: Path, plugin: Plugin) -> Path:
     return home
 
 
-def plan(plugin: Plugin, *, homes: Path, mark: str, allowed: Mapping[str, str], isolation: Level) -> Launch:
-    """How to start one process of this plugin. Raises StartError when the isolation asked for cannot be had."""
-    level = level_for(plugin, isolation)
+def plan(
+    plugin: Plugin,
+    *,
+    homes: Path,
+    mark: str,
+    allowed: Mapping[str, str],
+    isolation: Level,
+    place: Place = OPEN,
+    socket: Path | None = None,
+) -> Launch:
+    """How to start one process of this plugin. Raises StartError when the isolation asked for cannot be had.
+
+    `socket` leads to the runs' own endpoints; a plugin that never asks for one does not see it.
+    """
+    level = level_for(plugin, max(isolation, place.level))
     home = private_home(homes.resolve(), plugin)
     program, *arguments = plugin.command
     if program == "python":  # the one of its own environment, if it has one, else ours
         program = str(plugin.python or sys.executable)
     argv = (program, *arguments)
     env = environment(plugin, home=home, mark=mark, allowed=allowed)
-    confined = confine(plugin, argv, home) if level == "L1" else argv
+    way_out = socket if plugin.ceiling.mcp else None
+    confined = confine(plugin, argv, home, place, way_out) if level == "L1" else argv
     return Launch(plugin=plugin.id, argv=confined, cwd=plugin.directory, env=env)

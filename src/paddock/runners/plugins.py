@@ -61,6 +61,20 @@ class Plugin:
         return f"{self.author}/{self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a process stands: how far it is kept apart, what it sees besides its own. Only equals share a process."""
+
+    level: Level = "L0"
+    directory: Path | None = None
+    directory_is_ours: bool = False
+    visible: tuple[Path, ...] = ()
+
+
+OPEN = Place()
+"""At L0 nothing is hidden, so there is only one."""
+
+
 def load_plugin(directory: Path) -> Plugin:
     """Read one plugin directory. Raises PluginError with a sentence."""
     file = directory / PLUGIN_FILE

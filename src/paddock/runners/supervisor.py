@@ -4,9 +4,10 @@ A run that cannot have a process hears so at once; nothing is tried twice behind
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from paddock.runners.connection import Connection, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError, StartError
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.manifests import check_manifests
-from paddock.runners.plugins import Plugin
+from paddock.runners.plugins import OPEN, Level, Place, Plugin
 from paddock.runners.process import AT_ONCE, Launch, RunnerProcess
 from paddock.runners.runs import Run
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -31,19 +32,27 @@ State = Literal["stopped", "starting", "ready", "unhealthy"]
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+async def not_refused() -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What every plugin's processes share."""
 
     handler: HostCallHandler
     leftovers: Leftovers
-    plan: Callable[[Plugin], Launch]
+    plan: Callable[[Plugin, Place], Launch]
     """Called in a thread of its own. Raises StartError for a plugin that cannot be started as it asks."""
     host_version: str = "0"
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
     on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
     start_seconds: float = START_SECONDS
     clock: Callable[[], float] = monotonic
+    isolation: Level = "L0"
+    """The least every process is kept apart."""
+    network_refused: Callable[[], Awaitable[str | None]] = not_refused
+    """Why a confined process must not have the network now, if it must not."""
     numbers: "count[int]" = field(default_factory=count)
 
 
@@ -53,6 +62,7 @@ class Worker:
 
     process: RunnerProcess
     connection: Connection
+    place: Place = OPEN
     served: int = 0
     ready: bool = False
     dismissed: bool = False
@@ -76,7 +86,8 @@ class Supervisor:
         self._unlisted = ""
         self._workers: set[Worker] = set()
         self._starts: set[asyncio.Task[None]] = set()
-        self._shared_start: asyncio.Task[None] | None = None
+        self._shared_starts: dict[Place, asyncio.Task[None]] = {}
+        self._usual = self._place_for(ANYWHERE)
         self._chores: set[asyncio.Task[None]] = set()
         self._exits: list[float] = []
         self._not_before = 0.0
@@ -88,7 +99,7 @@ class Supervisor:
     async def manifests(self) -> Mapping[str, AgentRunnerManifest]:
         """Its runners; starts a process if they are not known yet. Raises StartError."""
         while self._manifests is None:
-            await self._one_more(shared=True)
+            await self._one_more(self._usual, shared=True)
         return self._manifests
 
     def known_manifests(self) -> Mapping[str, AgentRunnerManifest] | None:
@@ -114,7 +125,7 @@ class Supervisor:
         placement: Placement = ANYWHERE,
     ) -> Run | None:
         """Hand a run to a process that is ready for it; None when that would have to be waited for."""
-        worker = self._with_room()
+        worker = self._with_room(self._usual if placement is ANYWHERE else self._place_for(placement))
         if worker is None or not worker.connection.flowing:
             return None
         return self._begin(worker, manifest, run_id, context, listener, placement)
@@ -128,8 +139,9 @@ class Supervisor:
         placement: Placement = ANYWHERE,
     ) -> Run:
         """Hand a run to a process. Raises StartError when there is none to be had."""
-        while (worker := self._with_room()) is None:
-            await self._one_more(shared=self.plugin.runs_per_process != 1)
+        place = self._place_for(placement)
+        while (worker := self._with_room(place)) is None:
+            await self._one_more(place, shared=self._limit(place) != 1)
         worker.served += 1
         try:
             connection, secrets = worker.connection, placement.secrets
@@ -167,18 +179,37 @@ class Supervisor:
 
     # --- workers --------------------------------------------------------------------------------------------------
 
-    def _with_room(self) -> Worker | None:
-        limit = self.plugin.runs_per_process
-        return next((each for each in self._workers if each.usable and (not limit or each.served < limit)), None)
+    def _place_for(self, placement: Placement) -> Place:
+        """Where a run goes: at L0 all processes are alike; a confined one sees what its run was given."""
+        if "L1" not in (self.plugin.isolation, self._around.isolation, placement.isolation):
+            return OPEN
+        directory = None if placement.directory is None else Path(placement.directory)
+        return Place("L1", directory, placement.directory_is_ours, tuple(map(Path, placement.visible)))
 
-    async def _one_more(self, *, shared: bool) -> None:
+    def _limit(self, place: Place) -> int:
+        """A process that sees the directory of one run is not kept for others."""
+        return self.plugin.runs_per_process if place.directory is None else 1
+
+    def _with_room(self, place: Place) -> Worker | None:
+        limit = self._limit(place)
+        return next(
+            (
+                each
+                for each in self._workers
+                if each.usable and (not limit or each.served < limit) and each.place == place
+            ),
+            None,
+        )
+
+    async def _one_more(self, place: Place, *, shared: bool) -> None:
         """Start a process and wait until it is ready; whoever may share it waits for the same one."""
-        start = self._shared_start if shared else None
+        start = self._shared_starts.get(place) if shared else None
         if start is None or start.done():
-            start = asyncio.create_task(self._start_worker())
+            start = asyncio.create_task(self._start_worker(place))
             self._starts.add(start)
             start.add_done_callback(self._start_ended)
-            self._shared_start = start if shared else self._shared_start
+            if shared:
+                self._shared_starts[place] = start
         try:
             await asyncio.shield(start)
         except asyncio.CancelledError:
@@ -190,14 +221,15 @@ class Supervisor:
 
     def _start_ended(self, start: "asyncio.Task[None]") -> None:
         self._starts.discard(start)
+        self._shared_starts = {place: one for place, one in self._shared_starts.items() if one is not start}
         if not start.cancelled():
             start.exception()  # heard by whoever waited; if nobody does any more, `detail` tells
 
-    async def _start_worker(self) -> None:
+    async def _start_worker(self, place: Place) -> None:
         try:
             await self._wait_for_leave()
             with anyio.fail_after(self._around.start_seconds):
-                await self._launch()
+                await self._launch(place)
         except TimeoutError:
             raise self._failed_start(f"it was not ready within {self._around.start_seconds:.0f} seconds") from None
         self.detail = self._unlisted
@@ -213,17 +245,25 @@ class Supervisor:
             self._unhealthy, self._exits = False, []
         await anyio.sleep(max(rest, 0))
 
-    async def _launch(self) -> None:
+    async def _check_network(self, place: Place) -> None:
+        """A confined process with network reaches this host's loopback, where a caller without a key may be anybody."""
+        if place.level == "L1" and self.plugin.network and (why := await self._around.network_refused()):
+            raise StartError(
+                "runner.start_failed", f"{self.plugin.id} may use the network from isolation L1, and {why}"
+            )
+
+    async def _launch(self, place: Place) -> None:
         """Start a process, shake hands, and put it to work."""
         try:
-            launch = await anyio.to_thread.run_sync(self._around.plan, self.plugin)
+            await self._check_network(place)
+            launch = await anyio.to_thread.run_sync(self._around.plan, self.plugin, place)
             process = await RunnerProcess.start(launch, self._around.leftovers)
         except StartError as problem:
             self.detail = problem.message
             raise
         except OSError as problem:
             raise self._failed_start(f"its process could not be started: {problem}") from None
-        worker = Worker(process, self._connect(process))
+        worker = Worker(process, self._connect(process), place)
         worker.watch = asyncio.create_task(self._watch(worker))
         self._workers.add(worker)
         try:
@@ -298,9 +338,9 @@ class Supervisor:
 
     def _run_over(self, process: RunnerProcess) -> None:
         """A process that has served its number of runs goes when the last of them is over."""
-        limit = self.plugin.runs_per_process
-        worker = self._worker_of(process) if limit else None
-        if worker is None or worker.served < limit or worker.connection.live_runs or worker.dismissed:
+        worker = self._worker_of(process)
+        limit = self._limit(worker.place) if worker is not None else 0
+        if worker is None or not limit or worker.served < limit or worker.connection.live_runs or worker.dismissed:
             return
         chore = asyncio.create_task(self._dismiss(worker, "runner.crashed", "the process was replaced"))
         self._chores.add(chore)

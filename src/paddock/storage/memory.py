@@ -5,11 +5,12 @@ Appends are checked whole before anything changes, so all or none holds without 
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
-from paddock.rules.automation_rows import AutomationGone, AutomationRow, JobClaim, TickRow
+from paddock.rules.automation_rows import AboutJobs
 from paddock.rules.chain import Head, StoredFact
+from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
@@ -36,6 +37,7 @@ from paddock.rules.rows import (
     SessionRow,
     SessionSummary,
     StateRow,
+    ThreadNameRow,
     ToolCallRow,
     TransactionRow,
     TranscriptRow,
@@ -44,7 +46,6 @@ from paddock.rules.rows import (
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
-from paddock.storage.memory_automations import MemoryAutomations
 from paddock.storage.memory_keeping import MemoryKeeping, MemorySession
 from paddock.storage.memory_kept import MemoryKept
 from paddock.storage.memory_overview import MemoryOverview
@@ -59,7 +60,7 @@ def open_memory_store() -> Store:
     return MemoryStore()
 
 
-class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, MemoryOverview, MemoryAutomations):
+class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, MemoryOverview):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -94,7 +95,9 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
             UserRow: self._write_about_people,
             FeedbackRow: self._write_about_people,
             LeftBehindRow: self._write_about_people,
-            **dict.fromkeys((AutomationRow, AutomationGone, TickRow, JobClaim), self._write_about_job),
+            ThreadNameRow: self._write_about_people,
+            **dict.fromkeys(get_args(AboutJobs), self._write_about_job),
+            **dict.fromkeys(get_args(AboutPlatforms), self._write_about_platform),
         }
 
     async def open(self) -> None:
@@ -133,6 +136,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         self._check_conflicts(batch.rows)
         self._check_state(batch.rows)
         self._check_ticks(batch.rows)
+        self._check_platforms(batch.rows)
         self._write_rows(batch.rows)
         log = self._sessions[batch.session_id] if opened is None else self._add_session(opened)
         _advance(log, batch)
@@ -294,6 +298,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         self._require_open()
         self._check_state(rows)
         self._check_ticks(rows)
+        self._check_platforms(rows)
         self._write_rows(rows)
 
     # --- keys
@@ -399,6 +404,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         self._forget_session(gone)
         self._forget_details(gone.session_id)
         self._forget_opinions(gone.session_id)
+        self._forget_deliveries(gone.session_id)
         self._inbox = {key: row for key, row in self._inbox.items() if key[0] != gone.session_id}
         self._labels = {key: run_id for key, run_id in self._labels.items() if run_id in self._runs}
         self._state = {key: row for key, row in self._state.items() if key[0] not in gone.scope_keys}

@@ -21,7 +21,9 @@ from paddock.rules.rows import (
 )
 from paddock.rules.values import replace
 from paddock.storage.memory_approvals import MemoryApprovals
+from paddock.storage.memory_automations import MemoryAutomations
 from paddock.storage.memory_calls import MemoryCalls
+from paddock.storage.memory_deliveries import MemoryDeliveries
 
 
 @dataclass(slots=True)
@@ -43,12 +45,15 @@ class MemorySession:
         return max((fact.time for fact in self.facts.values()), default=self.row.created_at)
 
 
-class MemoryKeeping(MemoryCalls, MemoryApprovals):
+class MemoryKeeping(MemoryCalls, MemoryApprovals, MemoryAutomations, MemoryDeliveries):
     def __init__(self) -> None:
         super().__init__()
         self._sessions: dict[str, MemorySession] = {}
         self._audit: list[AuditRow] = []
         self._tombstones: dict[str, float] = {}
+
+    async def is_buried(self, session_id: str) -> bool:
+        return session_id in self._tombstones
 
     async def trimmed(self, session_id: str) -> Head:
         log = self._sessions.get(session_id)
@@ -75,18 +80,20 @@ class MemoryKeeping(MemoryCalls, MemoryApprovals):
             del table[key]
         return len(old)
 
-    def _aged(self, kind: OldRows, before: float) -> tuple[dict[str, Any], Callable[[Any], bool]]:
-        match kind:
-            case "tool_calls":
-                return self._tool_calls, lambda row: row.started_at < before
-            case "model_usage":
-                return self._model_usage, lambda row: row.started_at < before
-            case "approvals":
-                return self._approvals, lambda row: row.created_at < before
-            case "tombstones":
-                return self._tombstones, lambda at: at < before
-            case _:
-                return self._runs, lambda row: self._is_old(row, before)
+    def _aged(self, kind: OldRows, before: float) -> tuple[dict[Any, Any], Callable[[Any], bool]]:
+        tables: dict[str, tuple[dict[Any, Any], Callable[[Any], float]]] = {
+            "tool_calls": (self._tool_calls, attrgetter("started_at")),
+            "model_usage": (self._model_usage, attrgetter("started_at")),
+            "approvals": (self._approvals, attrgetter("created_at")),
+            "deliveries": (self._deliveries, attrgetter("created_at")),
+            "platform_events": (self._platform_events, attrgetter("received_at")),
+            "automation_ticks": (self._ticks, attrgetter("at")),
+            "tombstones": (self._tombstones, float),
+        }
+        if kind == "runs":
+            return self._runs, lambda row: self._is_old(row, before)
+        table, age_of = tables[kind]
+        return table, lambda row: age_of(row) < before
 
     def _is_old(self, run: RunRow, before: float) -> bool:
         log = self._sessions.get(run.session_id)
@@ -125,6 +132,9 @@ class MemoryKeeping(MemoryCalls, MemoryApprovals):
         items = self._sessions[row.session_id].items
         left = {"content": row.content, "content_json": row.content_json, "metadata": row.metadata}
         items[row.seq] = replace(items[row.seq], **left)
+        said = (row.session_id, row.seq)
+        kept = {key: one for key, one in self._deliveries.items() if (one.session_id, one.number // 1000) != said}
+        self._deliveries = kept
 
     def _erase_calls(self, row: CallsErased) -> None:
         for call in list(self._tool_calls.values()):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, UserRow
+from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, UserRow
 
 
 class MemoryPeople:
@@ -10,6 +10,7 @@ class MemoryPeople:
         super().__init__()
         self._users: dict[tuple[str, str], UserRow] = {}
         self._feedback: dict[tuple[str, str], FeedbackRow] = {}
+        self._names: dict[tuple[str, str, str], str] = {}
         self._left_behind: dict[str, list[tuple[int, int]]] = {}
 
     async def user(self, workspace_id: str, user_id: str) -> UserRow | None:
@@ -19,13 +20,18 @@ class MemoryPeople:
         keys = ((session_id, item_id) for item_id in item_ids)
         return {key[1]: self._feedback[key] for key in keys if key in self._feedback}
 
+    async def thread_named(self, workspace_id: str, user_id: str, name: str) -> str | None:
+        return self._names.get((workspace_id, user_id, name))
+
     def _is_present(self, session_id: str, seq: int) -> bool:
         return not any(first <= seq <= last for first, last in self._left_behind.get(session_id, ()))
 
-    def _write_about_people(self, row: UserRow | FeedbackRow | LeftBehindRow) -> None:
+    def _write_about_people(self, row: UserRow | FeedbackRow | LeftBehindRow | ThreadNameRow) -> None:
         match row:
             case UserRow():
                 self._users[row.workspace_id, row.user_id] = row
+            case ThreadNameRow():
+                self._names[row.workspace_id, row.user_id, row.name] = row.session_id
             case LeftBehindRow():
                 self._left_behind.setdefault(row.session_id, []).append((row.first_seq, row.last_seq))
             case FeedbackRow(rating=None):
@@ -35,4 +41,5 @@ class MemoryPeople:
 
     def _forget_opinions(self, session_id: str) -> None:
         self._feedback = {key: row for key, row in self._feedback.items() if key[0] != session_id}
+        self._names = {key: held for key, held in self._names.items() if held != session_id}
         self._left_behind.pop(session_id, None)

@@ -31,6 +31,8 @@ class MemorySessions:
                 known = self._details.get(row.session_id) or SessionDetailsRow(row.session_id)
                 given = {"title": row.title, "archived": row.archived, "closed": row.closed}
                 changes = {name: value for name, value in given.items() if value is not None}
+                if row.suggested and known.title is not None:
+                    changes.pop("title", None)
                 self._details[row.session_id] = replace(known, **changes)
 
     def _forget_details(self, session_id: str) -> None:

@@ -38,6 +38,7 @@ STOPPED: Mapping[str, Over] = {
     "refusal": Over("harness.refused", "the model refused to go on"),
     "cancelled": Over("harness.interrupted", "the turn was interrupted"),
 }
+PLACES = frozenset({"cwd", "workdir", "directory"})
 _NAME = re.compile(r"[\w.:-]{1,80}")
 
 
@@ -65,6 +66,8 @@ class AcpWire(RpcWire):
         self._session = ""
         self._replaying = False
         self._calls: dict[str, Call] = {}
+        self._refused: set[str] = set()
+        """Calls that were not allowed and told so; what the agent still says of them is not told again."""
 
     async def open(self, session_id: str | None) -> None:
         said = await self.request(
@@ -138,6 +141,8 @@ class AcpWire(RpcWire):
         chosen = next((by_kind[kind] for kind in kinds if kind in by_kind), None)
         outcome = {"outcome": "cancelled"} if stop or chosen is None else {"outcome": "selected", "optionId": chosen}
         self.reply(asked.key, {"outcome": outcome})
+        if not allowed:
+            self._refused.add(asked.call_id)
         if stop:
             await self.interrupt()
 
@@ -150,8 +155,9 @@ class AcpWire(RpcWire):
         call_id = str(said.get("toolCallId") or key)
         call = self._learn(call_id, said)
         options = tuple(mapping(option) for option in listing(params.get("options")))
-        about, own = call.about(said), OWN_TOOL.match(call.name) is not None
-        return [Permission(key, call_id, call.name, about, options, exact=set(about) != {"title"}, own=own)]
+        own = OWN_TOOL.match(call.name) is not None
+        about, exact = call.shown(said), call.is_exact(said)
+        return [Permission(key, call_id, call.name, about, options, exact=exact, own=own)]
 
     def heard(self, method: str, params: dict[str, Any]) -> Iterable[Heard]:
         if method != "session/update" or self._replaying or params.get("sessionId") != self._session:
@@ -184,6 +190,10 @@ class AcpWire(RpcWire):
     def _tool(self, update: dict[str, Any]) -> Iterator[Heard]:
         """Some agents say only in the course of a call what it is called with; it is told when that is known."""
         call_id, status = str(update.get("toolCallId")), update.get("status")
+        if update.get("sessionUpdate") == "tool_call":
+            self._refused.discard(call_id)
+        elif call_id in self._refused:
+            return
         call = self._learn(call_id, update)
         over = status in {"completed", "failed"}
         if call.given or over:
@@ -218,12 +228,18 @@ class Call:
         self._draft = _object_in(_words(said)) or self._draft
 
     def about(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """What it is called with, as exactly as the agent tells."""
-        if self.given or self._draft:
-            return self.given or self._draft
-        title = {"title": said.get("title")} if said.get("title") else {}
-        content = listing(said.get("content"))
-        return {**title, "content": content} if content else title
+        """What it is called with, as far as the agent tells."""
+        return self.given or self._draft or self.shown(said)
+
+    def shown(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """All that describes it when a person is asked; some agents say it in the arguments, some in words."""
+        title, content = str(said.get("title") or ""), listing(said.get("content"))
+        words = ({"title": title} if title and title != self.name else {}) | ({"content": content} if content else {})
+        return {**(self.given or self._draft), **words}
+
+    def is_exact(self, said: Mapping[str, Any]) -> bool:
+        """Whether more is told than which tool, and where."""
+        return bool(set(self.shown(said)) - PLACES)
 
 
 def _object_in(text: str) -> dict[str, Any]:

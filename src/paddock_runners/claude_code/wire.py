@@ -41,6 +41,8 @@ class ClaudeWire(Wire):
         super().__init__(process)
         self._servers = servers
         self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._read = self._written = 0
+        """Tokens so far; each result counts its own, the cost alone goes on."""
         self._not_taken_in: set[str] = set()
         """What was added in the middle of the turn and not yet read by the model: each begins a turn if need be."""
 
@@ -167,7 +169,9 @@ class ClaudeWire(Wire):
         read = [
             usage.get(name) or 0 for name in ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
         ]
-        turn = {"prompt_tokens": sum(read), "completion_tokens": int(usage.get("output_tokens") or 0)}
+        self._read += sum(read)
+        self._written += int(usage.get("output_tokens") or 0)
+        turn = {"prompt_tokens": self._read, "completion_tokens": self._written}
         yield Used(turn, {"cost_usd": float(said.get("total_cost_usd") or 0)})
         if said.get("is_error") or said.get("subtype") != "success":
             yield self._failure(said)

@@ -24,6 +24,7 @@ from paddock_runners.harness.memory import Memory
 from paddock_runners.harness.narration import Narration
 from paddock_runners.harness.place import Place, prepare
 from paddock_runners.harness.process import HarnessProcess
+from paddock_runners.harness.prompt import prompt_of
 from paddock_runners.harness.wire import Wire
 from paddock_sdk import (
     AgentRunner,
@@ -105,6 +106,8 @@ class _Turn:
         self._usage: dict[str, float] = {}
         self._used = Used()
         self._waiting: list[permissions.Waiting] = []
+        self._handing = asyncio.Lock()
+        """Held while words are on their way from the host to the harness: what was pulled must not be lost."""
 
     async def results(self, endpoint: RunEndpoint | None) -> Results:
         place = prepare(self._ctx, self._config, endpoint, self._runner.harness_of(self._config))
@@ -133,7 +136,7 @@ class _Turn:
                 await self._memory.forget_session()
                 wire = await self._started(place, None)
                 await wire.open(None)
-            await wire.ask(decided.told(self._ctx.text))
+            await wire.ask(decided.told(prompt_of(self._ctx)))
             async for result in self._spoken(wire, place):
                 yield result
         finally:
@@ -151,7 +154,7 @@ class _Turn:
         try:
             while True:
                 heard = await self._next(wire)
-                if isinstance(heard, Over | Gone):
+                if isinstance(heard, Over | Gone) and await self._is_last(heard, wire):
                     break
                 async for result in self._tell(heard, wire, place):
                     yield result
@@ -164,6 +167,13 @@ class _Turn:
         self._tidy(place)
         for result in await self._ended(heard):
             yield result
+
+    async def _is_last(self, heard: Over | Gone, wire: Wire) -> bool:
+        """Whether the run ends here, or words that came too late for this turn have begun another."""
+        if isinstance(heard, Gone) or heard.code is not None or self._waiting:
+            return True
+        async with self._handing:
+            return wire.is_over
 
     async def _next(self, wire: Wire) -> Heard:
         try:
@@ -204,9 +214,18 @@ class _Turn:
         with suppress(HostCallError, HarnessError):
             while True:
                 if await self._api.steering.wait(STEERING_SECONDS) and not wire.is_over:
-                    for item in await self._api.steering.pull():
-                        if item.input.text:
-                            await wire.steer(item.input.text)
+                    async with self._handing:
+                        for item in await self._api.steering.pull():
+                            await self._hand(wire, item.input.text or "")
+
+    async def _hand(self, wire: Wire, text: str) -> None:
+        if not text:
+            return
+        if wire.is_over:
+            wire.begin_turn()
+            await wire.ask(text)
+        else:
+            await wire.steer(text)
 
     # --- how it ended ---------------------------------------------------------------------------------------
 

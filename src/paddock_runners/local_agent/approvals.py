@@ -22,14 +22,18 @@ _YES = re.compile(
 )
 
 
-async def ask(api: HostApi, calls: Sequence[Called], usage: Mapping[str, int]) -> list[Result]:
-    """Keep the calls and end the run with the question. Raises HostCallError when they cannot be kept."""
+async def ask(
+    api: HostApi, calls: Sequence[Called], usage: Mapping[str, int], also_pending: Sequence[str] = ()
+) -> list[Result]:
+    """Keep the calls and end the run with the question. Raises HostCallError when they cannot be kept.
+
+    `also_pending` are calls of the same answer that the client makes itself."""
     waiting = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in calls]
     await api.state.set("conversation", KEY, waiting)
     listed = "\n".join(f"- {call.name} {shortened(call.arguments, 500)}" for call in calls)
     text = f"I need your approval for:\n{listed}\nAnswer yes or no."
     hints = {"kind": "choices", "title": "Do you approve?", "items": [{"label": "Yes", "text": "yes"}, "No"]}
-    ids = [call.call_id for call in calls]
+    ids = [*(call.call_id for call in calls), *also_pending]
     interrupts = [_interrupt(call) for call in calls]
     return [message(text, ui_hints=hints), completed(usage=usage, pending_tool_call_ids=ids, interrupts=interrupts)]
 

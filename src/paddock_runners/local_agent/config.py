@@ -8,6 +8,7 @@ from paddock_runners.toolkit.values import listing, mapping
 
 OWN_TOOLS = ("remember", "search_history", "show")
 RETRIEVAL = ("always", "tool", "off")
+TITLES = ("words", "model", "off")
 DEFAULT_INSTRUCTIONS = "You are a helpful assistant. Be brief and friendly."
 
 FORM: Sequence[Mapping[str, Any]] = (
@@ -55,6 +56,14 @@ FORM: Sequence[Mapping[str, Any]] = (
         "default": list(OWN_TOOLS),
     },
     {
+        "name": "title",
+        "type": "select",
+        "label": "Title of a new conversation",
+        "description": "words: the first words of it; model: the model is asked once; off.",
+        "default": "words",
+        "options": [{"name": name} for name in TITLES],
+    },
+    {
         "name": "extra_args",
         "type": "json",
         "label": "Further arguments of the model",
@@ -80,6 +89,7 @@ class Config:
     top_k: int
     approve: tuple[str, ...]
     own_tools: tuple[str, ...]
+    title: str
     extra_args: Mapping[str, Any]
     instructions: str
     context: tuple[Mapping[str, Any], ...]
@@ -96,6 +106,7 @@ class Config:
             top_k=_number(said, "top_k", 1, 20),
             approve=_names(said, "approve"),
             own_tools=_names(said, "own_tools"),
+            title=_one_of(said, "title", TITLES),
             extra_args=_object(said, "extra_args"),
             instructions=str(said.get("instructions") or DEFAULT_INSTRUCTIONS),
             context=tuple(mapping(one) for one in listing(said.get("context"))),

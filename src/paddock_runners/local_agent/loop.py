@@ -9,6 +9,7 @@ from paddock_runners.local_agent.config import Config
 from paddock_runners.local_agent.knowledge import Knowledge
 from paddock_runners.local_agent.own_tools import OwnTools
 from paddock_runners.local_agent.steering import Steering
+from paddock_runners.local_agent.titles import suggested
 from paddock_runners.toolkit.calls import Toolbox, started
 from paddock_runners.toolkit.replies import CUT, Asked, Called, Reply, added, speak, unique
 from paddock_runners.toolkit.transcript import Said, result_message, result_text
@@ -50,6 +51,9 @@ async def answer(desk: Desk) -> Results:
             later = await desk.steering.taken()
             yield message(reply.text + (CUT if reply.was_cut else ""), ui_hints=None if later else desk.ui_hints)
             if not later:
+                named = await suggested(desk.ctx, desk.api, desk.config, desk.asked, reply.text, desk.usage)
+                if named is not None:
+                    yield named
                 yield completed(usage=desk.usage or None)
                 return
             desk.messages += later
@@ -77,7 +81,7 @@ async def _use_tools(desk: Desk, reply: Reply) -> Results:
             yield refused(desk.messages, call, approvals.NO_PLACE)
         asking = []
     if asking:
-        for result in await approvals.ask(desk.api, [*asking], desk.usage):
+        for result in await approvals.ask(desk.api, [*asking], desk.usage, [call.call_id for call in pending]):
             yield result
     elif pending:
         yield completed(usage=desk.usage or None, pending_tool_call_ids=[call.call_id for call in pending])

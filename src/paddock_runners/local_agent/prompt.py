@@ -10,6 +10,8 @@ from typing import Any
 
 from paddock_runners.toolkit.transcript import Said, Turn, compact
 
+NOTHING_SAID = frozenset({"message.received", "conversation.continued"})
+"""Events that say nothing themselves: of the second, what there is to say is in the history."""
 SUMMARY = "Summary of the conversation before this point:\n"
 SUMMARIZE = (
     "Summarize our conversation so far, for yourself: you will read it instead of the messages above. Keep names, "
@@ -38,7 +40,7 @@ def whole_prompt(system: Said, turns: Sequence[Turn], extra: Sequence[Said], cur
 def current_input(text: str, pictures: Sequence[Said], event_type: str, data: Mapping[str, Any]) -> list[Said]:
     """The input of this run; an event that is no message is told in words."""
     if not text and not pictures:
-        told = f"(event: {event_type} {compact(dict(data))})" if event_type != "message.received" else ""
+        told = f"(event: {event_type} {compact(dict(data))})" if event_type not in NOTHING_SAID else ""
         return [{"role": "user", "content": told}] if told else []
     if not pictures:
         return [{"role": "user", "content": text}]

@@ -42,7 +42,7 @@ class Acp(Fake):
             text = {"type": "text", "text": f"May I run {parameters['command']}?"}
             call = {"toolCallId": call_id, "title": name, "content": [{"type": "content", "content": text}]}
         if "--vague" in sys.argv:
-            call = {"toolCallId": call_id, "title": name}
+            call = {"toolCallId": call_id, "title": name, "rawInput": {"cwd": "."}}
         if "--own" in sys.argv:
             call = {"toolCallId": call_id, "title": "mcp__host__add"}
         params = {"sessionId": self.session, "toolCall": call, "options": OPTIONS}
@@ -53,6 +53,8 @@ class Acp(Fake):
         if outcome["outcome"] == "cancelled":
             self.until_interrupted()
             return "stop"
+        if outcome["optionId"] == "no":
+            self.update("tool_call_update", toolCallId=call_id, status="failed", rawInput=parameters)
         return {"yes": "allow", "no": "deny"}[outcome["optionId"]]
 
     def over(self, reason: str = "end_turn") -> None:

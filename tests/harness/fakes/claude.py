@@ -70,6 +70,12 @@ class Claude(Fake):
         self.line("user", message=said["message"], uuid=said["uuid"], isReplay=True)
         return said["message"]["content"]
 
+    def late(self) -> None:
+        said = self.read()
+        self.over()
+        self.line("user", message=said["message"], uuid=said["uuid"], isReplay=True)
+        play(self, said["message"]["content"])
+
 
 def main() -> None:
     fake = Claude()

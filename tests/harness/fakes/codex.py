@@ -72,6 +72,11 @@ class Codex(Fake):
         self.write({"id": said["id"], "result": {"turnId": "turn"}})
         return said["params"]["input"][0]["text"]
 
+    def late(self) -> None:
+        said = self.read()
+        self.over()
+        self.write({"id": said["id"], "error": {"code": -32600, "message": "no active turn to steer"}})
+
 
 def main() -> None:
     fake = Codex()

@@ -34,6 +34,9 @@ class Fake:
         """The words that came in the middle of the turn."""
         return ""
 
+    def late(self) -> None:
+        """Words that come when the turn is over already."""
+
     # --- shared ---------------------------------------------------------------------------------------------------
 
     def write(self, value: object) -> None:
@@ -120,6 +123,10 @@ def play(fake: Fake, text: str) -> None:
             fake.piece("So far. ")
             fake.whole("So far. ")
             fake.say(f"You added: {fake.steered()}")
+        case "late":
+            fake.say("Before.")
+            fake.late()
+            return
         case "stamp":
             for _ in range(20):
                 fake.piece(f"{time.time():.6f} ")

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddock.rules.ui_schema import CARD, DEFAULT, Limits, compile_hints, to_a2ui, to_text
+from paddock.rules.ui_schema.actions import KINDS as KINDS_OF_ACTION
 from paddock.rules.ui_schema.export import texts_of
 from paddock.rules.ui_schema.hints import INTENTS
 from paddock.rules.ui_schema.nodes import NODE_TYPES
@@ -121,7 +122,7 @@ def test_two_hundred_nodes_are_compiled_within_two_milliseconds() -> None:
 def test_the_page_names_every_intent_every_node_and_every_limit() -> None:
     page = (Path(__file__).parents[3] / "docs/spec/ui-schema.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([a-z]+)` \|", page, re.MULTILINE))
-    assert rows == INTENTS | NODE_TYPES
+    assert rows == INTENTS | NODE_TYPES | KINDS_OF_ACTION
     for limit in (DEFAULT.nodes, DEFAULT.children, DEFAULT.text_chars, DEFAULT.all_chars, DEFAULT.url_chars):
         assert f"{limit:,}" in page
     [example] = re.findall(r"## The document\n\n```json\n(.*?)```", page, re.DOTALL)

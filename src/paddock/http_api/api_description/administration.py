@@ -41,6 +41,7 @@ SCHEMAS: dict[str, Schema] = {
         {"agentId": TEXT, "label": TEXT, "runnerId": TEXT, "default": TRUTH, "origin": TEXT, "health": TEXT},
         {
             "description": TEXT,
+            "isolation": TEXT,
             "problem": TEXT,
             "runnerLabel": ANYTHING,
             "runnerDescription": ANYTHING,
@@ -275,7 +276,6 @@ OPERATIONS = (
         },
         public=True,
     ),
-    Operation("GET", "/", "A page for people", "Probes", {200: ("HTML.", Said(TEXT, None, "text/html"))}, public=True),
     Operation(
         "GET", "/api/openapi.json", "This description", "Probes", {200: ("OpenAPI 3.1.", Said(OBJECT))}, public=True
     ),

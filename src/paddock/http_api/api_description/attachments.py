@@ -1,10 +1,12 @@
-"""Attachments, described."""
+"""Attachments, and what cards ask, described."""
 
 from typing import Any
 
+from paddock.http_api.api_description.runs import ACCEPTED
 from paddock.http_api.api_description.words import (
     COUNT,
     MOMENT,
+    OBJECT,
     TEXT,
     Operation,
     Parameter,
@@ -23,6 +25,7 @@ _SIGNED = "Known by its signature: no key is needed, and none would help."
 _BYTES = {"type": "string", "format": "binary"}
 
 SCHEMAS = {
+    "UiAnswer": shape({}, {"values": OBJECT}, strict=True),
     "NewAttachment": shape(
         {"mimeType": TEXT, "size": {"type": "integer", "minimum": 1}},
         {"filename": text(least=1, most=200), "sha256": text(least=64, most=64)},
@@ -139,5 +142,17 @@ OPERATIONS = (
         problems=(403, 503),
         says=_SIGNED,
         public=True,
+    ),
+    Operation(
+        "POST",
+        "/api/v1/agent/ui-actions/{action}",
+        "Press a button of a card, or send its form",
+        "Cards",
+        {202: ("The run that answers is on record; the same again gives the same answer.", ACCEPTED)},
+        body=(Said(ref("UiAnswer"), {"values": {"day": "2026-03-15"}}),),
+        body_optional=True,
+        parameters=(Parameter("action", "The `ref` of the button or form.", place="path"),),
+        problems=(404, 409, 413, 429),
+        says="For actions of kind `say` and `answer`; clients do `open` and `copy` themselves.",
     ),
 )

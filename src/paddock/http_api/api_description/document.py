@@ -4,11 +4,20 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from paddock.http_api.api_description import administration, attachments, automations, knowledge, runs, sessions
+from paddock.http_api.api_description import (
+    administration,
+    attachments,
+    automations,
+    knowledge,
+    overview,
+    platforms,
+    runs,
+    sessions,
+)
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
 from paddock.rules.errors import ErrorCode
 
-ROOMS = (runs, attachments, sessions, administration, knowledge, automations)
+ROOMS = (runs, attachments, sessions, administration, knowledge, automations, platforms, overview)
 OPERATIONS: tuple[Operation, ...] = tuple(one for room in ROOMS for one in room.OPERATIONS)
 
 WHEN = {

@@ -135,6 +135,7 @@ SCHEMAS = {
                 {
                     "id": TEXT,
                     "itemId": TEXT,
+                    "taskId": TEXT,
                     "seq": COUNT,
                     "role": one_of("user"),
                     "content": TEXT,
@@ -145,13 +146,14 @@ SCHEMAS = {
             shape(
                 {
                     "id": TEXT,
+                    "taskId": TEXT,
                     "seq": COUNT,
                     "role": one_of("assistant"),
                     "content": TEXT,
                     "ui_schema": or_null(OBJECT),
                     "timestamp": MOMENT,
                 },
-                {"agentId": TEXT, "name": TEXT},
+                {"agentId": TEXT, "name": TEXT, "feedback": shape({"rating": one_of("up", "down"), "comment": TEXT})},
             ),
         ]
     },
@@ -168,7 +170,19 @@ SCHEMAS = {
     "Explanation": OBJECT,
     "AgUiInput": shape(
         {"threadId": text(least=1, most=512), "runId": text(least=1, most=512), "messages": list_of(OBJECT)},
-        {"state": ANYTHING, "tools": list_of(OBJECT), "context": list_of(OBJECT), "forwardedProps": ANYTHING},
+        {
+            "protocolVersion": or_null(TEXT),
+            "parentRunId": or_null(TEXT),
+            "state": ANYTHING,
+            "tools": or_null(list_of(OBJECT)),
+            "context": or_null(list_of(OBJECT)),
+            "forwardedProps": ANYTHING,
+            "resume": or_null(list_of(OBJECT)),
+        },
+    ),
+    "AgUiConnect": shape(
+        {"threadId": text(least=1, most=512)},
+        {"runId": or_null(text(least=1, most=512)), "protocolVersion": or_null(TEXT)},
     ),
 }
 
@@ -208,6 +222,7 @@ _DAY = Said(
             {
                 "id": "msg-001",
                 "itemId": f"{TASK_ID}.0",
+                "taskId": TASK_ID,
                 "seq": 1,
                 "role": "user",
                 "content": "A meeting at ten, please",
@@ -216,6 +231,7 @@ _DAY = Said(
             },
             {
                 "id": f"{TASK_ID}.1",
+                "taskId": TASK_ID,
                 "seq": 4,
                 "role": "assistant",
                 "content": "Done.",
@@ -235,7 +251,7 @@ RUNS = "/api/v1/agent/runs"
 AG_UI = "/api/v1/agent/ag-ui"
 
 
-def _ag_ui(path: str, *parameters: Parameter) -> tuple[Operation, Operation]:
+def _ag_ui(path: str, *parameters: Parameter) -> tuple[Operation, ...]:
     return (
         Operation(
             "POST",
@@ -247,6 +263,17 @@ def _ag_ui(path: str, *parameters: Parameter) -> tuple[Operation, Operation]:
             parameters=parameters,
             problems=(404, 409, 413),
             says="Tolerant: what is not known is passed over. Losing the connection cancels nothing.",
+        ),
+        Operation(
+            "POST",
+            f"{path}/connect",
+            "How a thread stands, and its live run (AG-UI)",
+            "AG-UI",
+            {200: ("What was said as a snapshot, then the live run if there is one, as a stream of events.", _FRAMES)},
+            body=(Said(ref("AgUiConnect"), {"threadId": "main"}),),
+            parameters=parameters,
+            problems=(404, 413),
+            says="For a client that comes to a thread. Ends with the open interrupts of the last run, if any.",
         ),
         Operation(
             "GET",

@@ -11,6 +11,7 @@ from paddock.rules.errors import HostError
 from paddock.rules.rows import StateRow
 from paddock.storage.postgres.automations import JOB_WRITES
 from paddock.storage.postgres.connection import GUILTY, Connection
+from paddock.storage.postgres.deliveries import DELIVERY_WRITES
 from paddock.storage.postgres.group import Group, Piece, Work, is_guarded
 from paddock.storage.postgres.keeping import FORGETTING
 from paddock.storage.postgres.kept import KEPT_WRITES, set_if_expected
@@ -24,6 +25,7 @@ WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     **FORGETTING,
     **PEOPLE_WRITES,
     **JOB_WRITES,
+    **DELIVERY_WRITES,
     StateRow: set_if_expected,
 }
 """How each row is written whose order or condition matters. A condition that does not hold raises HostError."""

@@ -28,7 +28,10 @@ _OF_LOG = tuple(
 _OF_SESSION = (
     *(
         f"delete from {table} where session_id = $1"
-        for table in ("session_details", "kept_members", "transactions", "feedback", "sessions")
+        for table in (
+            *("session_details", "kept_members", "transactions", "feedback", "thread_names", "sessions"),
+            *("platform_events", "platform_conversations", "deliveries"),
+        )
     ),
     "delete from artifacts where conversation_id = $1",
 )
@@ -56,6 +59,14 @@ _OLD: Mapping[str, tuple[str, str, str]] = {
         "select usage_no from model_usage where started_at < $1 order by usage_no limit $2",
     ),
     "approvals": ("approvals", "approval_id", "select approval_id from approvals where created_at < $1 limit $2"),
+    "deliveries": ("deliveries", "delivery_id", "select delivery_id from deliveries where created_at < $1 limit $2"),
+    # Their keys are pairs; what came at the same moment is old at the same moment.
+    "platform_events": (
+        "platform_events",
+        "received_at",
+        "select received_at from platform_events where received_at < $1 limit $2",
+    ),
+    "automation_ticks": ("automation_ticks", "at", "select at from automation_ticks where at < $1 limit $2"),
     "tombstones": ("tombstones", "session_id", "select session_id from tombstones where deleted_at < $1 limit $2"),
     "runs": ("runs", "run_id", _OLD_RUNS),
 }
@@ -98,6 +109,8 @@ async def _erase_item(connection: Connection, row: ItemErased) -> None:
     new = "content = $3, content_json = $4, metadata = $5"
     sql = f"update transcript set {new} where session_no = {_SESSION_NO} and seq = $2"
     await connection.fetch(sql, row.session_id, row.seq, row.content, row.content_json, row.metadata)
+    gone = "delete from deliveries where session_id = $1 and number / 1000 = $2"
+    await connection.fetch(gone, row.session_id, row.seq)
 
 
 async def _erase_calls(connection: Connection, row: CallsErased) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, TranscriptRow, UserRow
+from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.conversation import ITEM, PRESENT
 from paddock.storage.postgres.reader import HasReader
@@ -23,6 +23,10 @@ do update set rating = excluded.rating, comment = excluded.comment, updated_at =
 _LEAVE_BEHIND = """
 insert into left_behind (session_no, first_seq, last_seq)
 select session_no, $2, $3 from sessions where session_id = $1 on conflict do nothing"""
+_SET_NAME = """
+insert into thread_names (workspace_id, user_id, name, session_id) values ($1, $2, $3, $4)
+on conflict (workspace_id, user_id, name) do update set session_id = excluded.session_id"""
+_NAMED = "select session_id from thread_names where workspace_id = $1 and user_id = $2 and name = $3"
 _USER = (
     "select workspace_id, user_id, time_zone, locale, updated_at from users where workspace_id = $1 and user_id = $2"
 )
@@ -56,10 +60,15 @@ async def _leave_behind(connection: Connection, row: LeftBehindRow) -> None:
     await connection.fetch(_LEAVE_BEHIND, *astuple(row))
 
 
+async def _write_name(connection: Connection, row: ThreadNameRow) -> None:
+    await connection.fetch(_SET_NAME, *astuple(row))
+
+
 PEOPLE_WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     UserRow: _write_user,
     FeedbackRow: _write_feedback,
     LeftBehindRow: _leave_behind,
+    ThreadNameRow: _write_name,
 }
 
 
@@ -73,6 +82,13 @@ class PeopleReads(HasReader):
     async def feedback(self, session_id: str, item_ids: Sequence[str]) -> Mapping[str, FeedbackRow]:
         rows = await self.reader.all(_OPINIONS, session_id, escaped_column(list(item_ids)))
         return {found[1]: FeedbackRow(*found) for found in rows}
+
+    async def thread_named(self, workspace_id: str, user_id: str, name: str) -> str | None:
+        found = await self.reader.one(_NAMED, workspace_id, user_id, name)
+        return found[0] if found else None
+
+    async def is_buried(self, session_id: str) -> bool:
+        return await self.reader.one("select 1 from tombstones where session_id = $1", session_id) is not None
 
     async def place_of(self, session_id: str, moment: float) -> int:
         found = await self.reader.one(_RANGE, session_id)

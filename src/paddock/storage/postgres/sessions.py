@@ -19,7 +19,8 @@ _SET_DETAILS = """
 insert into session_details as d (session_id, title, archived, closed)
 values ($1, $2, coalesce($3, false), coalesce($4, false))
 on conflict (session_id) do update
-  set title = coalesce($2, d.title), archived = coalesce($3, d.archived), closed = coalesce($4, d.closed)"""
+  set title = case when $5 then coalesce(d.title, $2) else coalesce($2, d.title) end,
+      archived = coalesce($3, d.archived), closed = coalesce($4, d.closed)"""
 _KEPT = "session_id, agent_id, left_at, info"
 _KEEP = f"""
 insert into kept_members ({_KEPT}) values ($1, $2, $3, $4)
@@ -39,7 +40,7 @@ _NO_END = 1 << 62
 
 
 async def _write_details(connection: Connection, row: SessionDetailsRow) -> None:
-    await connection.fetch(_SET_DETAILS, row.session_id, row.title, row.archived, row.closed)
+    await connection.fetch(_SET_DETAILS, row.session_id, row.title, row.archived, row.closed, row.suggested)
 
 
 async def _write_kept(connection: Connection, row: KeptMemberRow) -> None:

@@ -24,6 +24,7 @@ from paddock.storage.postgres.automations import AutomationReads
 from paddock.storage.postgres.calls import CallReads
 from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.conversation import ConversationReads
+from paddock.storage.postgres.deliveries import DeliveryReads
 from paddock.storage.postgres.events import EventReads
 from paddock.storage.postgres.group import Piece
 from paddock.storage.postgres.guarded import write_rows
@@ -59,6 +60,7 @@ class PostgresStore(
     OverviewReads,
     PeopleReads,
     AutomationReads,
+    DeliveryReads,
     AuditReads,
     KeyReads,
 ):

@@ -11,7 +11,7 @@ from paddock.rules.errors import StorageUnavailableError
 
 FILE_NAME = "paddock.db"
 BUSY_MILLISECONDS = 50
-"""How long to wait for another program that holds the file. On the event loop, so hardly at all: the file is ours."""
+"""How long to wait for another program that holds the file. Hardly at all: it is ours, and readers ask on the loop."""
 WRITER_CACHE, READER_CACHE = -32_768, -2_048
 """KiB of pages kept. A reader's are thrown away by every commit, so many of them would only cost the throwing."""
 WAL_PAGES = 4_000
@@ -67,6 +67,7 @@ def open_reader(directory: Path) -> Connection:
 
 
 def _open(directory: Path, flags: int) -> Connection:
+    flags |= apsw.SQLITE_OPEN_NOMUTEX  # a connection is handed from thread to thread and never used by two at once
     opened = apsw.Connection(str(directory / FILE_NAME), flags=flags, statementcachesize=200)
     opened.set_busy_timeout(BUSY_MILLISECONDS)
     connection = cast("Connection", opened)

@@ -42,6 +42,14 @@ delete from tool_calls
     "model_usage": """
 delete from model_usage
  where started_at < ?1 and usage_no in (select usage_no from model_usage order by usage_no limit ?2)""",
+    "deliveries": """
+delete from deliveries where delivery_id in (select delivery_id from deliveries where created_at < ?1 limit ?2)""",
+    "platform_events": """
+delete from platform_events where (platform, event_id) in (
+  select platform, event_id from platform_events where received_at < ?1 limit ?2)""",
+    "automation_ticks": """
+delete from automation_ticks where (job_id, tick) in (
+  select job_id, tick from automation_ticks where at < ?1 limit ?2)""",
     "tombstones": """
 delete from tombstones where session_id in (select session_id from tombstones where deleted_at < ?1 limit ?2)""",
     "approvals": """
@@ -50,6 +58,12 @@ delete from approvals where approval_id in (select approval_id from approvals wh
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
+
+
+OF_SESSION = (
+    *("session_details", "kept_members", "transactions", "feedback", "thread_names"),
+    *("platform_events", "platform_conversations", "deliveries"),
+)
 
 
 def _bury(cursor: Cursor, row: SessionGone) -> None:
@@ -62,7 +76,7 @@ def _bury(cursor: Cursor, row: SessionGone) -> None:
         for table in ("inbox", "left_behind"):
             cursor.execute(f"delete from {table} where session_no = ?", (found[0],))
         cursor.execute(_BURY, (BURIED, found[0]))
-    for table in ("session_details", "kept_members", "transactions", "feedback"):
+    for table in OF_SESSION:
         cursor.execute(f"delete from {table} where session_id = ?", (row.session_id,))
     cursor.execute("delete from artifacts where conversation_id = ?", (row.session_id,))
     cursor.executemany("delete from state where scope_key = ?", [(key,) for key in row.scope_keys])
@@ -95,6 +109,8 @@ def _erase_item(cursor: Cursor, row: ItemErased) -> None:
     sql = f"""
     update transcript set content = ?, content_json = ?, metadata = ? where session_no = ({_NUMBER}) and seq = ?"""
     cursor.execute(sql, (row.content, row.content_json, row.metadata, row.session_id, row.seq))
+    gone = "delete from deliveries where session_id = ? and number / 1000 = ?"
+    cursor.execute(gone, (row.session_id, row.seq))
 
 
 def _erase_calls(cursor: Cursor, row: CallsErased) -> None:

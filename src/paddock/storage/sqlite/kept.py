@@ -22,6 +22,7 @@ from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.sqlite.automations import JOB_WRITES
 from paddock.storage.sqlite.connection import Cursor
+from paddock.storage.sqlite.deliveries import DELIVERY_WRITES
 from paddock.storage.sqlite.keeping import FORGETTING
 from paddock.storage.sqlite.people import PEOPLE_WRITES
 from paddock.storage.sqlite.reader import Reader
@@ -100,6 +101,7 @@ WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     **FORGETTING,
     **PEOPLE_WRITES,
     **JOB_WRITES,
+    **DELIVERY_WRITES,
 }
 """Written one by one, in order. A condition that does not hold raises, and its work is undone alone."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, TranscriptRow, UserRow
+from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.reader import PRESENT, Reader
 from paddock.storage.sqlite.rows import ITEM
@@ -23,6 +23,9 @@ do update set rating = excluded.rating, comment = excluded.comment, updated_at =
 _LEAVE_BEHIND = """
 insert into left_behind (session_no, first_seq, last_seq)
 select session_no, ?2, ?3 from sessions where session_id = ?1 on conflict do nothing"""
+_SET_NAME = """
+insert into thread_names (workspace_id, user_id, name, session_id) values (?, ?, ?, ?)
+on conflict (workspace_id, user_id, name) do update set session_id = excluded.session_id"""
 _NUMBER = "select session_no from sessions where session_id = ?"
 _FROM = "select seq, created_at from transcript where session_no = ? and seq >= ? order by seq limit 1"
 _LAST = "select max(seq) from transcript where session_no = ?"
@@ -48,10 +51,15 @@ def _leave_behind(cursor: Cursor, row: LeftBehindRow) -> None:
     cursor.execute(_LEAVE_BEHIND, astuple(row))
 
 
+def _write_name(cursor: Cursor, row: ThreadNameRow) -> None:
+    cursor.execute(_SET_NAME, astuple(row))
+
+
 PEOPLE_WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     UserRow: _write_user,
     FeedbackRow: _write_feedback,
     LeftBehindRow: _leave_behind,
+    ThreadNameRow: _write_name,
 }
 
 
@@ -71,6 +79,14 @@ class PeopleReads(ABC):
         sql = "select session_id, item_id, rating, comment, updated_at from feedback where session_id = ?"
         wanted = set(item_ids)
         return {found[1]: FeedbackRow(*found) for found in self._reader.all(sql, (session_id,)) if found[1] in wanted}
+
+    async def thread_named(self, workspace_id: str, user_id: str, name: str) -> str | None:
+        sql = "select session_id from thread_names where workspace_id = ? and user_id = ? and name = ?"
+        found = self._reader.one(sql, (workspace_id, user_id, name))
+        return found[0] if found else None
+
+    async def is_buried(self, session_id: str) -> bool:
+        return self._reader.one("select 1 from tombstones where session_id = ?", (session_id,)) is not None
 
     async def place_of(self, session_id: str, moment: float) -> int:
         reader = self._reader

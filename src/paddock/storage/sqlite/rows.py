@@ -10,7 +10,8 @@ from paddock.ports import ApiKeyRow
 from paddock.rules.rows import AuditRow, ModelUsageRow, RunRow, ToolCallRow
 
 Values = tuple[Any, ...]
-MAX_ROWS = 64
+SIZES = (64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
+"""Rows in one statement: so few sizes that all stay prepared, so many that most groups need two at most."""
 
 RUN = (
     "run_id, session_id, workspace_id, user_id, client_run_id, agent_id, runner_id, status, code, message, "
@@ -33,12 +34,12 @@ FACT = "seq, position, kind, target, sender, target_id, turn_id, trace_id, tx_id
 
 
 def chunks(rows: Sequence[Values]) -> Iterator[Sequence[Values]]:
-    """All rows in few parts. Sizes are powers of two, so few different statements are ever prepared."""
+    """All rows in few parts, each of a size that there is a statement for."""
     start = 0
-    while left := len(rows) - start:
-        count = min(MAX_ROWS, 1 << (left.bit_length() - 1))
-        yield rows[start : start + count]
-        start += count
+    for size in SIZES:
+        while len(rows) - start >= size:
+            yield rows[start : start + size]
+            start += size
 
 
 def _names(columns: str) -> list[str]:

@@ -16,7 +16,8 @@ select s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.it
 _SET_DETAILS = """
 insert into session_details (session_id, title, archived, closed) values (?1, ?2, coalesce(?3, 0), coalesce(?4, 0))
 on conflict (session_id) do update
-  set title = coalesce(?2, title), archived = coalesce(?3, archived), closed = coalesce(?4, closed)"""
+  set title = iif(?5, coalesce(title, ?2), coalesce(?2, title)),
+      archived = coalesce(?3, archived), closed = coalesce(?4, closed)"""
 _KEEP = """
 insert into kept_members (session_id, agent_id, left_at, info) values (?, ?, ?, ?)
 on conflict (session_id, agent_id) do update set left_at = excluded.left_at, info = excluded.info"""
@@ -30,7 +31,7 @@ _NO_END = 1 << 62
 
 
 def _write_details(cursor: Cursor, row: SessionDetailsRow) -> None:
-    cursor.execute(_SET_DETAILS, (row.session_id, row.title, row.archived, row.closed))
+    cursor.execute(_SET_DETAILS, (row.session_id, row.title, row.archived, row.closed, row.suggested))
 
 
 def _write_kept(cursor: Cursor, row: KeptMemberRow) -> None:

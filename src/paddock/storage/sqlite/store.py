@@ -33,6 +33,7 @@ from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.automations import AutomationReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
+from paddock.storage.sqlite.deliveries import DeliveryReads
 from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
 from paddock.storage.sqlite.keeping import KeepingReads
@@ -52,7 +53,15 @@ _BOOT = "update meta set value = value + 1 where name = 'boot_number' returning 
 
 
 class SqliteStore(
-    KeptReads, EventReads, ApprovalReads, SessionReads, KeepingReads, PeopleReads, OverviewReads, AutomationReads
+    KeptReads,
+    EventReads,
+    ApprovalReads,
+    SessionReads,
+    KeepingReads,
+    PeopleReads,
+    OverviewReads,
+    AutomationReads,
+    DeliveryReads,
 ):
     """All of the `Store` port over one SQLite file in `directory`."""
 
@@ -219,7 +228,7 @@ class SqliteStore(
     # --- for tables of their own that live in this file
 
     async def perform(self, deed: Callable[[Cursor], None], rows: Sequence[AuditRow] = ()) -> None:
-        """Do something inside the next commit, together with these rows. Short: it runs on the event loop."""
+        """Do something inside the next commit, together with these rows. Short: others wait for it."""
         await self._writer.submit(None, rows, deed)
 
     async def fold(self) -> None:

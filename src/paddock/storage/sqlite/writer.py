@@ -1,9 +1,10 @@
 """Writes and commits: everything queued while the last commit ran shares the next one.
 
-The statements of a group run on the event loop, because each of them would otherwise hand the interpreter from thread
-to thread; only the commit, which waits for the disk, runs on a thread of its own. Nobody is told "done" before the
-commit returned. A commit that fails fails its whole group; until one succeeds again the writer calls itself unhealthy
-and tries once a second whether the disk is back.
+A group is gathered on the event loop and written on a thread of its own, statements and commit: SQLite works without
+the interpreter, so the loop goes on meanwhile. Every statement hands the interpreter over and has to win it back, so a
+group is written in few of them, many rows in each. Nobody is told "done" before the commit returned. A commit that
+fails fails its whole group; until one succeeds again the writer calls itself unhealthy and tries once a second whether
+the disk is back.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from paddock.storage.sqlite.connection import Connection, Cursor, unavailable
 from paddock.storage.sqlite.transaction import GUILTY, Work, write_apart, write_group
 
 MAX_GROUP = 64
-"""Works in one commit: bounds how long the event loop is kept from its other business."""
+"""Works in one commit: bounds how long the first of them waits for the last."""
 MAX_IDLE_OWNERS = 65_536
 QUIET_TURNS = 3
 """Turns of the event loop without a new work after which a group is complete: a request takes three from the socket to
@@ -56,8 +57,8 @@ class Writer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._probe: asyncio.TimerHandle | None = None
-        self._commits: SimpleQueue[list[Work] | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._commit_for_ever, name="paddock-writer", daemon=True)
+        self._groups: SimpleQueue[list[Work] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._write_for_ever, name="paddock-writer", daemon=True)
         self._thread.start()
 
     def submit(
@@ -98,7 +99,7 @@ class Writer:
         if self._probe is not None:
             self._probe.cancel()
         await self._idle.wait()
-        self._commits.put(None)
+        self._groups.put(None)
         await asyncio.to_thread(self._thread.join)
 
     # --- one group ---------------------------------------------------------------------------------------------------
@@ -120,30 +121,14 @@ class Writer:
             self._next()
 
     def _next(self) -> None:
-        """Write what waits and send it to be committed; when nothing waits, rest."""
+        """Send what waits to be written; when nothing waits, rest."""
         works = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_GROUP))]
         if not works:
             self._busy = False
             self._idle.set()
             return
         self._crowded = len(works) > 1
-        try:
-            self._write(works)
-        except Exception as error:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
-            self._roll_back()
-            self._over(works, error)
-        else:
-            self._commits.put(works)
-
-    def _write(self, works: Sequence[Work]) -> None:
-        connection = self._connection
-        connection.execute("begin immediate")
-        try:
-            write_group(connection.cursor(), works, self.owners)
-        except GUILTY:
-            connection.execute("rollback")
-            connection.execute("begin immediate")
-            write_apart(connection, works, self.owners)
+        self._groups.put(works)
 
     def _over(self, works: Sequence[Work], error: Exception | None) -> None:
         """Tell everybody of a group how it ended, and go on with the next."""
@@ -180,22 +165,40 @@ class Writer:
             with suppress(apsw.Error):  # some errors have rolled back already
                 self._connection.execute("rollback")
 
-    # --- on the thread: nothing but the commit -----------------------------------------------------------------------
+    # --- on the thread -----------------------------------------------------------------------------------------------
 
-    def _commit_for_ever(self) -> None:
-        while (works := self._commits.get()) is not None:
+    def _write_for_ever(self) -> None:
+        while (works := self._groups.get()) is not None:
             error: Exception | None = None
             try:
-                self._connection.execute("commit")
+                self._write(works)
                 if any(work.fold for work in works):
                     self._fold()
-            except Exception as problem:  # noqa: BLE001 - the same
+            except Exception as problem:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
                 error = problem
                 self._roll_back()
             with suppress(RuntimeError):  # the loop is gone, and everybody who waited with it
                 self._loop.call_soon_threadsafe(self._over, works, error)
         with suppress(apsw.Error):  # a broken disk: what was acknowledged is in the write-ahead log
             self._connection.close()
+
+    def _write(self, works: Sequence[Work]) -> None:
+        connection = self._connection
+        connection.execute("begin immediate")
+        if works:
+            self._write_works(works)
+        else:  # a tiny write of our own, to see whether the disk is back
+            connection.execute(_PROBE)
+        connection.execute("commit")
+
+    def _write_works(self, works: Sequence[Work]) -> None:
+        connection = self._connection
+        try:
+            write_group(connection.cursor(), works, self.owners)
+        except GUILTY:
+            connection.execute("rollback")
+            connection.execute("begin immediate")
+            write_apart(connection, works, self.owners)
 
     def _fold(self) -> None:
         """Here nobody writes. A reader in the middle of a question keeps the log from being emptied: wait for it."""
@@ -220,7 +223,7 @@ class Writer:
         self.healthy = True
 
     def _try_again(self) -> None:
-        """A tiny write of our own tells whether the disk is back when nobody else writes."""
+        """A group of nothing tells whether the disk is back when nobody else writes."""
         self._probe = None
         if self.healthy or self._closed:
             return
@@ -229,11 +232,4 @@ class Writer:
             return
         self._busy = True
         self._idle.clear()
-        try:
-            self._connection.execute("begin immediate")
-            self._connection.execute(_PROBE)
-        except Exception as error:  # noqa: BLE001 - the same
-            self._roll_back()
-            self._over([], error)
-        else:
-            self._commits.put([])
+        self._groups.put([])

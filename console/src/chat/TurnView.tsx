@@ -1,0 +1,255 @@
+/** One turn: what was asked, what came of it, and what can be done about it. */
+import { memo, useEffect, useRef, useState } from "react";
+import { hasEnded, type Part, type Run, type ToolPart } from "../model/run";
+import { Icon } from "../ui/icons";
+import { CodeBlock, CopyButton, Markdown } from "../ui/Markdown";
+import { toRun } from "../ui/router";
+import { useWords } from "../words";
+import { Card } from "./Card";
+import { StoreImage } from "./StoreImage";
+
+export interface TurnActions {
+  regenerate: (itemId: string) => void;
+  edit: (itemId: string, text: string) => void;
+  rate: (itemId: string, rating: "up" | "down" | null) => void;
+  say: (text: string) => void;
+  /** This turn came in sight, and is known only as history tells it. */
+  seen: (turnId: string) => void;
+}
+interface Props {
+  turn: Run;
+  agentName: string;
+  newest: boolean;
+  busy: boolean;
+  feedback: Record<string, "up" | "down">;
+  actions: TurnActions;
+}
+
+export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, feedback, actions }: Props) {
+  const answers = turn.parts.filter((part): part is Part & { kind: "text" } => part.kind === "text" && part.text !== "");
+  const last = answers.at(-1);
+  const place = useRef<HTMLElement>(null);
+  const { seen } = actions;
+  useEffect(() => {
+    if (turn.whole || !place.current) return;
+    const watcher = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && seen(turn.turnId));
+    watcher.observe(place.current);
+    return () => watcher.disconnect();
+  }, [turn.whole, turn.turnId, seen]);
+  return (
+    <article className="turn" data-turn={turn.turnId} ref={place}>
+      {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
+      <div className="answer">
+        <div className="speaker">
+          <span className="avatar" aria-hidden="true">
+            {(agentName || "?").slice(0, 1).toUpperCase()}
+          </span>
+          <strong>{agentName}</strong>
+        </div>
+        {turn.parts.map((part, index) => (
+          <PartView key={`${part.kind}:${part.id}:${index}`} part={part} ended={hasEnded(turn)} pending={turn.pendingToolCallIds} say={actions.say} />
+        ))}
+        <Ending turn={turn} agentName={agentName} />
+        {hasEnded(turn) && (
+          <Footer turn={turn} itemId={last?.id ?? null} text={answers.map((part) => part.text).join("\n\n")} newest={newest} busy={busy} rating={last ? feedback[last.id] : undefined} actions={actions} />
+        )}
+      </div>
+    </article>
+  );
+});
+
+function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: TurnActions }) {
+  const { t } = useWords();
+  const [editing, setEditing] = useState<string | null>(null);
+  const itemId = `${turn.turnId}.0`;
+  if (editing !== null)
+    return (
+      <form
+        className="asked editing"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (editing.trim()) actions.edit(itemId, editing.trim());
+          setEditing(null);
+        }}
+      >
+        <textarea value={editing} aria-label={t("chat.edit_text")} autoFocus rows={3} maxLength={10_000} onChange={(event) => setEditing(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setEditing(null)} />
+        <div className="row end">
+          <button type="button" className="button" onClick={() => setEditing(null)}>
+            {t("app.cancel")}
+          </button>
+          <button type="submit" className="button primary">
+            {t("chat.edit_send")}
+          </button>
+        </div>
+      </form>
+    );
+  return (
+    <div className="asked">
+      <span className="visually-hidden">{t("chat.you")}: </span>
+      <div className="bubble">
+        {turn.text && <p>{turn.text}</p>}
+        {turn.attachments.length > 0 && (
+          <div className="images">
+            {turn.attachments.map((file) => (
+              <StoreImage key={file.url} url={file.url} alt={file.name ?? ""} />
+            ))}
+          </div>
+        )}
+      </div>
+      {hasEnded(turn) && !busy && (
+        <button type="button" className="icon-button quiet" onClick={() => setEditing(turn.text ?? "")} aria-label={t("chat.edit")} title={t("chat.edit")}>
+          <Icon name="edit" size={16} />
+        </button>
+      )}
+    </div>
+  );
+}
+
+function PartView({ part, ended, pending, say }: { part: Part; ended: boolean; pending: string[]; say: (text: string) => void }) {
+  const { t } = useWords();
+  switch (part.kind) {
+    case "text":
+      return part.text ? <Markdown text={part.text} /> : null;
+    case "reasoning":
+      return part.text ? (
+        <details className="reasoning">
+          <summary>{t("chat.reasoning")}</summary>
+          <Markdown text={part.text} />
+        </details>
+      ) : null;
+    case "tool":
+      return <ToolView part={part} ended={ended} waiting={pending.includes(part.id)} />;
+    case "card":
+      return part.activity === "ui-schema" ? <Card document={part.content} messageId={part.id} say={say} /> : null;
+    case "step":
+      return (
+        <p className="step">
+          <Icon name={part.open ? "gauge" : "check"} size={14} /> {part.name}
+        </p>
+      );
+    case "note":
+      return null; // the run's own page tells it
+  }
+}
+
+function ToolView({ part, ended, waiting }: { part: ToolPart; ended: boolean; waiting: boolean }) {
+  const { t } = useWords();
+  const state = part.failed ? "failed" : part.result !== null ? "done" : waiting ? "open" : ended ? "open" : "running";
+  return (
+    <details className={`tool ${state}`}>
+      <summary>
+        <Icon name={state === "failed" ? "warn" : "tool"} size={16} />
+        <code>{part.name || t("chat.tool")}</code> <span>{t(`chat.tool_${state}`)}</span>
+        {part.result !== null && <span className="tool-result">{oneLine(part.result)}</span>}
+      </summary>
+      {part.args && (
+        <>
+          <h5>{t("chat.arguments")}</h5>
+          <CodeBlock text={pretty(part.args)} language="json" />
+        </>
+      )}
+      {part.result !== null && (
+        <>
+          <h5>{t("chat.result")}</h5>
+          <CodeBlock text={pretty(part.result)} />
+        </>
+      )}
+    </details>
+  );
+}
+
+function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > 80 ? `${line.slice(0, 80)}…` : line;
+}
+
+export function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+function Ending({ turn, agentName }: { turn: Run; agentName: string }) {
+  const { t } = useWords();
+  switch (turn.status) {
+    case "queued":
+      return <p className="state wait">{turn.position ? t("chat.queued", { position: turn.position }) : t("chat.queued_plain")}</p>;
+    case "running":
+      return (
+        <p className="state busy" role="status">
+          <span className="dots" aria-hidden="true">
+            <i />
+            <i />
+            <i />
+          </span>
+          <span className={turn.parts.length ? "visually-hidden" : ""}>{t("chat.thinking", { agent: agentName })}</span>
+        </p>
+      );
+    case "cancelled":
+      return (
+        <p className="state stopped">
+          <Icon name="stop" size={14} /> <strong>{t("chat.cancelled")}</strong> <span>{t("chat.cancelled_text")}</span>
+        </p>
+      );
+    case "failed":
+      return (
+        <div className="state failed" role="alert">
+          <Icon name="warn" size={16} />
+          <div>
+            <strong>{turn.error?.code === "host_restarted" ? t("chat.interrupted") : t("chat.failed")}</strong>
+            <p>{turn.error?.message}</p>
+            <code>{turn.error?.code}</code>
+          </div>
+        </div>
+      );
+    case "completed":
+      return turn.steeredInto ? <p className="state wait">{t("chat.steered")}</p> : null;
+  }
+}
+
+interface FooterProps {
+  turn: Run;
+  itemId: string | null;
+  text: string;
+  newest: boolean;
+  busy: boolean;
+  rating: "up" | "down" | undefined;
+  actions: TurnActions;
+}
+
+function Footer({ turn, itemId, text, newest, busy, rating, actions }: FooterProps) {
+  const { t, took, number } = useWords();
+  const failed = turn.status === "failed" || turn.status === "cancelled";
+  const tokens = (turn.inputTokens ?? 0) + (turn.outputTokens ?? 0);
+  const vote = (one: "up" | "down") => itemId && actions.rate(itemId, rating === one ? null : one);
+  return (
+    <div className={`turn-footer${newest || failed ? " always" : ""}`}>
+      {text && <CopyButton text={text} label={t("chat.copy_text")} />}
+      {turn.text !== null && (
+        <button type="button" className="icon-button" disabled={busy} onClick={() => actions.regenerate(`${turn.turnId}.0`)} aria-label={t(failed ? "chat.retry" : "chat.regenerate")} title={t(failed ? "chat.retry" : "chat.regenerate")}>
+          <Icon name="again" size={16} />
+          {failed && <span>{t("chat.retry")}</span>}
+        </button>
+      )}
+      {itemId && (
+        <>
+          <button type="button" className="icon-button" aria-pressed={rating === "up"} onClick={() => vote("up")} aria-label={t("chat.good")} title={t("chat.good")}>
+            <Icon name="up" size={16} />
+          </button>
+          <button type="button" className="icon-button" aria-pressed={rating === "down"} onClick={() => vote("down")} aria-label={t("chat.bad")} title={t("chat.bad")}>
+            <Icon name="down" size={16} />
+          </button>
+        </>
+      )}
+      <a className="icon-button" href={toRun(turn.turnId)} aria-label={t("chat.run")} title={t("chat.run")}>
+        <Icon name="path" size={16} />
+      </a>
+      <span className="figures">
+        {turn.startedAt !== null && turn.endedAt !== null && turn.endedAt >= turn.startedAt && took(turn.endedAt - turn.startedAt)}
+        {tokens > 0 && ` · ${number(tokens)} ${t("run.tokens")}`}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,213 @@
+/**
+ * Keeps one conversation up to date: a picture of now, then the session's stream from there, for as long as the page
+ * wants it. Lost connections are taken up at the last frame. Knows the host and the model, and nothing of pages.
+ */
+import { get, Problem, stream } from "../api/client";
+import type { HistoryDay, RunEntry, SessionLook } from "../api/shapes";
+import { readEvent, type AgUiEvent } from "../model/events";
+import { emptyThread, opened, reduceThread, withEarlier, withWhole, type SessionFrame, type Thread } from "../model/thread";
+
+export type Connection = "new" | "loading" | "live" | "lost" | "gone";
+export interface Followed {
+  thread: Thread;
+  connection: Connection;
+  problem: string | null;
+}
+
+const HIDDEN_MS = 20_000;
+const RETRY_MS = [300, 1_000, 2_000, 4_000, 8_000];
+
+export const sessionPath = (id: string): string => `/api/v1/agent/sessions/${id}`;
+
+export class ThreadFollower {
+  private state: Followed;
+  private listeners = new Set<() => void>();
+  private stopping = new AbortController();
+  private wake: (() => void) | null = null;
+  private hiddenTimer: ReturnType<typeof setTimeout> | undefined;
+  private connectionAbort: AbortController | null = null;
+  private running = false;
+  private loadingEarlier = false;
+
+  constructor(readonly id: string) {
+    this.state = { thread: emptyThread(id), connection: "new", problem: null };
+  }
+
+  snapshot = (): Followed => this.state;
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  private set(change: Partial<Followed>): void {
+    this.state = { ...this.state, ...change };
+    this.listeners.forEach((listener) => listener());
+  }
+
+  /** Follow until `stop`. A conversation that does not exist yet is left alone until `begin` is called again. */
+  begin(): void {
+    if (this.running) return;
+    this.running = true;
+    if (this.stopping.signal.aborted) this.stopping = new AbortController();
+    document.addEventListener("visibilitychange", this.onVisibility);
+    window.addEventListener("online", this.onOnline);
+    void this.run(this.stopping.signal);
+  }
+
+  stop(): void {
+    this.stopping.abort();
+    this.connectionAbort?.abort();
+    this.running = false;
+    clearTimeout(this.hiddenTimer);
+    document.removeEventListener("visibilitychange", this.onVisibility);
+    window.removeEventListener("online", this.onOnline);
+  }
+
+  /** Take a new picture: after an edit, or when somebody else changed the course of the conversation. */
+  reload(): void {
+    this.again = true;
+    this.connectionAbort?.abort();
+    this.wake?.();
+  }
+  private again = false;
+
+  private async run(signal: AbortSignal): Promise<void> {
+    let failures = 0;
+    let cursor: string | null = null;
+    while (!signal.aborted) {
+      try {
+        if (cursor === null || this.again) cursor = await this.picture(signal);
+        this.set({ connection: "live", problem: null });
+        failures = 0;
+        for await (const frames of this.frames(cursor, signal)) {
+          cursor = frames.cursor;
+          this.apply(frames.items);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof Problem) {
+          if (error.status === 404) return this.ended("gone", error.message);
+          if (error.status === 401) return this.ended("lost", error.message);
+          if (error.status === 410) cursor = null;
+        }
+        failures += 1;
+        if (failures > 1 || cursor === null) this.set({ connection: cursor === null && failures === 1 ? "loading" : "lost" });
+      }
+      if (this.again) continue;
+      if (failures) await this.pause(RETRY_MS[Math.min(failures, RETRY_MS.length) - 1] ?? 8_000);
+      while (document.hidden && !signal.aborted && this.connectionAbort?.signal.aborted) await this.pause(60_000);
+    }
+  }
+
+  private ended(connection: Connection, problem: string): void {
+    this.running = false;
+    this.set({ connection, problem });
+  }
+
+  private async picture(signal: AbortSignal): Promise<string> {
+    if (this.state.connection === "new") this.set({ connection: "loading" });
+    this.again = false;
+    const look = await get<SessionLook>(sessionPath(this.id), signal);
+    const [day, runs] = await Promise.all([historyDay(this.id, null, signal), runsOf(this.id, signal)]);
+    this.wanted.clear();
+    this.set({ thread: opened(look, day, runs) });
+    return look.inflightCursor ?? look.cursor;
+  }
+
+  private async *frames(cursor: string, signal: AbortSignal): AsyncGenerator<{ cursor: string; items: SessionFrame[] }> {
+    const connection = (this.connectionAbort = new AbortController());
+    const stop = () => connection.abort();
+    signal.addEventListener("abort", stop);
+    try {
+      for await (const frames of stream(`${sessionPath(this.id)}/events?format=ag-ui`, cursor, connection.signal)) {
+        yield { cursor: frames.findLast((frame) => frame.id !== null)?.id ?? cursor, items: frames.flatMap(asSessionFrame) };
+      }
+    } catch (error) {
+      if (!connection.signal.aborted || signal.aborted) throw error; // aborted by us: go on from the cursor
+    } finally {
+      signal.removeEventListener("abort", stop);
+    }
+  }
+
+  private apply(frames: SessionFrame[]): void {
+    const thread = frames.reduce(reduceThread, this.state.thread);
+    if (thread !== this.state.thread) this.set({ thread, connection: "live", problem: null });
+    // An input that came by another way than ours is told by history only, and may have changed the course.
+    const unknown = frames.some(({ seq, event }) => event.type === "RUN_STARTED" && !event.input && !event.parentRunId && seq > thread.head);
+    if (unknown) this.reload();
+  }
+
+  /** One more day, upwards. */
+  async earlier(): Promise<void> {
+    const { thread } = this.state;
+    if (this.loadingEarlier || !thread.hasMore || thread.day === null) return;
+    this.loadingEarlier = true;
+    try {
+      const day = await historyDay(this.id, thread.day);
+      const runs = await runsOf(this.id, undefined, day.messages.at(-1)?.timestamp);
+      this.set({ thread: withEarlier(this.state.thread, day, runs) });
+    } finally {
+      this.loadingEarlier = false;
+    }
+  }
+
+  /** Learn all of a turn that history tells in part: tools, steps, cards. One after the other, as they come in sight. */
+  whole(turnId: string): void {
+    if (this.wanted.has(turnId)) return;
+    this.wanted.add(turnId);
+    this.learning = this.learning.then(() => this.learn(turnId));
+  }
+  private wanted = new Set<string>();
+  private learning: Promise<void> = Promise.resolve();
+
+  private async learn(turnId: string): Promise<void> {
+    const events: AgUiEvent[] = [];
+    try {
+      for await (const frames of stream(`/api/v1/agent/runs/${turnId}/events`, null, this.stopping.signal)) {
+        for (const frame of frames) {
+          const event = readEvent(frame.data);
+          if (event) events.push(event);
+        }
+      }
+    } catch {
+      this.wanted.delete(turnId); // it is told as history has it, and asked for again when it is seen again
+      return;
+    }
+    this.set({ thread: withWhole(this.state.thread, turnId, events) });
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** A hidden tab gives its connection back after a while: browsers allow only a few to one host. */
+  private onVisibility = (): void => {
+    clearTimeout(this.hiddenTimer);
+    if (document.hidden) this.hiddenTimer = setTimeout(() => this.connectionAbort?.abort(), HIDDEN_MS);
+    else this.wake?.();
+  };
+
+  private onOnline = (): void => this.wake?.();
+}
+
+function asSessionFrame({ id, data }: { id: string | null; data: string }): SessionFrame[] {
+  const event = readEvent(data);
+  return event ? [{ seq: Number(id?.split(".")[1] ?? 0), event }] : [];
+}
+
+export function historyDay(id: string, before: string | null, signal?: AbortSignal): Promise<HistoryDay> {
+  const day = before === null ? "" : `&before=${before}`;
+  return get<HistoryDay>(`/api/v1/agent/history?threadId=${id}${day}`, signal);
+}
+
+async function runsOf(id: string, signal?: AbortSignal, until?: string): Promise<RunEntry[]> {
+  const before = until ? `&until=${encodeURIComponent(until)}` : "";
+  return (await get<{ runs: RunEntry[] }>(`/api/v1/agent/runs?threadId=${id}&limit=200${before}`, signal)).runs;
+}

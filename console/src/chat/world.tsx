@@ -1,0 +1,42 @@
+/** What every page needs to know: who we are, which agents there are, which conversations; and a way to ask again. */
+import { createContext, useContext, useMemo, type ReactNode } from "react";
+import type { AgentEntry, Me, SessionEntry } from "../api/shapes";
+import { useLoaded, type Loaded } from "../ui/data";
+
+export interface World {
+  me: Loaded<Me>;
+  agents: Loaded<{ agents: AgentEntry[]; problem?: string }>;
+  threads: Loaded<{ sessions: SessionEntry[]; next: number | null }>;
+  admin: boolean;
+  agentName: (id: string | null | undefined) => string;
+  /** Agents a person may want to talk to. */
+  known: AgentEntry[];
+  defaultAgent: string | null;
+}
+
+const Context = createContext<World | null>(null);
+
+export function Knowing({ children }: { children: ReactNode }) {
+  const me = useLoaded<Me>("/api/v1/users/me");
+  const agents = useLoaded<{ agents: AgentEntry[]; problem?: string }>("/api/v1/agents", 30_000);
+  const threads = useLoaded<{ sessions: SessionEntry[]; next: number | null }>("/api/v1/agent/sessions?limit=200", 15_000);
+  const world = useMemo<World>(() => {
+    const known = agents.value?.agents ?? [];
+    return {
+      me,
+      agents,
+      threads,
+      admin: me.value?.role === "admin",
+      agentName: (id) => known.find((agent) => agent.agentId === id)?.label || id || "",
+      known,
+      defaultAgent: known.find((agent) => agent.default)?.agentId ?? known[0]?.agentId ?? null,
+    };
+  }, [me, agents, threads]);
+  return <Context.Provider value={world}>{children}</Context.Provider>;
+}
+
+export function useWorld(): World {
+  const world = useContext(Context);
+  if (!world) throw new Error("no world around this part of the page");
+  return world;
+}

@@ -1,0 +1,99 @@
+/** Who may come in: keys listed, made and revoked. A new key is shown once. */
+import { useState, type FormEvent } from "react";
+import { post, remove } from "../api/client";
+import { asProblem, sentence, useLoaded } from "../ui/data";
+import { CodeBlock } from "../ui/Markdown";
+import { Confirm, Notice } from "../ui/parts";
+import { useWords } from "../words";
+import { Listing } from "./table";
+
+interface Key {
+  keyId: string;
+  workspace: string;
+  user: string;
+  role: string;
+  createdAt?: string;
+  revokedAt?: string;
+}
+
+export function KeysPart() {
+  const { t, time } = useWords();
+  const keys = useLoaded<{ keys: Key[] }>("/api/v1/api-keys");
+  const [user, setUser] = useState("");
+  const [role, setRole] = useState("user");
+  const [made, setMade] = useState<string | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  const [asked, setAsked] = useState<Key | null>(null);
+  const attempt = (work: Promise<unknown>) => work.then(() => setProblem(null)).catch((error: unknown) => setProblem(sentence(asProblem(error), t))).finally(keys.again);
+  const create = (event: FormEvent) => {
+    event.preventDefault();
+    void attempt(post<{ key: string }>("/api/v1/api-keys", { user: user.trim(), role }).then((answer) => setMade(answer.key)));
+  };
+  return (
+    <>
+      <section className="panel">
+        <h2>{t("op.key_new")}</h2>
+        {keys.value?.keys.length === 0 && <Notice tone="wait" title={t("op.keys_first")} />}
+        <form className="row" onSubmit={create}>
+          <label className="field">
+            <span>{t("op.key_user")}</span>
+            <input value={user} required onChange={(event) => setUser(event.target.value)} />
+          </label>
+          <label className="field">
+            <span>{t("op.key_role")}</span>
+            <select value={role} onChange={(event) => setRole(event.target.value)}>
+              <option>user</option>
+              <option>admin</option>
+            </select>
+          </label>
+          <button type="submit" className="button primary">
+            {t("op.key_new")}
+          </button>
+        </form>
+        {problem && <Notice tone="bad" title={problem} />}
+        {made && (
+          <>
+            <Notice tone="info" title={t("op.key_once")} />
+            <CodeBlock text={made} />
+          </>
+        )}
+      </section>
+      <Listing
+        title={t("op.keys")}
+        icon="shield"
+        empty={t("op.keys_none")}
+        problem={keys.problem}
+        again={keys.again}
+        rows={keys.value?.keys ?? null}
+        keyOf={(key) => key.keyId}
+        columns={[
+          { name: t("op.key_user"), show: (key) => key.user },
+          { name: t("op.key_role"), show: (key) => key.role },
+          { name: t("op.time"), show: (key) => time(key.createdAt) },
+          {
+            name: t("op.action"),
+            show: (key) =>
+              key.revokedAt ? (
+                <span className="hint">{t("op.key_revoked", { time: time(key.revokedAt) })}</span>
+              ) : (
+                <button type="button" className="button" onClick={() => setAsked(key)}>
+                  {t("op.key_revoke")}
+                </button>
+              ),
+          },
+        ]}
+      />
+      {asked && (
+        <Confirm
+          text={t("op.key_sure", { user: asked.user })}
+          word={t("op.key_revoke")}
+          onNo={() => setAsked(null)}
+          onYes={() => {
+            setAsked(null);
+            void attempt(remove(`/api/v1/api-keys/${encodeURIComponent(asked.keyId)}`));
+          }}
+        />
+      )}
+    </>
+  );
+}

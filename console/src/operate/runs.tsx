@@ -1,0 +1,51 @@
+/** Runs in flight, which can be stopped, and the latest that ended. */
+import { useState } from "react";
+import type { RunEntry } from "../api/shapes";
+import { cancelRun } from "../chat/send";
+import { useWorld } from "../chat/world";
+import { asProblem, sentence, useLoaded } from "../ui/data";
+import { Notice, Status } from "../ui/parts";
+import { toRun, toThread } from "../ui/router";
+import { tookOf } from "../run/story";
+import { useWords } from "../words";
+import { Listing, type Column } from "./table";
+
+type Page = { runs: RunEntry[]; next: string | null };
+
+export function RunsPart() {
+  const { t, time, took } = useWords();
+  const { admin, agentName, me } = useWorld();
+  const [problem, setProblem] = useState<string | null>(null);
+  const scope = admin ? "&scope=workspace" : "";
+  const live = useLoaded<Page>(`/api/v1/agent/runs?status=running,queued&limit=200${scope}`, 2_000);
+  const recent = useLoaded<Page>(`/api/v1/agent/runs?status=completed,failed,cancelled&limit=50${scope}`, 5_000);
+  const stop = (run: RunEntry) => {
+    cancelRun(run.taskId)
+      .then(() => setProblem(null))
+      .catch((error: unknown) => setProblem(sentence(asProblem(error), t)))
+      .finally(live.again);
+  };
+  const columns: Column<RunEntry>[] = [
+    { name: t("op.began"), show: (run) => <a href={toRun(run.taskId)}>{time(run.createdAt)}</a> },
+    { name: t("op.agent"), show: (run) => agentName(run.agentId) },
+    { name: t("run.status"), show: (run) => <Status of={run.status} /> },
+    { name: t("run.took"), show: (run) => took(tookOf(run, Date.now())) },
+    ...(admin ? [{ name: t("op.user"), show: (run: RunEntry) => run.userId }] : []),
+    { name: t("op.thread"), show: (run) => (run.userId === me.value?.userId ? <a href={toThread(run.threadId)}>{run.threadId.slice(0, 8)}</a> : run.threadId.slice(0, 8)) },
+  ];
+  const stoppable: Column<RunEntry> = {
+    name: t("op.action"),
+    show: (run) => (
+      <button type="button" className="button" onClick={() => stop(run)}>
+        {t("chat.stop")}
+      </button>
+    ),
+  };
+  return (
+    <>
+      {problem && <Notice tone="bad" title={problem} />}
+      <Listing title={t("op.live")} icon="gauge" columns={[...columns, stoppable]} rows={live.value?.runs ?? null} keyOf={(run) => run.taskId} empty={t("op.live_none")} problem={live.problem} again={live.again} />
+      <Listing title={t("op.recent")} icon="chat" columns={columns} rows={recent.value?.runs ?? null} keyOf={(run) => run.taskId} empty={t("op.recent_none")} problem={recent.problem} again={recent.again} />
+    </>
+  );
+}

@@ -1,0 +1,307 @@
+/** The whole story of a run on one time line: what it was given, what it was allowed, what it did, what was decided. */
+import { useState } from "react";
+import { get, stream } from "../api/client";
+import type { RunEntry } from "../api/shapes";
+import { cancelRun } from "../chat/send";
+import { useWorld } from "../chat/world";
+import { asRecord, asText } from "../model/events";
+import { textOf } from "../model/run";
+import { asProblem, sentence, useLoaded } from "../ui/data";
+import { Icon } from "../ui/icons";
+import { Empty, JsonView, ProblemNotice, Status } from "../ui/parts";
+import { go, toRun, toThread } from "../ui/router";
+import { useWords } from "../words";
+import type { WordKey } from "../words/en";
+import { differences, inputOf, KINDS, namesIn, tookOf, type EntryKind, type Grant, type Story, type StoryEntry } from "./story";
+
+const live = (run: RunEntry | undefined) => run?.status === "running" || run?.status === "queued";
+
+export default function RunPage({ run, other }: { run: string; other: string | null }) {
+  const { t } = useWords();
+  const [going, setGoing] = useState(true);
+  const story = useLoaded<Story>(`/api/v1/agent/runs/${run}/story`, going ? 1_500 : 0);
+  const running = live(story.value?.run);
+  if (story.value && going !== running) setGoing(running);
+  return (
+    <div className="page" tabIndex={0}>
+      <div className="page-inner">
+        {story.problem && !story.value && <ProblemNotice problem={story.problem} again={story.again} />}
+        {!story.value && !story.problem && <p className="hint">{t("app.loading")}</p>}
+        {story.value && <Told story={story.value} other={other} />}
+      </div>
+    </div>
+  );
+}
+
+function Told({ story, other }: { story: Story; other: string | null }) {
+  const { t, time, took, number } = useWords();
+  const { agentName } = useWorld();
+  const { run } = story;
+  return (
+    <>
+      <header className="page-head">
+        <a className="icon-button" href={toThread(run.threadId)} aria-label={t("run.back")} title={t("run.back")}>
+          <Icon name="back" />
+        </a>
+        <h1>
+          {t("run.title")} · {agentName(run.agentId)}
+        </h1>
+        <Status of={run.status} />
+        {live(run) && (
+          <button type="button" className="button danger" onClick={() => void cancelRun(run.taskId)}>
+            {t("run.cancel")}
+          </button>
+        )}
+      </header>
+      {run.message && (
+        <p className="error-text" role="alert">
+          {run.message} <code>{run.code}</code>
+        </p>
+      )}
+      <div className="panel figures-row">
+        <Figure name={t("run.began")} value={time(run.startedAt ?? run.createdAt)} />
+        <Figure name={t("run.took")} value={took(tookOf(run, Date.now()))} />
+        <Figure name={t("run.model_calls")} value={number(run.usage?.modelCalls ?? 0)} />
+        <Figure name={t("run.tokens")} value={number(run.usage?.totalTokens ?? 0)} />
+        <Figure name={t("run.cost")} value={number(run.usage?.cost ?? 0)} />
+      </div>
+      <div className="two">
+        <Given story={story} />
+        <Allowed grant={story.grant} run={run.taskId} />
+      </div>
+      <Timeline entries={story.entries} run={run} />
+      <Compare story={story} other={other} />
+      <RawEvents run={run.taskId} />
+    </>
+  );
+}
+
+function Figure({ name, value }: { name: string; value: string }) {
+  return (
+    <div className="figure">
+      <b>{value}</b>
+      <span>{name}</span>
+    </div>
+  );
+}
+
+function Given({ story }: { story: Story }) {
+  const { t } = useWords();
+  const input = inputOf(story);
+  const text = textOf(asRecord(input?.["message"])["content"]) || asText(input?.["text"]);
+  return (
+    <section className="panel">
+      <h2>{t("run.context")}</h2>
+      {text && <p className="ui-text">{text}</p>}
+      <dl className="facts">
+        <div>
+          <dt>{t("run.runner")}</dt>
+          <dd>
+            <code>{story.run.runnerId}</code>
+          </dd>
+        </div>
+      </dl>
+      {input && (
+        <details>
+          <summary>{t("app.more")}</summary>
+          <JsonView value={input} />
+        </details>
+      )}
+    </section>
+  );
+}
+
+function Allowed({ grant, run }: { grant: Grant; run: string }) {
+  const { t } = useWords();
+  const refused = Object.entries(grant.refused ?? {});
+  return (
+    <section className="panel">
+      <h2>{t("run.grant")}</h2>
+      <dl className="facts">
+        {Object.entries(namesIn(grant)).map(([kind, names]) => (
+          <div key={kind}>
+            <dt>{t(`run.grant.${kind}` as WordKey)}</dt>
+            <dd className="chips">{names.length ? names.map((name) => <code key={name}>{name}</code>) : <span className="hint">{t("run.nothing_granted")}</span>}</dd>
+          </div>
+        ))}
+      </dl>
+      {refused.length > 0 && (
+        <details>
+          <summary>
+            {t("run.refused")} ({refused.length})
+          </summary>
+          <ul>
+            {refused.map(([action]) => (
+              <li key={action}>
+                <Why run={run} action={action} />
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
+  );
+}
+
+interface Explained {
+  granted: boolean;
+  layer: string;
+  because: string[];
+}
+
+/** Which layer decided about a host call, in words, asked for when somebody wants to know. */
+function Why({ run, action, resource }: { run: string; action: string; resource?: string }) {
+  const { t } = useWords();
+  const [told, setTold] = useState<string | null>(null);
+  const ask = () => {
+    const about = resource ? `&resource=${encodeURIComponent(resource)}` : "";
+    get<Explained>(`/api/v1/agent/runs/${run}/explain?action=${encodeURIComponent(action)}${about}`)
+      .then((answer) => setTold(answer.because.join(" ")))
+      .catch((error: unknown) => setTold(sentence(asProblem(error), t)));
+  };
+  return (
+    <span className="why">
+      <code>{action}</code>{" "}
+      {told === null ? (
+        <button type="button" className="icon-button" onClick={ask} aria-label={`${t("run.why")} ${action}`}>
+          {t("run.why")}
+        </button>
+      ) : (
+        <span>{told}</span>
+      )}
+    </span>
+  );
+}
+
+function Timeline({ entries, run }: { entries: StoryEntry[]; run: RunEntry }) {
+  const { t } = useWords();
+  const [kind, setKind] = useState<EntryKind | null>(null);
+  const present = KINDS.filter((one) => entries.some((entry) => entry.kind === one));
+  const shown = entries.filter((entry) => kind === null || entry.kind === kind);
+  const start = entries[0] ? Date.parse(entries[0].time) : 0;
+  return (
+    <section className="panel">
+      <h2>
+        {t("run.timeline")} {live(run) && <Status of={run.status} />}
+      </h2>
+      <div className="tabs" role="group" aria-label={t("run.filter")}>
+        <button type="button" aria-pressed={kind === null} onClick={() => setKind(null)}>
+          {t("run.all")} ({entries.length})
+        </button>
+        {present.map((one) => (
+          <button key={one} type="button" aria-pressed={kind === one} onClick={() => setKind(one)}>
+            {t(`run.kind.${one}` as WordKey)} ({entries.filter((entry) => entry.kind === one).length})
+          </button>
+        ))}
+      </div>
+      {shown.length === 0 && <Empty icon="path">{t("run.none")}</Empty>}
+      <ol className="timeline">
+        {shown.map((entry, index) => (
+          <Entry key={`${entry.time}-${index}`} entry={entry} start={start} run={run.taskId} />
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Entry({ entry, start, run }: { entry: StoryEntry; start: number; run: string }) {
+  const { t, took, time } = useWords();
+  const at = Date.parse(entry.time);
+  const isCall = entry.kind === "decision" && asText(entry.detail.actor).startsWith("plugin:");
+  return (
+    <li className={`entry ${entry.kind}`}>
+      <time dateTime={entry.time} title={time(entry.time)}>
+        +{took(Math.max(0, at - start))}
+      </time>
+      <details>
+        <summary>
+          <span className="kind">{t(`run.kind.${entry.kind}` as WordKey)}</span>
+          <code>{entry.name}</code>
+          {entry.kind === "decision" && <span className="hint">{asText(entry.detail.resource)}</span>}
+          {entry.result && <Status of={entry.result} />}
+          {entry.until && <span className="hint">{took(Date.parse(entry.until) - at)}</span>}
+        </summary>
+        {isCall && <Why run={run} action={entry.name} resource={asText(entry.detail.resource)} />}
+        <JsonView value={entry.detail} />
+      </details>
+    </li>
+  );
+}
+
+function RawEvents({ run }: { run: string }) {
+  const { t } = useWords();
+  const [lines, setLines] = useState<string[] | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  const show = async () => {
+    setLines([]);
+    try {
+      for await (const frames of stream(`/api/v1/agent/runs/${run}/events`, null, AbortSignal.timeout(60_000)))
+        setLines((before) => [...(before ?? []), ...frames.map((frame) => `${frame.id ?? ""}  ${frame.data}`)]);
+    } catch (error) {
+      setProblem(sentence(asProblem(error), t));
+    }
+  };
+  return (
+    <section className="panel">
+      <h2>{t("run.raw")}</h2>
+      {lines === null ? (
+        <button type="button" className="button" onClick={() => void show()}>
+          {t("run.raw_show")}
+        </button>
+      ) : (
+        <JsonView value={lines.join("\n")} />
+      )}
+      {problem && <p className="error-text">{problem}</p>}
+    </section>
+  );
+}
+
+function Compare({ story, other }: { story: Story; other: string | null }) {
+  const { t, time, took } = useWords();
+  const runs = useLoaded<{ runs: RunEntry[] }>(`/api/v1/agent/runs?threadId=${story.run.threadId}&limit=50`);
+  const second = useLoaded<Story>(other ? `/api/v1/agent/runs/${other}/story` : null);
+  const choices = (runs.value?.runs ?? []).filter((run) => run.taskId !== story.run.taskId);
+  return (
+    <section className="panel">
+      <h2>{t("run.compare_with")}</h2>
+      {runs.value && choices.length === 0 && <p className="hint">{t("run.compare_none")}</p>}
+      {choices.length > 0 && (
+        <label className="field">
+          <span>{t("run.compare")}</span>
+          <select value={other ?? ""} onChange={(event) => go(toRun(story.run.taskId, event.target.value || undefined), true)}>
+            <option value="" />
+            {choices.map((run) => (
+              <option key={run.taskId} value={run.taskId}>
+                {run.agentId} · {time(run.createdAt)} · {run.status}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {second.value && (
+        <div className="table-wrap" tabIndex={0}>
+          <table className="full compare">
+            <thead>
+              <tr>
+                <th scope="col" />
+                <th scope="col">{time(story.run.createdAt)}</th>
+                <th scope="col">{time(second.value.run.createdAt)}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {differences(story, second.value, (run) => took(tookOf(run, Date.now()))).map((row) => (
+                <tr key={row.what} className={row.one === row.other ? "" : "differs"}>
+                  <th scope="row">{t((row.what in GRANT_WORDS ? `run.grant.${row.what}` : `run.${row.what}`) as WordKey)}</th>
+                  <td>{row.one}</td>
+                  <td>{row.other}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
+
+const GRANT_WORDS = namesIn({});

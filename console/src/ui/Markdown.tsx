@@ -1,0 +1,111 @@
+/**
+ * What an agent wrote, as Markdown. It is treated as hostile: no HTML, no images, no styles, and of links only those
+ * that lead to the open web by https, named with their host so that nobody is misled.
+ */
+import { memo, useState, type ReactNode } from "react";
+import ReactMarkdown, { type Components } from "react-markdown";
+import remarkGfm from "remark-gfm";
+import { useWords } from "../words";
+import { Icon } from "./icons";
+
+const PLUGINS = [remarkGfm];
+const ALLOWED = ["a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "img", "input", "li", "ol", "p", "pre", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"];
+
+/** An address that may be shown as a link, or null. */
+export function safeLink(address: string | undefined): URL | null {
+  try {
+    const url = new URL(address ?? "");
+    if (url.username || url.password) return null;
+    return url.protocol === "https:" || url.protocol === "http:" || url.protocol === "mailto:" ? url : null;
+  } catch {
+    return null;
+  }
+}
+
+export function SafeLink({ href, children }: { href: string | undefined; children: ReactNode }) {
+  const url = safeLink(href);
+  if (!url) return <span className="dead-link">{children}</span>;
+  const host = url.protocol === "mailto:" ? "" : url.host;
+  const told = typeof children === "string" && (children.includes(host) || !host);
+  return (
+    <a href={url.href} target="_blank" rel="noopener noreferrer nofollow">
+      {children}
+      {!told && host && <span className="link-host"> ({host})</span>}
+    </a>
+  );
+}
+
+const COMPONENTS: Components = {
+  a: ({ href, children }) => <SafeLink href={href}>{children}</SafeLink>,
+  img: ({ alt }) => <BlockedImage alt={alt} />,
+  pre: ({ children }) => <>{children}</>,
+  code: ({ className, children }) => <Code className={className}>{children}</Code>,
+  table: ({ children }) => (
+    <div className="table-wrap" tabIndex={0}>
+      <table>{children}</table>
+    </div>
+  ),
+  h1: ({ children }) => <h3>{children}</h3>,
+  h2: ({ children }) => <h3>{children}</h3>,
+  h3: ({ children }) => <h4>{children}</h4>,
+  h4: ({ children }) => <h5>{children}</h5>,
+  h5: ({ children }) => <h6>{children}</h6>,
+};
+
+function BlockedImage({ alt }: { alt: string | undefined }) {
+  const { t } = useWords();
+  return (
+    <span className="blocked-image">
+      [{t("chat.image_blocked")}
+      {alt ? `: ${alt}` : ""}]
+    </span>
+  );
+}
+
+function Code({ className, children }: { className: string | undefined; children: ReactNode }) {
+  const text = Array.isArray(children) ? children.join("") : typeof children === "string" ? children : "";
+  const language = /language-([\w+#-]{1,30})/.exec(className ?? "")?.[1];
+  if (!language && !text.includes("\n")) return <code>{children}</code>;
+  return <CodeBlock text={text.replace(/\n$/, "")} language={language} />;
+}
+
+export function CodeBlock({ text, language }: { text: string; language?: string | undefined }) {
+  const { t } = useWords();
+  return (
+    <div className="code-block">
+      <div className="code-head">
+        <span>{language ?? ""}</span>
+        <CopyButton text={text} label={t("app.copy")} />
+      </div>
+      <pre tabIndex={0}>
+        <code>{text}</code>
+      </pre>
+    </div>
+  );
+}
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const { t } = useWords();
+  const [done, setDone] = useState(false);
+  const copy = () => {
+    void navigator.clipboard?.writeText(text).then(() => {
+      setDone(true);
+      setTimeout(() => setDone(false), 1500);
+    });
+  };
+  return (
+    <button type="button" className="icon-button" onClick={copy} aria-label={done ? t("app.copied") : label} title={done ? t("app.copied") : label}>
+      <Icon name={done ? "check" : "copy"} size={16} />
+    </button>
+  );
+}
+
+export const Markdown = memo(function Markdown({ text }: { text: string }) {
+  return (
+    <div className="markdown">
+      <ReactMarkdown remarkPlugins={PLUGINS} allowedElements={ALLOWED} unwrapDisallowed skipHtml components={COMPONENTS}>
+        {text}
+      </ReactMarkdown>
+    </div>
+  );
+});

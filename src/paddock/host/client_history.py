@@ -1,0 +1,82 @@
+"""What clients tell of a conversation, looked up in what we have of it. `rules/client_history.py` decides."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paddock.ports import Records
+from paddock.rules.chain import StoredFact
+from paddock.rules.client_history import (
+    ClientMessage,
+    Merged,
+    Supplied,
+    answer_to,
+    call_id_of,
+    merge,
+    names_in,
+    shows,
+)
+from paddock.rules.open_calls import Interrupt, interrupts_in, pending_in
+from paddock.rules.outputs import as_object
+from paddock.rules.rows import TranscriptRow
+
+FIRST_LOOK = 32
+"""Items that are read to find where a client stands; nearly always it shows the newest."""
+PAGE = 500
+MAX_ITEMS = 10_000
+LOOK_BACK = 20
+"""Runs whose open calls can still be answered."""
+FINAL = "AGENT_OUTPUT:FINAL"
+CALLS = frozenset({"tool_call", "tool_result"})
+INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
+
+
+class ClientHistory:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    async def merged(self, thread_id: str, told: Sequence[ClientMessage]) -> Merged:
+        """What is new in what a client tells of a conversation."""
+        names = names_in(told)
+        known = [*await self._records.transcript(thread_id, limit=FIRST_LOOK)]
+        more = len(known) == FIRST_LOOK
+        while more and len(known) < MAX_ITEMS and not shows(names, known):
+            page = await self._records.transcript(thread_id, before=known[-1].seq, limit=PAGE)
+            known += page
+            more = len(page) == PAGE
+        return merge(told, known)
+
+    async def answers(self, thread_id: str, told: Sequence[ClientMessage]) -> list[Supplied]:
+        """The client's answers to calls that wait for them; a call is answered once, and no other call at all."""
+        given = {message.tool_call_id: message for message in told if message.role == "tool"}
+        if not given:
+            return []
+        waiting = await self._waiting(thread_id)
+        return [answer_to(message, waiting[name]) for name, message in given.items() if name in waiting]
+
+    async def interrupts(self, thread_id: str) -> tuple[list[Interrupt], Mapping[str, Any]]:
+        """The questions that are open now, and the end of the run that asked them: whatever came after closed them."""
+        last = await self._records.events(thread_id, kinds=(FINAL, *INPUTS), limit=1)
+        if not last or last[0].kind != FINAL:
+            return [], {}
+        data = _data(last[0])
+        return interrupts_in(data), data
+
+    async def _waiting(self, thread_id: str) -> dict[str, str]:
+        """Calls of the client's own tools that have no answer, with their names."""
+        ends = await self._records.events(thread_id, kinds=(FINAL,), limit=LOOK_BACK)
+        pending = {name for end in ends for name in pending_in(_data(end))}
+        if not pending:
+            return {}
+        rows = await self._records.transcript(thread_id, limit=PAGE)
+        newest = {(row.item_type, call_id_of(row)): row for row in reversed(rows) if row.item_type in CALLS}
+        return {name: newest["tool_call", name].content for name in pending if _is_open(newest, name)}
+
+
+def _data(end: StoredFact) -> Mapping[str, Any]:
+    return as_object(as_object(end.read_payload()).get("data"))
+
+
+def _is_open(newest: Mapping[tuple[str, str], TranscriptRow], name: str) -> bool:
+    """Runners may use a name again: an answer from before the call is none to it."""
+    call, answer = newest.get(("tool_call", name)), newest.get(("tool_result", name))
+    return call is not None and (answer is None or answer.seq < call.seq)

@@ -1,0 +1,164 @@
+"""Delivers to platforms what runs said there: in order, signed, tried again for hours, then kept for somebody to see.
+
+What is to be delivered is on record with the fact it tells of, so a host that dies loses none of it. An attempt whose
+end nobody heard is made again: a platform knows it by its `webhook-id`, which stays the same.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+import structlog
+
+from paddock.host.ids import new_id
+from paddock.host.platforms import POST_SECONDS, Platforms
+from paddock.host.principals import Principal
+from paddock.ports import Records
+from paddock.ports.webhooks import Posted
+from paddock.rules.deliveries import after_failure
+from paddock.rules.delivery_rows import DeliveryAgain, DeliveryClaim, DeliveryOutcome, DeliveryRow
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.rows import Apart, AuditRow
+
+log = structlog.get_logger("paddock.deliveries")
+
+LOOK_SECONDS = 15.0
+CLAIM_SECONDS = 60.0
+AT_ONCE = 8
+TAKE = 64
+RETRY_SECONDS = 1.0
+GONE = 410
+
+
+class Deliveries:
+    def __init__(self, records: Records, platforms: Platforms, *, clock: Callable[[], float]) -> None:
+        self._records = records
+        self._platforms = platforms
+        self._clock = clock
+        self._bell = asyncio.Event()
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    def wake(self) -> None:
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Deliver what is due, for as long as the house stands."""
+        while True:
+            self._bell.clear()
+            try:
+                pause = 0.0 if await self.look() else await self._pause()
+            except (HostError, StorageUnavailableError) as error:
+                log.warning("deliveries cannot be looked at now", action="deliveries.look", reason=str(error))
+                pause = RETRY_SECONDS
+            if pause:
+                await self._sleep(pause)
+
+    async def look(self) -> int:
+        """Try everything that is due, the first of each conversation; how many were tried to an end."""
+        found = await self._records.due_deliveries(self._clock(), limit=TAKE)
+        return sum(await asyncio.gather(*(self._in_turn(row) for row in found)))
+
+    # --- for administrators ------------------------------------------------------------------------------------------
+
+    async def list(
+        self, who: Principal, *, status: str | None, before: str | None, limit: int
+    ) -> Sequence[DeliveryRow]:
+        return await self._records.deliveries(who.workspace_id, status=status, before=before, limit=limit)
+
+    async def again(self, who: Principal, delivery_id: str) -> DeliveryRow:
+        """Deliver something once more that was given up."""
+        row = await self._find(who, delivery_id)
+        now = self._clock()
+        await self._records.write([DeliveryAgain(delivery_id, now), _decided(who, row, now)])
+        self.wake()
+        return await self._find(who, delivery_id)
+
+    async def _find(self, who: Principal, delivery_id: str) -> DeliveryRow:
+        row = await self._records.delivery(delivery_id)
+        if row is None or row.workspace_id != who.workspace_id:
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such delivery")
+        return row
+
+    # --- within ------------------------------------------------------------------------------------------------------
+
+    async def _pause(self) -> float:
+        due_at = await self._records.next_delivery_at()
+        return LOOK_SECONDS if due_at is None else min(max(due_at - self._clock(), 0.05), LOOK_SECONDS)
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._bell.wait()
+        except TimeoutError:
+            pass
+
+    async def _in_turn(self, row: DeliveryRow) -> bool:
+        async with self._slots:
+            try:
+                return await self._deliver(row)
+            except (HostError, StorageUnavailableError) as error:
+                log.warning("a delivery is tried again", action="deliveries.deliver", reason=str(error))
+            except Exception:
+                log.exception("a delivery failed in the host", action="deliveries.deliver", delivery=row.delivery_id)
+            return False
+
+    async def _deliver(self, row: DeliveryRow) -> bool:
+        token, now = new_id(), self._clock()
+        await self._records.write([DeliveryClaim(row.delivery_id, token, now + CLAIM_SECONDS, now)])
+        if await self._records.delivery_claim(row.delivery_id) != token:
+            return False
+        platform = self._platforms.find(row.platform)
+        if platform is None:
+            posted = Posted(None, f"platform {row.platform!r} is not set up any more")
+        else:
+            posted = await self._platforms.post(platform, row.delivery_id, row.body, seconds=POST_SECONDS)
+        await self._records.write(self._outcome(row, token, posted))
+        return True
+
+    def _outcome(self, row: DeliveryRow, token: str, posted: Posted) -> Sequence[Apart]:
+        now, attempts = self._clock(), row.attempts + 1
+        if posted.ok:
+            done = DeliveryOutcome(row.delivery_id, token, "delivered", attempts, None, "", now)
+            return [done, _tried(row, "delivered", f"answered {posted.status}", now)]
+        why = f"answered {posted.status}" if posted.status is not None else posted.problem
+        due_at = after_failure(attempts, now, retry_after=posted.retry_after, gone=posted.status == GONE)
+        if due_at is not None:
+            return [DeliveryOutcome(row.delivery_id, token, "pending", attempts, due_at, why[:500], None)]
+        log.warning("a delivery was given up", action="deliveries.dead", delivery=row.delivery_id, reason=why)
+        dead = DeliveryOutcome(row.delivery_id, token, "dead", attempts, None, why[:500], now)
+        return [dead, _tried(row, "dead", why[:500], now)]
+
+
+def _tried(row: DeliveryRow, result: str, reason: str, now: float) -> AuditRow:
+    return AuditRow(
+        time=now,
+        workspace_id=row.workspace_id,
+        actor="host",
+        action="deliveries.deliver",
+        resource=row.delivery_id,
+        scope=row.session_id,
+        result=result,
+        reason=reason,
+        run_id=row.run_id,
+        session_id=row.session_id,
+    )
+
+
+def _decided(who: Principal, row: DeliveryRow, now: float) -> AuditRow:
+    return AuditRow(
+        time=now,
+        workspace_id=who.workspace_id,
+        actor=f"user:{who.user_id}",
+        action="deliveries.again",
+        resource=row.delivery_id,
+        scope=row.session_id,
+        result="allowed",
+        reason=f"role {who.role}",
+        run_id=row.run_id,
+        session_id=row.session_id,
+    )
+
+
+def type_of(row: DeliveryRow) -> str:
+    """What a delivery tells."""
+    return str(msgspec.json.decode(row.body).get("type"))

@@ -1,0 +1,108 @@
+"""Events of platforms on their way in: each is accepted once and answered by exactly one agent.
+
+That it was accepted is on record in the commit that accepts its run. The same event again gets the same answer.
+"""
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid5
+
+import msgspec
+
+from paddock.host.agents import Agents
+from paddock.host.arrivals import Accepted, Arrived, NewRun
+from paddock.host.event_shapes import EventShape, read_event
+from paddock.host.inbox import Inbox
+from paddock.host.platforms import Platform
+from paddock.ports import Records
+from paddock.rules.delivery_rows import PlatformEventRow
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.run_events import RunEvent, is_message
+
+_NAMES = UUID("2c1a7d0e-58b5-5b0e-8a3c-9f4f1d6e7b52")
+"""Never change it: every conversation of a platform hangs on it."""
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+OnAccepted = Callable[[Platform, Accepted, NewRun], None]
+
+
+class Ingress:
+    def __init__(
+        self,
+        *,
+        inbox: Inbox,
+        records: Records,
+        agents: Callable[[], Agents],
+        accepted: OnAccepted = lambda _platform, _accepted, _new: None,
+    ) -> None:
+        self._inbox = inbox
+        self._records = records
+        self._agents = agents
+        self._accepted = accepted
+
+    async def accept(self, platform: Platform, given: Mapping[str, Any]) -> Accepted:
+        """Take an event that its platform signed; returns when it is on record. Raises HostError."""
+        event, digest = read_event(given), sha256(_canonical(given)).digest()
+        known = await self._records.platform_event(platform.name, event.event_id)
+        if known is not None:
+            return _same(known, digest, event)
+        new = self._new_run(platform, event, digest)
+        try:
+            accepted = await self._inbox.accept(new)
+        except HostError as error:
+            known = await self._records.platform_event(platform.name, event.event_id)
+            if error.code is not ErrorCode.CONFLICT or known is None:
+                raise
+            return _same(known, digest, event)  # it came twice at the same moment
+        self._accepted(platform, accepted, new)
+        return accepted
+
+    def _new_run(self, platform: Platform, event: EventShape, digest: bytes) -> NewRun:
+        who, target = platform.principal, event.reply_target()
+        thread_id = str(uuid5(_NAMES, f"{who.workspace_id}\0{platform.name}\0{event.place}"))
+        told = RunEvent(
+            event_type=event.event_type,
+            event_time=event.time,
+            source_event_type=event.source_event_type,
+            data=event.data,
+            actor=event.actor.model_dump(exclude_none=True) if event.actor else None,
+            subject=event.subject.model_dump(exclude_none=True) if event.subject else None,
+            delivery=platform.delivery(target),
+            thread_id=event.thread_id,
+            launcher_type=platform.name,
+            launcher_id=event.conversation_id,
+        )
+        return NewRun(
+            principal=who,
+            thread_id=thread_id,
+            client_run_id=f"{platform.name}:{event.event_id}",
+            body_hash=digest,
+            message={"id": event.event_id, "content": event.input.text},
+            text=event.input.text,
+            agent_id=event.bot_id or self._routed(platform, event),
+            source="platform",
+            door="events",
+            event=told,
+            cause=Arrived(platform.name, event.event_id, msgspec.json.encode(target)),
+        )
+
+    def _routed(self, platform: Platform, event: EventShape) -> str | None:
+        """Who is asked when the event does not say. A message: the platform's agent, else the one agent that answers
+        messages; where several do, the default agent if there is one, in whose place a session puts its active one."""
+        if not is_message(event.event_type):
+            return None
+        if platform.spec.agent is not None:
+            return platform.spec.agent
+        agents, workspace = self._agents(), platform.principal.workspace_id
+        if agents.default_agent_id is not None and agents.known(agents.default_agent_id, workspace):
+            return None
+        return agents.answering(event.event_type, workspace)
+
+
+def _same(known: PlatformEventRow, digest: bytes, event: EventShape) -> Accepted:
+    if known.body_hash != digest:
+        text = f"event {event.event_id!r} was accepted already with another body; use a new event_id"
+        raise HostError(ErrorCode.CONFLICT, text)
+    label = f"{known.platform}:{known.event_id}"
+    return Accepted(known.run_id, known.session_id, label, False, 0)

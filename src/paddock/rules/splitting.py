@@ -1,0 +1,56 @@
+"""Long answers in parts that a platform takes. Pure. Nothing is lost or added but white space at the cuts."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+from unicodedata import combining
+
+Unit = Literal["characters", "bytes", "utf16"]
+_JOINED = frozenset({"\u200d", "\ufe0e", "\ufe0f", "\u20e3"})
+"""What never begins a part: it belongs to the character before it."""
+_CUTS = ("\n\n", "\n", "。", ". ", "! ", "? ", " ")
+"""Where to cut, the best first."""
+_LEAST = 0.5
+"""A cut that would leave a part shorter than this share is passed over for a worse one further on."""
+
+_SIZES: Mapping[Unit, Callable[[str], int]] = {
+    "characters": len,
+    "bytes": lambda text: len(text.encode("utf-8", "surrogatepass")),
+    "utf16": lambda text: len(text.encode("utf-16-le", "surrogatepass")) // 2,
+}
+
+
+def split(text: str, limit: int | None, unit: Unit = "characters") -> list[str]:
+    """The parts of a text, each within the limit, in order; one when it fits. An empty text has one empty part."""
+    size = _SIZES[unit]
+    parts: list[str] = []
+    while limit is not None and size(text) > limit:
+        end = _cut(text[: _fits(text, limit, size)])
+        parts.append(text[:end].rstrip())
+        text = text[end:].lstrip()
+    parts.append(text)
+    return [part for part in parts if part] or [""]
+
+
+def _fits(text: str, limit: int, size: Callable[[str], int]) -> int:
+    """How many characters fit, at least one; found by halving."""
+    low, high = 1, min(len(text), limit)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if size(text[:middle]) <= limit else (low, middle - 1)
+    while low > 1 and low < len(text) and _belongs_to_the_one_before(text, low):
+        low -= 1
+    return low
+
+
+def _belongs_to_the_one_before(text: str, at: int) -> bool:
+    return text[at] in _JOINED or text[at - 1] == "\u200d" or combining(text[at]) != 0
+
+
+def _cut(text: str) -> int:
+    """The best place to end a part of this text."""
+    least = int(len(text) * _LEAST)
+    for mark in _CUTS:
+        found = text.rfind(mark)
+        if found >= least:
+            return found + len(mark)
+    return len(text)

@@ -1,0 +1,74 @@
+"""A real host with the console in it, and a real browser in front: Debian's Chromium, driven by Playwright."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from browser.people import Visitor
+from needs import not_run
+from paddock.http_api.console import ASSETS
+from walk.hosts import NASTY, HostProcess
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+AGENTS = """\
+default_agent: helper
+agents:
+  helper: {runner: "plugin:paddock/local-agent/default", label: Helper, config: {model: demo}}
+  careful: {runner: "plugin:paddock/local-agent/default", label: Careful, config: {model: demo, approve: ["calculate"]}}
+  echo: {runner: "plugin:paddock/echo/default", label: Echo}
+  slow: {runner: "plugin:test/slow/default", label: Slow}
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker has the browser: two would only take turns."""
+    for item in items:
+        if "browser" in item.path.parts:
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator["Browser"]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        not_run("the stories of the web console, because there is no Chromium here; `make browser` installs it")
+    if find_spec("playwright") is None:
+        not_run("the stories of the web console, because Playwright is not installed")
+    if not (ASSETS / "index.html").is_file():
+        not_run("the stories of the web console, because it is not built; `make console` builds it, with Node.js")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def host(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostProcess]:
+    host = HostProcess(tmp_path_factory.mktemp("console") / "data", agents=AGENTS, plugins=(NASTY,)).start()
+    yield host
+    assert host.stop() == 0
+
+
+@pytest.fixture
+def visit(browser: "Browser", host: HostProcess) -> Iterator[Callable[..., Visitor]]:
+    """Somebody opens the console in a browser of their own."""
+    visitors: list[Visitor] = []
+
+    def arrive(
+        url: str | None = None, *, agent: str = "", width: int = 1280, height: int = 800, **context: Any
+    ) -> Visitor:
+        start = url or host.url + (f"/#/?agent={agent}" if agent else "/")
+        visitor = Visitor(browser, start, width=width, height=height, **context)
+        visitors.append(visitor)
+        return visitor
+
+    yield arrive
+    for visitor in visitors:
+        visitor.leave()

@@ -1,0 +1,61 @@
+"""Somebody at the console: what they see and what they do, in few words. Complains of everything a page must not do."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Request, expect
+
+EXPECTED = ("net::ERR_ABORTED", "net::ERR_INTERNET_DISCONNECTED", "net::ERR_CONNECTION_REFUSED")
+
+
+class Visitor:
+    def __init__(self, browser: Browser, url: str, *, width: int, height: int, **context: Any) -> None:
+        self.url = url
+        self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
+        self.context.set_default_timeout(10_000)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.forgiving = False
+        self.page.on("console", self._heard)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on("request", self._asked)
+        self.page.goto(url)
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not any(word in message.text for word in EXPECTED):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        """No request leaves the host."""
+        there, here = urlsplit(request.url), urlsplit(self.url)
+        if there.scheme != "blob" and there.netloc != here.netloc:
+            self.complaints.append(f"a request left the host: {request.url}")
+
+    def leave(self) -> None:
+        self.context.close()
+        assert self.forgiving or self.complaints == []
+
+    # --- what they do
+
+    def write(self, text: str) -> None:
+        box = self.page.get_by_label("Message", exact=True)
+        box.fill(text)
+        box.press("Enter")
+
+    def ask(self, text: str) -> Locator:
+        """Say something and wait for the end of its turn."""
+        before = self.turns.count()
+        self.write(text)
+        expect(self.turns).to_have_count(before + 1)
+        turn = self.turns.nth(before)
+        expect(turn.locator(".turn-footer")).to_have_count(1)
+        return turn
+
+    @property
+    def turns(self) -> Locator:
+        return self.page.locator("article.turn[data-turn]")
+
+    def sees(self, text: str) -> Locator:
+        found = self.page.get_by_text(text, exact=False).first
+        expect(found).to_be_visible()
+        return found

@@ -1,0 +1,202 @@
+"""The chat, as people use it."""
+
+import re
+from collections.abc import Callable
+
+import httpx
+from playwright.sync_api import expect
+
+from browser.people import Visitor
+from walk.hosts import HostProcess
+
+Visit = Callable[..., Visitor]
+COUNTED = " ".join(str(number) for number in range(40))
+
+
+def test_a_first_visitor_gets_an_answer_with_one_click(visit: Visit) -> None:
+    ann = visit()
+    ann.page.get_by_role("button", name="hello").click()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("Hello. I am the demo model")
+    expect(ann.page.locator(".threads li").first).to_contain_text("hello")
+
+
+def test_an_answer_is_markdown_and_tools_are_shown_with_what_they_got(visit: Visit) -> None:
+    ann = visit()
+    turn = ann.ask("@echo **bold**\n\n- one\n- two\n\n```python\nprint(1)\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+    expect(turn.locator("strong", has_text="bold")).to_be_visible()
+    expect(turn.locator(".markdown li")).to_have_count(2)
+    expect(turn.locator(".code-block pre")).to_have_text("print(1)")
+    expect(turn.locator("td")).to_have_count(2)
+    bob = visit(agent="helper")
+    tool = bob.ask('call calculate {"expression": "2 + 3"}').locator(".tool")
+    expect(tool.locator("summary")).to_contain_text("calculate")
+    tool.locator("summary").click()
+    expect(tool).to_contain_text('"expression": "2 + 3"')
+
+
+def test_a_reload_in_the_middle_loses_and_doubles_no_word(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.write("count 40 0.05")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("5 ")
+    ann.page.reload()
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    expect(ann.turns).to_have_count(1)
+    assert ann.turns.first.locator(".markdown").inner_text().split() == COUNTED.split()
+    ann.page.reload()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("39")
+    assert ann.turns.first.locator(".markdown").inner_text().split() == COUNTED.split()
+
+
+def test_a_lost_network_is_said_and_made_good_without_a_lost_or_doubled_word(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.forgiving = True
+    ann.write("count 40 0.05")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    session = ann.context.new_cdp_session(ann.page)
+    session.send("Network.enable")
+    ann.context.set_offline(True)
+    ann.page.evaluate("window.dispatchEvent(new Event('offline'))")
+    ann.context.set_offline(False)
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    assert ann.turns.first.locator(".markdown").inner_text().split() == COUNTED.split()
+
+
+def test_stop_stops_and_says_so_also_after_a_reload_and_it_can_be_asked_again(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.write("count 1000 0.02")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    ann.page.get_by_role("button", name="Stop").click()
+    expect(ann.turns.first.locator(".stopped")).to_contain_text("You stopped this answer")
+    ann.page.reload()
+    expect(ann.turns.first.locator(".stopped")).to_contain_text("You stopped this answer")
+    ann.page.get_by_role("button", name="Ask again").click()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    expect(ann.turns).to_have_count(1)
+    ann.page.get_by_role("button", name="Stop").click()
+    expect(ann.turns.first.locator(".stopped")).to_be_visible()
+
+
+def test_a_failed_run_is_shown_as_what_it_is(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    turn = ann.ask("crash")
+    expect(turn.locator(".failed")).to_contain_text("This answer failed")
+    ann.page.reload()
+    expect(ann.turns.first.locator(".failed")).to_contain_text("This answer failed")
+    expect(ann.turns.first.get_by_role("button", name="Ask again")).to_be_visible()
+
+
+def test_several_agents_are_mentioned_invited_switched_to_and_removed(visit: Visit) -> None:
+    ann = visit()
+    ann.ask("@echo hi")
+    box = ann.page.get_by_label("Message", exact=True)
+    box.fill("@he")
+    expect(ann.page.get_by_role("option")).to_contain_text("@helper")
+    box.press("Tab")
+    expect(box).to_have_value("@helper ")
+    box.fill("")
+    ann.page.get_by_role("button", name="Invite an agent").click()
+    ann.page.get_by_role("menuitem", name="Slow").click()
+    slow = ann.page.locator(".member", has_text="Slow")
+    slow.get_by_role("button", name="Slow", exact=True).click()
+    expect(ann.page.locator(".member.active")).to_have_text("Slow")
+    expect(ann.ask("who?").locator(".speaker")).to_contain_text("Slow")
+    ann.page.get_by_role("button", name="Remove Slow").click()
+    expect(ann.page.locator(".member", has_text="Slow")).to_have_count(0)
+
+
+def test_a_handover_is_asked_about_and_taken_over(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.ask("handover echo")
+    asked = ann.page.get_by_role("alertdialog")
+    expect(asked).to_contain_text("Slow wants to hand over to Echo")
+    asked.get_by_role("button", name="Hand over").click()
+    expect(asked).to_have_count(0)
+    expect(ann.page.locator(".member.active")).to_have_text(re.compile("Echo"))
+    expect(ann.turns).to_have_count(2)
+    expect(ann.turns.nth(1).locator(".speaker")).to_contain_text("Echo")
+
+
+def test_a_message_is_edited_and_answered_anew(visit: Visit) -> None:
+    ann = visit()
+    ann.ask("@echo first")
+    ann.ask("@echo second")
+    ann.turns.first.hover()
+    ann.turns.first.get_by_role("button", name="Edit").click()
+    ann.page.get_by_label("Edit your message").fill("@echo instead")
+    ann.page.get_by_role("button", name="Ask this instead").click()
+    expect(ann.turns).to_have_count(1)
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("instead")
+    ann.page.get_by_role("button", name="New answer").click()
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    expect(ann.turns).to_have_count(1)
+
+
+def test_opinions_stay(visit: Visit) -> None:
+    ann = visit()
+    ann.ask("@echo hi")
+    ann.page.get_by_role("button", name="Good answer").click()
+    expect(ann.page.get_by_role("button", name="Good answer")).to_have_attribute("aria-pressed", "true")
+    ann.page.reload()
+    expect(ann.page.get_by_role("button", name="Good answer")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_conversation_is_renamed_searched_exported_archived_and_deleted(visit: Visit) -> None:
+    ann = visit()
+    ann.ask("@echo about tea")
+    entry = ann.page.locator(".threads li.current")
+
+    def choose(action: str) -> None:
+        entry.get_by_role("button", name=re.compile("Actions for")).click()
+        ann.page.get_by_role("menuitem", name=action).click()
+
+    choose("Rename")
+    ann.page.get_by_label("Name of the conversation").fill("Oolong")
+    ann.page.get_by_role("button", name="Save").click()
+    expect(entry).to_contain_text("Oolong")
+    ann.page.get_by_label("Search conversations").fill("oolo")
+    expect(ann.page.locator(".threads li")).to_have_count(1)
+    with ann.page.expect_download() as taken:
+        choose("Export as Markdown")
+    assert taken.value.suggested_filename == "Oolong.md"
+    assert "about tea" in taken.value.path().read_text()
+    choose("Archive")
+    expect(ann.page.locator(".threads li")).to_have_count(0)
+    ann.page.get_by_role("button", name="Archived").click()
+    choose("Delete")
+    ann.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(ann.page.locator(".threads li")).to_have_count(0)
+
+
+def test_two_browsers_on_one_thread_see_the_same(visit: Visit, host: HostProcess) -> None:
+    ann = visit()
+    ann.ask("@echo one")
+    bob = visit(ann.page.url)
+    expect(bob.turns.first.locator(".markdown")).to_contain_text("one")
+    ann.ask("@echo two")
+    expect(bob.turns.nth(1).locator(".markdown")).to_contain_text("two")
+    bob.ask("@echo three")
+    expect(ann.turns.nth(2).locator(".markdown")).to_contain_text("three")
+    thread = ann.page.url.rpartition("/")[2]
+    httpx.post(f"{host.url}/api/v1/agent/sessions/{thread}/messages", json={"payload": "@echo from elsewhere"})
+    for visitor in (ann, bob):
+        expect(visitor.turns.nth(3).locator(".bubble")).to_contain_text("from elsewhere")
+        expect(visitor.turns).to_have_count(4)
+
+
+def test_further_messages_wait_in_line_and_are_answered_in_order(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.write("count 30 0.05")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("2 ")
+    ann.write("@echo later")
+    expect(ann.page.get_by_text("Waiting in line")).to_be_visible()
+    expect(ann.turns.nth(1).locator(".markdown")).to_contain_text("later")
+    expect(ann.turns).to_have_count(2)
+
+
+def test_an_agent_that_needs_approval_is_answered_in_place(visit: Visit) -> None:
+    ann = visit(agent="careful")
+    ann.ask('call calculate {"expression": "6 * 7"}')
+    question = ann.page.get_by_role("region", name="Careful has a question")
+    question.get_by_role("button", name="Yes").click()
+    expect(ann.turns.nth(1).locator(".turn-footer")).to_have_count(1)
+    expect(ann.turns.nth(1)).to_contain_text("42")

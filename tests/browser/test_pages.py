@@ -1,0 +1,220 @@
+"""The other pages, as people use them: the story of a run, agents, operation; keys, small screens, both languages."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from browser.people import Visitor
+from paddock.http_api.console import ASSETS
+from walk.hosts import HostProcess
+
+Visit = Callable[..., Visitor]
+AXE = Path(__file__).parents[2] / "console/node_modules/axe-core/axe.min.js"
+FIRST_PAGE_BYTES = 250_000
+
+
+def story_of(ann: Visitor, turn: int = 0) -> None:
+    ann.turns.nth(turn).get_by_role("link", name="How this came about").click()
+    expect(ann.page.get_by_role("heading", name="What happened")).to_be_visible()
+
+
+def test_the_story_of_a_run_has_its_grant_its_calls_and_why_they_were_allowed(visit: Visit) -> None:
+    ann = visit(agent="helper")
+    ann.ask('call calculate {"expression": "2 + 3"}')
+    story_of(ann)
+    ann.sees("plugin:paddock/local-agent/default")
+    allowed = ann.page.locator(".panel", has=ann.page.get_by_role("heading", name="What it was allowed"))
+    expect(allowed).to_contain_text("calculate")
+    ann.page.get_by_role("button", name=re.compile("^Tool \\(")).click()
+    tool = ann.page.locator(".timeline > li").first
+    tool.locator("summary").click()
+    expect(tool.locator(".json")).to_contain_text("2 + 3")
+    ann.page.get_by_role("button", name=re.compile("^Decision \\(")).click()
+    call = ann.page.locator(".timeline > li", has_text="tools.call").first
+    call.locator("summary").click()
+    expect(call.locator(".json")).to_contain_text("reason")
+    call.get_by_role("button", name="Why?").click()
+    expect(call.locator(".why")).to_contain_text("calculate")
+    ann.page.get_by_role("button", name="Show raw events").click()
+    ann.sees('"type":"RUN_FINISHED"')
+
+
+def test_two_runs_are_compared(visit: Visit) -> None:
+    ann = visit(agent="helper")
+    ann.ask("hello")
+    ann.ask("@echo hello")
+    story_of(ann)
+    ann.page.get_by_label("Compare with").select_option(index=1)
+    expect(ann.page.locator(".compare tr.differs", has_text="Agent")).to_contain_text("echo")
+
+
+def test_a_run_can_be_watched_and_stopped_from_operation(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.write("count 2000 0.02")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    ann.page.get_by_role("link", name="Operate").click()
+    row = ann.page.locator(".panel").first.locator("tbody tr").first
+    expect(row).to_contain_text("running")
+    row.get_by_role("button", name="Stop").click()
+    expect(ann.page.get_by_text("Nothing is running.")).to_be_visible()
+    expect(ann.page.locator(".panel").nth(1).locator("tbody tr").first).to_contain_text("cancelled")
+
+
+def test_an_agent_is_made_by_a_form_from_its_runners_schema_and_shows_what_it_would_get(visit: Visit) -> None:
+    ann = visit()
+    ann.page.get_by_role("link", name="Agents").click()
+    ann.page.get_by_role("link", name="New agent").click()
+    ann.page.get_by_label("Name").fill("tutor")
+    ann.page.get_by_label("Label").fill("Tutor")
+    ann.page.get_by_label("Runner").select_option("plugin:paddock/local-agent/default")
+    ann.page.locator("[data-field=max_iterations] input").fill("3")
+    ann.page.get_by_role("combobox", name="Tools").select_option("none")
+    ann.page.get_by_role("button", name="Save").click()
+    effective = ann.page.locator(".panel", has=ann.page.get_by_role("heading", name="What it would get"))
+    expect(effective).to_contain_text("models.invoke")
+    expect(effective.locator("div", has_text=re.compile("^Tools")).first).to_contain_text("nothing")
+    ann.page.get_by_role("button", name="Delete").click()
+    ann.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(ann.page.get_by_role("heading", name="Runners")).to_be_visible()
+    expect(ann.page.get_by_role("heading", name="Tutor")).to_have_count(0)
+
+
+def test_what_cannot_be_saved_is_said(visit: Visit) -> None:
+    ann = visit()
+    ann.forgiving = True  # a refusal is an error of the network for the browser
+    ann.page.goto(ann.page.url.split("#")[0] + "#/agents/+")
+    ann.page.get_by_label("Name").fill("echo")
+    ann.page.get_by_role("button", name="Save").click()
+    expect(ann.page.get_by_role("alert")).to_contain_text("echo")
+
+
+@pytest.mark.parametrize("section", ["live", "approvals", "usage", "audit", "keys", "knowledge", "automations"])
+def test_every_part_of_operation_opens_and_has_something_to_say(visit: Visit, section: str) -> None:
+    ann = visit()
+    ann.page.goto(ann.page.url.split("#")[0] + f"#/operate/{section}")
+    expect(ann.page.locator(".panel").first).to_be_visible()
+    expect(ann.page.get_by_text("Loading…")).to_have_count(0)
+    expect(ann.page.get_by_role("alert")).to_have_count(0)
+
+
+HOSTILE = (
+    "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
+    "[click](javascript:window.hacked=1) ![p](https://evil.example/leak.png) "
+    "<iframe src='https://evil.example'></iframe> [mail](data:text/html,<script>1</script>) "
+    "<style>*{display:none}</style> [a](https://user:pass@evil.example/)"
+)
+
+
+def test_a_hostile_agent_reaches_nothing(visit: Visit) -> None:
+    ann = visit()
+    turn = ann.ask(f"@echo {HOSTILE}")
+    for _ in range(2):
+        expect(turn.locator(".markdown")).to_be_visible()
+        assert turn.locator(".markdown :is(script, img, iframe, style, a[href])").count() == 0
+        assert ann.page.evaluate("window.hacked") is None
+        ann.page.reload()
+        turn = ann.turns.first
+    assert ann.complaints == []
+
+
+@pytest.fixture
+def locked(browser: object, tmp_path: Path) -> Iterator[tuple[HostProcess, str]]:
+    """A host that knows its callers by key."""
+    host = HostProcess(tmp_path / "data").start()
+    with host.client() as client:
+        key = client.post("/api/v1/api-keys", json={"user": "ann", "role": "admin"}).json()["key"]
+    yield host, key
+    assert host.stop() == 0
+
+
+def test_a_key_is_asked_for_survives_a_reload_and_is_nowhere_to_be_found(
+    visit: Visit, locked: tuple[HostProcess, str]
+) -> None:
+    host, key = locked
+    ann = visit(host.url)
+    ann.forgiving = True  # the browser reports each 401
+    box = ann.page.get_by_label("API key")
+    box.fill("pdk_wrong")
+    box.press("Enter")
+    expect(ann.page.get_by_role("alert")).to_contain_text("not known")
+    box.fill(key)
+    box.press("Enter")
+    ann.page.get_by_role("button", name="hello").click()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("demo model")
+    ann.page.reload()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("demo model")
+    assert key not in ann.page.url
+    assert key not in ann.page.content()
+    assert ann.context.cookies() == []
+    assert ann.page.evaluate("JSON.stringify(localStorage)").find(key) < 0
+    other = ann.context.new_page()
+    other.goto(host.url)
+    expect(other.get_by_label("API key")).to_be_visible()
+
+
+def serious(visitor: Visitor) -> list[str]:
+    visitor.page.evaluate(AXE.read_text())
+    found = visitor.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:120]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_no_page_has_a_serious_obstacle_for_anybody(visit: Visit, colours: str) -> None:
+    ann = visit(agent="helper", color_scheme=colours, bypass_csp=True)
+    assert serious(ann) == []
+    ann.ask('call calculate {"expression": "2 + 3"}')
+    ann.ask("@echo **b** [l](https://example.org)\n\n```py\n1\n```\n\n| a |\n|---|\n| 1 |")
+    assert serious(ann) == []
+    story_of(ann)
+    assert serious(ann) == []
+    for place in ("agents", "agents/helper", "operate/live", "operate/usage", "operate/audit", "operate/keys"):
+        ann.page.goto(ann.page.url.split("#")[0] + f"#/{place}")
+        expect(ann.page.locator(".tile, .panel").first).to_be_visible()
+        assert serious(ann) == []
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_the_chat_is_whole_at_360_pixels_in_both_languages(visit: Visit, locale: str) -> None:
+    ann = visit(width=360, height=740, locale=locale)
+    chinese = locale == "zh-CN"
+    ann.page.get_by_role("button", name="你好" if chinese else "hello").click()
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert ann.page.evaluate(wide) is False
+    ann.page.get_by_role("button", name="菜单" if chinese else "Menu").click()
+    ann.page.get_by_role("link", name="运维" if chinese else "Operate").click()
+    expect(ann.page.locator(".panel").first).to_be_visible()
+    assert ann.page.evaluate(wide) is False
+    assert ann.page.locator("html").get_attribute("lang") == ("zh-Hans" if chinese else "en")
+
+
+def test_everything_can_be_done_by_keyboard(visit: Visit) -> None:
+    ann = visit()
+    expect(ann.page.get_by_label("Message", exact=True)).to_be_focused()
+    ann.page.keyboard.type("@ec")
+    expect(ann.page.get_by_role("option")).to_contain_text("@echo")
+    ann.page.keyboard.press("Tab")
+    ann.page.keyboard.type("by keyboard")
+    ann.page.keyboard.press("Enter")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("by keyboard")
+    expect(ann.page.get_by_label("Message", exact=True)).to_be_focused()
+
+
+def test_the_first_page_is_small_and_quick(visit: Visit) -> None:
+    ann = visit()
+    expect(ann.page.locator(".hello")).to_be_visible()
+    files = re.findall(r'(?:src|href)="\./(assets/[^"]+)"', (ASSETS / "index.html").read_text())
+    packed = sum(
+        int(ann.page.request.get(f"{ann.url.split('#')[0].rstrip('/')}/{name}").headers["content-length"])
+        for name in files
+    )
+    assert packed < FIRST_PAGE_BYTES
+    paint = ann.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert paint < 3_000  # a loaded machine; alone it is far below a second

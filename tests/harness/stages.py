@@ -1,0 +1,92 @@
+"""A whole host with one real harness before a scripted model, and the conversation a test holds there."""
+
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+import httpx
+import yaml
+
+from harness.clis import WORK, Real, processes_of
+from model_server import ModelServer, Says, model_server
+from walk.hosts import Event, HostProcess, wait_until
+
+SKILL = "---\nname: tea-ceremony\ndescription: How we brew oolong here.\n---\nBoil water.\n"
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}
+
+
+@dataclass
+class Stage:
+    """A host with one real harness, the model it talks to, and one conversation."""
+
+    real: Real
+    host: HostProcess
+    model: ModelServer
+    thread: str
+
+    def start(self, text: str, *answers: Says, agent: str = "free", thread: str | None = None) -> str:
+        self.model.says(*answers)
+        return self.host.post(text, thread=thread or self.thread, agent=agent).json()["taskId"]
+
+    def said(self, text: str, *answers: Says, **more: Any) -> list[Event]:
+        return self.host.events(self.start(text, *answers, **more))
+
+    def cancelled(self, task: str) -> float:
+        """Cancel; how long until nothing of it was left."""
+        began = time.monotonic()
+        with self.host.client() as client:
+            client.post(f"/api/v1/agent/runs/{task}/cancel")
+        assert self.host.finished(task)["status"] == "cancelled"
+        wait_until(lambda: not processes_of(self.host.data), 5, "the end of its processes")
+        return time.monotonic() - began
+
+    def asked(self) -> str:
+        """All that the model was told in the last request."""
+        return json.dumps(self.model.last)
+
+    def reach(self, token: str) -> int:
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+        return httpx.post(f"{self.host.url}/mcp/run", json=INITIALIZE, headers=headers, timeout=10).status_code
+
+    def audited(self, action: str) -> list[str]:
+        """The runs that did it."""
+        store = apsw.Connection(str(self.host.data / "paddock.db"), flags=apsw.SQLITE_OPEN_READONLY)
+        rows = store.execute("SELECT run_id FROM audit WHERE action = ? AND result = 'allowed'", (action,))
+        return [str(row[0]) for row in rows]
+
+
+@contextmanager
+def a_house(real: Real, **more: Any) -> Iterator[tuple[Real, HostProcess, ModelServer]]:
+    """Two agents: `free` may do everything, `strict` nothing that must be asked for."""
+    real.path()
+    place = WORK / uuid.uuid4().hex
+    (place / "skills").mkdir(parents=True)
+    (place / "skills" / "SKILL.md").write_text(SKILL)
+    with model_server() as model:
+        shared = {"skills": [{"name": "tea-ceremony", "path": str(place / "skills")}], "tools": ["calculate"], **more}
+        agents = {
+            "free": {**real.agent(model.url, on_permission="allow"), **shared},
+            "strict": {**real.agent(model.url, on_permission="deny"), **shared},
+            "asking": {**real.agent(model.url), **shared},
+        }
+        host = HostProcess(place / "data", agents=yaml.safe_dump({"default_agent": "free", "agents": agents}))
+        try:
+            yield real, host.start(), model
+        finally:
+            host.stop()
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def results(events: list[Event]) -> list[str]:
+    return [str(event.data["content"]) for event in events if event.type == "TOOL_CALL_RESULT"]

@@ -1,0 +1,132 @@
+"""`POST /api/v1/events`: signed or nothing, fresh, once; and the list of what could not be delivered."""
+
+import json
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from http_api.doors import Doors, assert_problem, open_doors
+from http_api.test_openapi import check, described
+from paddock.ports.webhooks import Posted
+from paddock.rules.platform_specs import PlatformSpec
+from paddock.rules.webhook_signatures import headers_for, key_of
+
+pytestmark = pytest.mark.anyio
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+CHAT = PlatformSpec(secret=SECRET, webhook="http://127.0.0.1:9/hook")
+EVENT = {"event_id": "e1", "event_type": "message.received", "conversation_id": "r", "input": {"text": "hello"}}
+
+
+class Refusing:
+    async def post(self, *_: Any, **__: Any) -> Posted:
+        return Posted(410)
+
+    async def close(self) -> None:
+        pass
+
+
+async def send(doors: Doors, body: bytes, *, at: float | None = None, **changes: str) -> httpx.Response:
+    headers = {**headers_for(key_of(SECRET), "m1", time.time() if at is None else at, body), **changes}
+    return await doors.client.post("/api/v1/events?platform=chat", content=body, headers=headers)
+
+
+def encoded(**changes: Any) -> bytes:
+    return json.dumps(EVENT | changes).encode()
+
+
+def test_the_published_example_of_the_convention_is_signed_as_it_says() -> None:
+    body = b'{"test": 2432232314}'
+    signed = headers_for(key_of(SECRET), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    assert signed["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+@pytest.mark.spec("http/events")
+async def test_a_signed_event_is_accepted_and_the_same_again_is_the_same() -> None:
+    async with open_doors(platforms={"chat": CHAT}) as doors:
+        first = await send(doors, encoded())
+        assert first.status_code == 202, first.text
+        check(described("/api/v1/events", "POST", 202), first.json())
+        again = await send(doors, encoded())
+        assert again.json() == first.json()
+        await doors.answered(await doors.gateway.next(), "hi")
+        assert doors.gateway.started.empty()
+        other = await send(doors, encoded(input={"text": "other"}))
+        assert_problem(other, 409, "conflict", "event 'e1' was accepted already with another body")
+
+
+@pytest.mark.spec("http/events-signed")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"webhook-signature": "v1,AAAA"},
+        {"webhook-signature": ""},
+        {"webhook-id": "another"},
+        {"webhook-timestamp": "1"},
+        {"webhook-timestamp": "soon"},
+    ],
+)
+async def test_what_is_not_signed_is_refused_like_an_unknown_platform(changes: dict[str, str]) -> None:
+    async with open_doors(platforms={"chat": CHAT}) as doors:
+        refused = await send(doors, encoded(), **changes)
+        assert_problem(refused, 401, "unauthenticated", "this event is not signed by a platform that is known here")
+        unknown = await doors.client.post("/api/v1/events?platform=other", content=encoded())
+        assert unknown.text == refused.text
+        await doors.house.audit.flush()
+        notes = await doors.house.store.audit(limit=2)
+        assert [note.action for note in notes] == ["events.accept"] * 2
+
+
+@pytest.mark.spec("http/events-signed")
+async def test_an_old_event_is_a_replay_and_a_key_does_not_help() -> None:
+    async with open_doors(platforms={"chat": CHAT}) as doors:
+        for off in (-301, 301):
+            refused = await send(doors, encoded(), at=time.time() + off)
+            assert_problem(refused, 401, "unauthenticated", "webhook-timestamp is more than 300 seconds off")
+        assert (await send(doors, encoded(), at=time.time() - 290)).status_code == 202
+        admin = await doors.key_for("root", role="admin")
+        assert (await doors.client.post("/api/v1/events", content=encoded(), headers=admin)).status_code == 401
+        await doors.answered(await doors.gateway.next(), "x")
+
+
+@pytest.mark.spec("http/events")
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"nonsense", "the event is not valid JSON"),
+        (b"[]", "the event must be a JSON object"),
+        (encoded(event_type="Message"), "event_type: "),
+        (encoded(event_id=""), "event_id: "),
+        (encoded(actor={}), "actor.actor_id: "),
+        (encoded(input={"text": "x" * 10_001}), "input.text: "),
+    ],
+)
+async def test_an_event_that_makes_no_sense_is_refused_in_words(body: bytes, says: str) -> None:
+    async with open_doors(platforms={"chat": CHAT}) as doors:
+        assert_problem(await send(doors, body), 422, "invalid_argument", says)
+
+
+@pytest.mark.spec("http/deliveries")
+async def test_what_was_given_up_is_listed_for_administrators_and_delivered_again() -> None:
+    async with open_doors(platforms={"chat": CHAT}, webhooks=Refusing()) as doors:
+        await send(doors, encoded())
+        await doors.answered(await doors.gateway.next(), "hi")
+        await doors.house.deliveries.look()
+        answer = await doors.client.get("/api/v1/deliveries?status=dead&limit=5")
+        check(described("/api/v1/deliveries", "GET", 200), answer.json())
+        [dead] = answer.json()["deliveries"]
+        assert (dead["status"], dead["type"], dead["detail"]) == ("dead", "message.completed", "answered 410")
+        assert "hi" not in answer.text
+        again = await doors.client.post(f"/api/v1/deliveries/{dead['deliveryId']}/redeliver")
+        assert (again.status_code, again.json()["status"]) == (202, "pending")
+        twice = await doors.client.post(f"/api/v1/deliveries/{dead['deliveryId']}/redeliver")
+        assert_problem(twice, 409, "conflict", "only what was given up can be delivered again")
+        for wrong in ("status=lost", "limit=0", "limit=x"):
+            assert (await doors.client.get(f"/api/v1/deliveries?{wrong}")).status_code == 422
+        bob = await doors.key_for("bob")
+        assert (await doors.client.get("/api/v1/deliveries", headers=bob)).status_code == 403
+        other = await doors.key_for("root", "other", "admin")
+        path = f"/api/v1/deliveries/{dead['deliveryId']}/redeliver"
+        assert (await doors.client.post(path, headers=other)).status_code == 404

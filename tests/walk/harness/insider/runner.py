@@ -1,0 +1,85 @@
+"""Does what a harness does with its surroundings, and says what it found. Each word is one thing to do."""
+
+import asyncio
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from paddock_sdk import AgentRunner, message, serve
+from paddock_sdk.endpoint import run_endpoint
+from paddock_sdk.projection import project, working_directory_of
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}},
+}
+
+
+class Insider(AgentRunner):
+    permissions = {  # noqa: RUF012
+        "tools": ["call"],
+        "history": ["page"],
+        "storage": ["plugin"],
+        "mcp": ["use"],
+        "working_directory": ["use"],
+    }
+
+    async def run(self, ctx, api) -> AsyncIterator[object]:
+        told = {}
+        place = working_directory_of(ctx)
+        async with run_endpoint(ctx, api) as endpoint:
+            told["endpoint"] = endpoint and endpoint.url
+            told["resource"] = next((server.url for server in ctx.resources.mcp), None)
+            for word in ctx.text.split():
+                name, _, value = word.partition("=")
+                told[name] = await asyncio.to_thread(self.do, name, value, ctx, place, endpoint)
+        yield message(json.dumps(told))
+
+    def do(self, name, value, ctx, place, endpoint):  # noqa: PLR0911 - one for each word
+        match name:
+            case "knock":
+                return knock(endpoint.url, endpoint.token)
+            case "knock_at":
+                return knock(value, endpoint.token)
+            case "token":
+                return endpoint.token[::-1]  # what is said is stored, and the token must be nowhere
+            case "where":
+                return str(place)
+            case "write":
+                (place / value).write_text("mine")
+                return sorted(path.name for path in place.iterdir())
+            case "project":
+                laid = project(ctx, place, harness="claude", mcp_url=endpoint.url, token_env=endpoint.token_env)
+                return [str(laid.context_page), str(laid.mcp_config), list(laid.files)]
+            case "see":
+                return Path(value).exists()
+            case "list":
+                return sorted(path.name for path in Path(value).iterdir()) if Path(value).is_dir() else None
+            case "uid":
+                return os.getuid()
+        return None
+
+
+def knock(url: str, token: str) -> int | str:
+    headers = {
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "authorization": f"Bearer {token}",
+    }
+    request = urllib.request.Request(url, json.dumps(HELLO).encode(), headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError as error:
+        return type(error).__name__
+
+
+if __name__ == "__main__":
+    serve(Insider())
