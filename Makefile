@@ -8,10 +8,13 @@ unexport VIRTUAL_ENV
 CONSOLE := src/paddock/console_assets/index.html
 CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-.PHONY: run install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-browser test check fix lint test-long prove mutate bench clean
+.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-browser test check fix lint test-long prove mutate bench clean
 
 run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
+
+cluster: .venv/.installed-dev  ## PostgreSQL, NATS, an imitation of S3 and three hosts, until Ctrl-C
+	@cd tests && ../$(BIN)/python -m local_cluster $(ARGS)
 
 install: .venv/.installed  ## install into .venv, quick when nothing changed
 

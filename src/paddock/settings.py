@@ -27,6 +27,7 @@ from paddock.rules.platform_specs import PlatformSpec
 PREFIX = "PADDOCK_"
 EMBEDDED = "embedded"
 CONFIG_NAME = "paddock.toml"
+BUS_ADDRESS = re.compile(r"(nats|tls)://\S+")
 SIGNING_KEYS = "signing-keys.json"
 """In the data directory, unless another file is set."""
 NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
@@ -74,6 +75,19 @@ def _page(text: str) -> str:
 def _store_address(text: str) -> str:
     if text != EMBEDDED and not (is_postgres(text) and len(text) > len("postgresql://")):
         raise ValueError("no store")
+    return text
+
+
+def _bus_address(text: str) -> str:
+    servers = [part.strip() for part in text.split(",")]
+    if text != EMBEDDED and not all(BUS_ADDRESS.fullmatch(server) for server in servers):
+        raise ValueError("no bus")
+    return text
+
+
+def _artifacts_address(text: str) -> str:
+    if text != EMBEDDED and not re.match(r"s3://[^/?\s]+", text):
+        raise ValueError("no place for files")
     return text
 
 
@@ -154,8 +168,17 @@ class Settings(BaseModel):
         "embedded (SQLite in the data directory) or postgresql://user:password@host:port/database",
         repr=False,  # its address may carry a password
     )
-    bus: Literal["embedded"] = setting(
-        "embedded", "how parts of the host wake each other", "embedded (inside this process, the only bus so far)"
+    bus: Annotated[str, AfterValidator(_bus_address)] = setting(
+        EMBEDDED,
+        "how hosts that share a store wake each other",
+        "embedded (inside this process) or nats://user:password@host:port (several separated by ',')",
+        repr=False,  # its address may carry a password
+    )
+    artifacts: Annotated[str, AfterValidator(_artifacts_address)] = setting(
+        EMBEDDED,
+        "where the bytes of files are kept",
+        "embedded (in the data directory) or s3://bucket/prefix?endpoint=https://...&region=... (keys: AWS_*)",
+        repr=False,
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Lower] = setting(
         "info", "how much is logged", "debug, info, warning or error"
@@ -261,6 +284,13 @@ class Settings(BaseModel):
     max_queue: Int = setting(
         100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
     )
+    max_runs: Int = setting(
+        500,
+        "how many runs this host works on at once; more wait a moment, then are told to try again",
+        "a whole number from 1 to 100000",
+        ge=1,
+        le=100_000,
+    )
 
     artifact_days: Int = setting(
         30,
@@ -348,6 +378,11 @@ class Settings(BaseModel):
     def shown_store(self) -> str:
         """Which store, without the password that its address may carry."""
         return without_secrets(self.store)
+
+    @property
+    def shown_bus(self) -> str:
+        """The same of the bus."""
+        return without_secrets(self.bus)
 
     @property
     def on_loopback(self) -> bool:

@@ -45,7 +45,7 @@ def test_settings_made_directly_take_nothing_from_the_environment(monkeypatch: p
         ("ENV_ALLOW", "HOME,A-B", "env_allow = A-B (from PADDOCK_ENV_ALLOW) is not allowed"),
         ("AGENTS", "/nowhere/a.yaml", "agents = /nowhere/a.yaml (from PADDOCK_AGENTS) is not allowed"),
         ("PLUGINS", "/tmp:/nowhere", "plugins = /nowhere (from PADDOCK_PLUGINS) is not allowed"),
-        ("BUS", "nats://h", "bus = nats://h (from PADDOCK_BUS) is not allowed: it must be embedded"),
+        ("BUS", "redis://h", "bus = redis://h (from PADDOCK_BUS) is not allowed: it must be embedded"),
         ("HOST", "  ", "host = '  ' (from PADDOCK_HOST) is not allowed"),
         ("LOG_LEVEL", "loud", "it must be debug, info, warning or error"),
     ],

@@ -82,3 +82,10 @@ def test_doctor_says_which_store_and_whether_it_is_there(paddock: Command, tmp_p
     assert away.returncode == 1
     assert "FAIL  store          the database at 127.0.0.1:1/paddock cannot be reached" in away.stdout
     assert SECRET not in away.stdout + away.stderr
+
+
+def test_a_bus_without_a_shared_store_is_refused_with_what_to_do(paddock: Command) -> None:
+    seen = paddock("serve", "--data", "d", "--port", "0", env={"PADDOCK_BUS": f"nats://ann:{SECRET}@127.0.0.1:4222"})
+    assert seen.returncode == 2
+    assert "Set store to postgresql://... as well, or leave bus out." in seen.stderr
+    assert SECRET not in seen.stderr

@@ -94,12 +94,15 @@ class Owner:
         rows: Sequence[Row] = (),
         snapshot: bytes = b"",
         compacted: Sequence[tuple[str, int, int]] = (),
+        rests: bool = False,
     ) -> Batch:
         """The next batch; the first of a session opens it."""
         sealed, after = seal(self.head, facts)
         if not self.head.seq:
             rows = [a_session(self.claim.session_id), *rows]
-        return Batch(self.claim.session_id, self.claim.epoch, self.head, after, sealed, rows, snapshot, compacted)
+        return Batch(
+            self.claim.session_id, self.claim.epoch, self.head, after, sealed, rows, snapshot, compacted, rests
+        )
 
     async def write(self, *facts: Fact, **more: Any) -> Sequence[StoredFact]:
         batch = self.batch(*facts, **more)

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,13 +14,33 @@ from paddock.ports.artifacts import Blob, Blobs
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.storage.files import FileBlobs
 from paddock.storage.memory_blobs import MemoryBlobs
+from s3_server import an_imitation_of_s3
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["memory", "files"])
-async def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Blobs:
-    plug: Blobs = MemoryBlobs() if request.param == "memory" else FileBlobs(tmp_path / "blobs")
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    """A bucket of moto's server, which imitates S3."""
+    with an_imitation_of_s3() as address:
+        yield address
+
+
+@pytest.fixture(params=["memory", "files", "s3"])
+async def blobs(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Blobs:
+    plug: Blobs
+    match request.param:
+        case "memory":
+            plug = MemoryBlobs()
+        case "files":
+            plug = FileBlobs(tmp_path / "blobs")
+        case _:
+            from paddock.storage.s3 import S3Blobs
+
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+                monkeypatch.setenv(name, "test")
+            address = request.getfixturevalue("bucket").replace("/?", f"/{uuid.uuid4().hex}?")
+            plug = S3Blobs(address, beside=tmp_path / "beside", grace=timedelta(0))
     await plug.open()
     return plug
 

@@ -20,7 +20,7 @@ from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.migrations import Migration
 from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, StateRow, TranscriptRow
-from paddock.storage.postgres import PostgresStore, connection
+from paddock.storage.postgres import PostgresStore, connection, ownership
 from paddock.storage.postgres.group import PLAIN, TABLES
 from paddock.storage.postgres.guarded import WRITES
 from paddock.storage.postgres.log import FACTS
@@ -46,7 +46,7 @@ def own_server() -> Iterator[Server]:
 
 
 @asynccontextmanager
-async def opened(address: str, **how: bool) -> AsyncIterator[PostgresStore]:
+async def opened(address: str, **how: str) -> AsyncIterator[PostgresStore]:
     store = PostgresStore(address, **how)
     await store.open()
     yield store
@@ -153,14 +153,15 @@ async def test_epochs_grow_over_restarts(address: str) -> None:
             await before.write(said("from the past"))
 
 
-async def test_one_host_at_a_time_serves_a_database(address: str) -> None:
-    async with opened(address, alone=True):
-        with pytest.raises(StorageUnavailableError, match="served by another host: stop that one"):
-            await PostgresStore(address, alone=True).open()
-        async with opened(address):  # a command that only looks or adds a key may
-            pass
-    async with opened(address, alone=True) as next_one:
-        assert next_one.healthy()
+async def test_a_host_from_before_there_could_be_several_is_never_joined(address: str) -> None:
+    older = await asyncpg.connect(address)
+    await older.execute("select pg_advisory_lock($1)", ownership._LOCK)
+    with pytest.raises(StorageUnavailableError, match="host of an older Paddock: stop that one first"):
+        await PostgresStore(address, host_id="new").open()
+    await older.close()
+    async with opened(address, host_id="new") as new, opened(address, host_id="another") as another:
+        assert new.healthy()
+        assert another.healthy()
 
 
 # --- when the database goes away
@@ -169,7 +170,7 @@ async def test_one_host_at_a_time_serves_a_database(address: str) -> None:
 async def test_a_database_that_is_stopped_is_noticed_and_one_that_is_back_is_used_within_five_seconds(
     own_server: Server,
 ) -> None:
-    async with opened(own_server.new_database(), alone=True) as store:
+    async with opened(own_server.new_database(), host_id="here") as store:
         owner = await Owner.of(store)
         await owner.write(said("before"))
         await anyio.to_thread.run_sync(own_server.stop)
@@ -200,7 +201,7 @@ async def test_what_was_acknowledged_survives_a_crash_of_the_database_under_load
 async def test_connections_that_are_cut_in_the_middle_lose_nothing_and_leave_no_broken_ones_behind(
     address: str,
 ) -> None:
-    async with opened(address, alone=True) as store:
+    async with opened(address, host_id="here") as store:
         producers = Producers([store])
         meddler = await asyncpg.connect(address)
         for _ in range(5):
@@ -221,7 +222,7 @@ async def test_a_database_that_never_answers_is_given_up_on_and_used_again_when_
 ) -> None:
     monkeypatch.setitem(connection._LIMITS, "command_timeout", 0.5)
     monkeypatch.setitem(connection._LIMITS, "timeout", 0.5)
-    async with opened(own_server.new_database(), alone=True) as store:
+    async with opened(own_server.new_database(), host_id="here") as store:
         owner = await Owner.of(store)
         await owner.write(said("before"))
         own_server.signal_all(signal.SIGSTOP)

@@ -34,15 +34,3 @@ def test_a_host_refuses_while_its_database_is_away_and_goes_on_when_it_is_back(
     assert "after" in text_of(host.events(after))
     assert "before" in text_of(host.events(before))
     assert host.stop() == 0
-
-
-def test_a_second_host_on_the_same_database_is_refused_and_the_first_goes_on(
-    server: Server, new_host: Callable[..., HostProcess]
-) -> None:
-    address = server.new_database()
-    first, second = new_host("first", store=address).start(), new_host("second", store=address)
-    with pytest.raises(AssertionError, match="is served by another host: stop that one, or use another database"):
-        second.start()
-    assert second.process is not None
-    assert second.process.wait(5) == 2
-    assert "still here" in text_of(first.events(first.post("still here").json()["taskId"]))

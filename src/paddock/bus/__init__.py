@@ -1,0 +1,1 @@
+"""How hosts wake each other: inside one process, or through NATS."""

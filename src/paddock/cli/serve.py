@@ -72,6 +72,7 @@ async def _settle_in() -> None:
 def serve(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM; return when everything is down."""
     logs.configure(settings.log_level, settings.log_format)
+    _refuse_half_a_cluster(settings)
     with _only_host_of(settings.data):
         with _reachable_store(settings):
             _refuse_strangers(settings)
@@ -107,6 +108,16 @@ def _only_host_of(data: Path) -> Generator[None]:
         except StorageUnavailableError as error:
             raise CommandError(f"{error}. Choose another with --data.", exit_code=USAGE) from error
         yield
+
+
+def _refuse_half_a_cluster(settings: Settings) -> None:
+    """A bus between hosts that share no store would look like a cluster and be none."""
+    if settings.bus != EMBEDDED and settings.store == EMBEDDED:
+        raise CommandError(
+            f"bus = {settings.shown_bus} joins hosts that share a store, and the embedded store is this host's alone. "
+            "Set store to postgresql://... as well, or leave bus out.",
+            exit_code=USAGE,
+        )
 
 
 def _refuse_strangers(settings: Settings) -> None:
@@ -178,10 +189,10 @@ class _Server(uvicorn.Server):
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
     token = presence.new_token()
-    house = _built(settings, token)
+    url = _url(settings.host, listener)
+    house = _built(settings, token, url)
     _collect_rarely()
     stop = asyncio.Event()
-    url = _url(settings.host, listener)
     house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
     server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url, house))
     with _signals(stop), presence.announced(settings.data, url=_reachable(url), token=token):
@@ -195,9 +206,9 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         await serving  # the house is down and every stream has had its last event: there is only the rest to flush
 
 
-def _built(settings: Settings, token: str) -> compose.House:
+def _built(settings: Settings, token: str, url: str) -> compose.House:
     try:
-        return compose.build(settings, local_token=token)
+        return compose.build(settings, local_token=token, url=url)
     except (AgentsFileError, ToolDefinitionError, ModelSettingsError, PlatformError) as error:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
@@ -257,6 +268,8 @@ def _say_ready(settings: Settings, url: str, house: compose.House) -> None:
     _say(f"  data  {settings.data}")
     if settings.store != EMBEDDED:
         _say(f"  store {settings.shown_store}")
+    if settings.bus != EMBEDDED:
+        _say(f"  bus   {settings.shown_bus}")
     _say(f"  models  {_named(house)}")
     _say(f'  chat  {command("chat", data=_data_flag(settings.data))} "hello"')
 

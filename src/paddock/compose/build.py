@@ -4,6 +4,7 @@ import time
 from importlib.metadata import version
 
 from paddock.agent_program import Program, is_program, load_program
+from paddock.compose.cluster import blobs_of, keep_in_step, neighbourhood_of, peers_of
 from paddock.compose.doors import application
 from paddock.compose.house import House, Tasks
 from paddock.compose.parts import (
@@ -22,6 +23,7 @@ from paddock.compose.parts import (
     watch_of,
     why_no_network,
 )
+from paddock.host.admission import Admission
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
@@ -66,7 +68,6 @@ from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
-from paddock.storage.files import FileBlobs
 from paddock.telemetry.metrics import Metrics, Now
 from paddock.telemetry.together import Together
 from paddock.tools.mcp import McpTools
@@ -81,17 +82,18 @@ def named_agents(settings: Settings, files: AgentFiles) -> tuple[Program | None,
     return None, load_agents(path, max_queue=max_queue, files=files)
 
 
-def build(settings: Settings, *, local_token: str | None = None) -> House:
+def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
     seen = state_of(settings.agents) if settings.agents is not None else None
     files = AgentFiles()
     program, agents = named_agents(settings, files)
-    store = store_at(settings.store, settings.data, serving=True)
-    tails = Tails(store)
+    store = store_at(settings.store, settings.data, serving=True, url=url)
+    near = neighbourhood_of(settings, store)
+    tails = Tails(store, near.live)
     audit = Audit(store, tasks.spawn)
-    blobs = FileBlobs(settings.data / "blobs")
+    blobs = blobs_of(settings)
     events = Events(store)
     artifacts = Artifacts(
         store, blobs, clock=clock, limits=artifact_limits(settings), raw=first_of(events.raw, files.raw)
@@ -153,6 +155,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         deadline_seconds=settings.run_deadline_seconds,
         actions=approvals,
         artifacts=artifacts,
+        admission=Admission(settings.max_runs),
         around=Surroundings(gateway, endpoints, directories, tasks.spawn),
     )
     calls.serve(runs)
@@ -167,13 +170,21 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         agents=lambda: agents,
         clock=clock,
         spawn=tasks.spawn,
+        shared=near.shared,
         deliveries_wait=deliveries.wake,
     )
+    peers = peers_of(near, sessions=sessions, tails=tails, runs=runs, audit=audit, clock=clock)
+    stored_agents = StoredAgents(agents, kept=store, records=store, clock=clock)
+    keep_in_step(peers, stored_agents, ingest)
     keeping = Keeping(store, blobs, sessions, clock=clock, directories=directories)
     users = Users(store, clock=clock)
-    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users)
+    inbox = Inbox(
+        sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
+    )
     scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
-    controls = Controls(sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock)
+    controls = Controls(
+        sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=near.owners
+    )
     house = House(
         store=store,
         blobs=blobs,
@@ -203,7 +214,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         ),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
         tasks=tasks,
-        stored_agents=StoredAgents(agents, kept=store, records=store, clock=clock),
+        stored_agents=stored_agents,
         health=AgentHealth(agents, runs.authority),
         watch=watch_of(None if program else settings.agents, agents, seen, files, audit, clock),
         ingest=ingest,
@@ -216,6 +227,7 @@ def build(settings: Settings, *, local_token: str | None = None) -> House:
         run_endpoints=endpoints,
         run_door=McpDoor(endpoints, calls, on_call=on_call, note=audit.soon, clock=clock, spawn=tasks.spawn),
         clock=clock,
+        peers=peers,
         metrics=metrics,
         traces=traces,
     )

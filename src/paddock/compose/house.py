@@ -25,6 +25,7 @@ from paddock.host.inbox import Inbox
 from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.offers import Offers
+from paddock.host.peers import Peers
 from paddock.host.platforms import Platforms
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
@@ -45,6 +46,7 @@ from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.webhooks import Webhooks
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.leases import RESTARTED, WHY
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
 from paddock.telemetry.metrics import Metrics
@@ -62,6 +64,11 @@ CHOSEN = ("file", "api")
 """Origins of agents that somebody wrote down."""
 SHUTDOWN_SECONDS = 5.0
 """How long running turns get to have their end recorded when the host stops."""
+
+
+DRAIN_SECONDS = 5.0
+"""How long running turns may go on when the host stops and others are there to go on with the rest."""
+DRAIN_LOOK_SECONDS = 0.05
 
 
 async def nothing_yet(*_: object) -> None:
@@ -134,6 +141,8 @@ class House:
     metrics: Metrics
     traces: "Traces | None" = None
     """Sent to a collector, if one is set."""
+    peers: Peers | None = None
+    """The other hosts, where several may share the store."""
     watch: AgentsWatch | None = None
     """Over the agents file, if there is one."""
     app: ASGIApp = field(default_factory=lambda: nothing_yet)
@@ -144,6 +153,10 @@ class House:
             return False, "starting"
         if not self.store.healthy():
             return False, "the store cannot write"
+        if self.runs.admission.full:
+            return False, "full: as many runs as max_runs allows"
+        if self.peers is not None and not self.peers.held():
+            return False, "the others may take this host for gone"
         return True, "; ".join(["ready", *self._remarks()])
 
     def _remarks(self) -> list[str]:
@@ -164,16 +177,14 @@ class House:
         await self.gateway.start()
         await self.stored_agents.load()
         try:
-            interrupted = await self.sessions.recover(
-                "host_restarted", "the host restarted while this run was in progress"
-            )
+            interrupted = await self._recover()
             if interrupted:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
             if unknown := await self.tool_calls.settle():
                 log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
-            await self.approvals.recover()
+            await self.approvals.recover(alone=self.peers is None)
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.models.warm_up())
             self.mcp.start(self.tasks.spawn)
@@ -191,6 +202,15 @@ class House:
             self._open = False
             await self._close()
 
+    async def _recover(self) -> int:
+        """What has no owner any more is brought to its end."""
+        if self.peers is None:
+            return await self.sessions.recover(RESTARTED, WHY[RESTARTED])
+        taken = await self.peers.start()
+        self.tasks.spawn(self.peers.keep_beating())
+        self.tasks.spawn(self.peers.owners.keep_answering())
+        return taken
+
     async def _warm_up(self) -> None:
         """Learn what the agents' runners ask for before the first run needs it.
 
@@ -205,6 +225,38 @@ class House:
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
     async def _close(self) -> None:
+        self.runs.admission.closed = True
+        if self.peers is not None and self.peers.others:
+            await self._hand_over(self.peers)
+        else:
+            await self._end_all()
+        await self.gateway.stop()
+        await self.models.close()
+        await self.tasks.stop()
+        if self.peers is not None:
+            await self.peers.close()
+        if self.traces is not None:
+            await anyio.to_thread.run_sync(self.traces.close)
+        await self.webhooks.close()
+        await self.blobs.close()
+        await self.store.close()
+
+    async def _hand_over(self, peers: Peers) -> None:
+        """Let running turns finish for a while; the rest is for the others, who end it and go on with what waits."""
+        end = asyncio.get_running_loop().time() + DRAIN_SECONDS
+        while self.runs.live and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - many runs, one moment
+            await asyncio.sleep(DRAIN_LOOK_SECONDS)
+        left = len(self.runs.live)
+        try:
+            async with asyncio.timeout(SHUTDOWN_SECONDS):
+                await self.audit.flush()
+                await peers.leave()
+        except (TimeoutError, StorageUnavailableError):
+            log.warning("the others will find out by themselves", action="house.close")
+        self.sessions.drop_all(leaving=True)
+        log.info("the others go on", action="house.close", runs=left)
+
+    async def _end_all(self) -> None:
         self.runs.draining = True
         ending = [self._end(run.session, run.turn_id) for run in self.runs.live]
         try:
@@ -213,14 +265,6 @@ class House:
                 await self.audit.flush()
         except (TimeoutError, StorageUnavailableError):
             log.warning("not every run could be brought to its end before stopping", action="house.close")
-        await self.gateway.stop()
-        await self.models.close()
-        await self.tasks.stop()
-        if self.traces is not None:
-            await anyio.to_thread.run_sync(self.traces.close)
-        await self.webhooks.close()
-        await self.blobs.close()
-        await self.store.close()
 
     async def _end(self, session: Any, turn_id: str) -> None:
         try:

@@ -137,6 +137,12 @@ class Agents:
         self._stored.get(workspace, {}).pop(agent_id, None)
         self._in_force.pop(workspace, None)
 
+    def keep_stored(self, there: set[tuple[str, str]]) -> None:
+        """Forget agents of the API that somebody else took away; `there` are the workspaces and names of the rest."""
+        for workspace, known in self._stored.items():
+            for agent_id in [name for name in known if (workspace, name) not in there]:
+                self.remove(workspace, agent_id)
+
     def in_file(self, agent_id: str) -> bool:
         return agent_id in self._named
 

@@ -131,9 +131,15 @@ class Approvals:
             await asyncio.shield(self._spawn(self._perform(taken)))  # a caller that goes away takes nothing back
         return await self.get(principal, approval_id)
 
-    async def recover(self) -> int:
-        """What was being done when the host ended: nobody knows whether it was, and it is not done again."""
+    async def recover(self, *, alone: bool = True) -> int:
+        """What was being done when the host ended: nobody knows whether it was, and it is not done again.
+
+        Where there are other hosts, one of them may be doing it at this moment: only what is overdue counts.
+        """
         left = await self._store.unfinished_approvals()
+        if not alone:
+            overdue = self.clock() - 2 * PERFORM_SECONDS
+            left = [found for found in left if found.decided is not None and found.decided.time < overdue]
         for approval in left:
             await self._finish(approval, "unknown", "the host stopped while this was being done")
         return len(left)

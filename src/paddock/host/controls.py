@@ -5,11 +5,13 @@ Also its name and its place among the archived ones. Only whoever it belongs to 
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from paddock.host.agents import Agents
 from paddock.host.draft import no_such_thread
 from paddock.host.ids import new_id
+from paddock.host.owners import Control, Owners
 from paddock.host.principals import Principal
 from paddock.host.session_loop import SessionLoop
 from paddock.host.session_manager import Readiness
@@ -76,7 +78,10 @@ class Controls:
         readiness: Readiness,
         records: Records,
         clock: Callable[[], float],
+        owners: Owners | None = None,
     ) -> None:
+        self._owners = owners or Owners()
+        self._owners.serve({Control: self._control})
         self._sessions = sessions
         self._agents = agents
         self._readiness = readiness
@@ -101,6 +106,11 @@ class Controls:
     ) -> Answer:
         """One CONTROL of a front end; returns when what follows from it at once is on record. Raises HostError."""
         _check(subtype, payload)
+        wish = Control(principal, thread_id, subtype, payload, tx_id, turn_id)
+        return await self._owners.do(partial(self._control, wish), wish, Answer)
+
+    async def _control(self, wish: Control) -> Answer:
+        principal, thread_id, subtype, payload = wish.principal, wish.thread_id, wish.subtype, wish.payload
         session = await self._sessions.open(thread_id)
         if subtype != "SESSION_OPEN" and not _is_of(session, principal):
             raise no_such_thread()
@@ -110,8 +120,8 @@ class Controls:
             Event.CONTROL,
             subtype,
             f"user:{principal.user_id}",
-            turn_id=new_id() if answers else turn_id,
-            tx_id=tx_id if answers else new_id(),
+            turn_id=new_id() if answers else wish.turn_id,
+            tx_id=wish.tx_id if answers else new_id(),
             payload=dict(payload),
             time=self._clock(),
         )
@@ -153,22 +163,22 @@ class Controls:
 
     async def head(self, thread_id: str) -> int:
         """The number of the last fact: a reader that starts there misses nothing that comes."""
-        return (await self._sessions.open(thread_id)).head
+        return (await self._sessions.look(thread_id)).head
 
     async def settled(self, thread_id: str, tx_id: str) -> None:
         """Wait until a transaction is over; every one is, in its time."""
         async with asyncio.timeout(SETTLE_SECONDS):
-            while (await self._sessions.open(thread_id)).state.transaction(tx_id) is not None:
+            while (await self._sessions.look(thread_id)).state.transaction(tx_id) is not None:
                 follower = self._sessions.tails.follow(thread_id, None, await self.head(thread_id))
                 try:
-                    if (await self._sessions.open(thread_id)).state.transaction(tx_id) is not None:
+                    if (await self._sessions.look(thread_id)).state.transaction(tx_id) is not None:
                         await follower.next(1.0)
                 finally:
                     follower.close()
 
     async def look(self, principal: Principal, thread_id: str) -> Looked:
         summary = await self.find(principal, thread_id)
-        session = await self._sessions.open(thread_id)
+        session = await self._sessions.look(thread_id)
         context, head = session_context(session.state), session.head
         return Looked(summary, context, head, await self._since(context, head))
 

@@ -1,11 +1,13 @@
 """Where doors hand things in: accepted means on record, and the same request gets the same answer."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted, Firing, NewRun
 from paddock.host.draft import no_such_thread, owns, same_answer
 from paddock.host.ids import new_id
+from paddock.host.owners import AcceptRun, CancelTheRun, NothingToTell, Owners
 from paddock.host.principals import Principal
 from paddock.host.runs import Runs
 from paddock.host.session_loop import SessionLoop
@@ -52,8 +54,11 @@ class Inbox:
         agents: Callable[[], Agents],
         records: Records,
         clock: Callable[[], float],
+        owners: Owners | None = None,
         users: Users | None = None,
     ) -> None:
+        self._owners = owners or Owners()
+        self._owners.serve({AcceptRun: lambda deed: self._accept(deed.new), CancelTheRun: self._cancel_for})
         self._users = users or Users(records, clock=clock)
         self._sessions = sessions
         self._runs = runs
@@ -63,6 +68,15 @@ class Inbox:
 
     async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
+        return await self._owners.do(partial(self._accept, new, complete), partial(self._sent, new, complete), Accepted)
+
+    async def _sent(self, new: NewRun, complete: Complete | None) -> AcceptRun:
+        """What another host is asked; what only this door can add to it is added here."""
+        if complete is None or await self._records.inbox(new.thread_id, new.client_run_id) is not None:
+            return AcceptRun(new)
+        return AcceptRun(await complete(new, (await self._sessions.look(new.thread_id)).exists))
+
+    async def _accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         agents, workspace = self._agents(), new.principal.workspace_id
         new = _mentioning(new, agents)
         if new.agent_id is not None and not agents.known(new.agent_id, workspace):
@@ -75,11 +89,13 @@ class Inbox:
                 return known
             if complete is not None:
                 new = _mentioning(await complete(new, session.exists), agents)
-            agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
-            await self._runs.prepare(agent_id, workspace)
-            session = await self._sessions.open(new.thread_id)
-            task_id = new_id()
-            return await session.submit(new, task_id, task_id.replace("-", ""))
+            await self._runs.admission.enter(workspace)
+            with self._runs.admission.entering(workspace):
+                agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
+                await self._runs.prepare(agent_id, workspace)
+                session = await self._sessions.open(new.thread_id)
+                task_id = new_id()
+                return await session.submit(new, task_id, task_id.replace("-", ""))
         except HostError as error:
             await self._note(new.principal, "run.accept", new.thread_id, error)
             raise
@@ -109,17 +125,27 @@ class Inbox:
         """Record the wish to stop a run, once; returns the run as it is then."""
         if run.status in TERMINAL_STATUSES:
             return run
-        session = await self._sessions.open(run.session_id)
-        await session.record(CancelRequested(run.run_id, principal.user_id, at=self._clock()))
+        wish = CancelTheRun(run.run_id, principal)
+        await self._owners.do(partial(self._cancel, run, principal), wish, NothingToTell)
         return await self._records.run(run.run_id) or run
+
+    async def _cancel(self, run: RunRow, principal: Principal, reason: str = "user") -> NothingToTell:
+        session = await self._sessions.open(run.session_id)
+        await session.record(CancelRequested(run.run_id, principal.user_id, reason, at=self._clock()))
+        return NothingToTell()
+
+    async def _cancel_for(self, wish: CancelTheRun) -> NothingToTell:
+        """For another host, which has checked whose run it is."""
+        run = await self._records.run(wish.run_id)
+        return NothingToTell() if run is None else await self._cancel(run, wish.principal, wish.reason)
 
     async def cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
         """The same for a run that nobody looks at any more; one that has ended stays as it is."""
         run = await self._records.run(run_id)
         if run is None or run.status in TERMINAL_STATUSES:
             return
-        session = await self._sessions.open(run.session_id)
-        await session.record(CancelRequested(run.run_id, principal.user_id, reason, at=self._clock()))
+        wish = CancelTheRun(run_id, principal, reason)
+        await self._owners.do(partial(self._cancel, run, principal, reason), wish, NothingToTell)
 
     async def _note(self, principal: Principal, action: str, thread_id: str, error: HostError) -> None:
         if error.code is ErrorCode.UNAVAILABLE:

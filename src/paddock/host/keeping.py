@@ -17,7 +17,7 @@ from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.chain import StoredFact
 from paddock.rules.erasing import artifacts_named, rows_of, without_copies
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError
 from paddock.rules.outputs import as_object
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.rows import (
@@ -82,7 +82,11 @@ class Keeping:
         thread_id = session.session_id
         keys = await self._state_keys(session)
         files = await self._store.artifacts_of(thread_id, limit=ALL)
-        if not (await self._sessions.open(thread_id)).idle:
+        try:
+            session_loop = await self._sessions.open(thread_id)
+        except OwnedElsewhereError:
+            return False
+        if not session_loop.idle:
             return False
         await self._sessions.forget(thread_id)
         if self._directories is not None:  # first: after the record is gone nobody would know of them
@@ -178,7 +182,7 @@ class Keeping:
         trimmed = await self._store.trimmed(thread_id)
         if seq >= trimmed.seq:
             return
-        head = (await self._sessions.open(thread_id)).head
+        head = (await self._sessions.look(thread_id)).head
         items = await self._store.transcript(thread_id, before=head + 1, limit=SNAPSHOT_ITEMS)
         snapshot = {"cursor": str(head), "trimmedThrough": trimmed.seq, "items": [_seen(item) for item in items[::-1]]}
         raise _expired("go on from the snapshot and its cursor", snapshot)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import msgspec
 import structlog
 
+from paddock.host.admission import Admission
 from paddock.host.agents import Agents
 from paddock.host.announced import announced
 from paddock.host.arrivals import Said
@@ -54,6 +55,7 @@ LOOK_BACK = 500
 LAST_RESORT_LOCALE = "en"
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
+NO_LIMIT = 1_000_000
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 _decode = msgspec.json.decode
@@ -289,6 +291,7 @@ class Runs:
         artifacts: Artifacts,
         actions: ActionRequests | None = None,
         offers: Offers | None = None,
+        admission: Admission | None = None,
         around: Around | None = None,
         observer: Observer | None = None,
     ) -> None:
@@ -307,8 +310,14 @@ class Runs:
         self._titles = Titles(records, clock)
         self._live: dict[str, LiveRun] = {}
         self.draining = False
+        self.admission = admission or Admission(NO_LIMIT)
+        self.may_act: Callable[[], bool] | None = None
+        """Whether this host still owns what it runs, where others may have taken it over."""
 
     def find(self, run_id: str) -> LiveRun | None:
+        """The run, while this host may act for it."""
+        if self.may_act is not None and not self.may_act():
+            return None
         return self._live.get(run_id)
 
     @property
@@ -338,6 +347,8 @@ class Runs:
         if given.event is not None and given.event.tools is not None:
             part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
+        if turn_id not in self._live:
+            self.admission.busy[owner.workspace_id] += 1
         run = self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions, titles=self._titles
         )
@@ -368,6 +379,7 @@ class Runs:
                 self._spawn(run.handle.force_stop())
             case EndRun() if run is not None:
                 del self._live[command.turn_id]
+                self.admission.left(run.grant.scope.workspace_id)
                 self._close_around(run)
                 run.end()
                 self._let_go(run)
@@ -387,6 +399,7 @@ class Runs:
     def abandon(self, turn_id: str) -> None:
         run = self._live.pop(turn_id, None)
         if run is not None:
+            self.admission.left(run.grant.scope.workspace_id)
             self._close_around(run)
             run.end()
             if run.handle is not None:

@@ -20,7 +20,13 @@ from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import Batch, EventLog
 from paddock.rules.chain import Head, StoredFact, seal
-from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.errors import (
+    ErrorCode,
+    HostError,
+    OwnedElsewhereError,
+    StaleOwnerError,
+    StorageUnavailableError,
+)
 from paddock.rules.projection import settled
 from paddock.rules.rows import AuditRow, Row, SessionRow
 from paddock.rules.run_context import RunInput
@@ -93,8 +99,8 @@ class House(Protocol):
 
     def agents(self, workspace: str) -> Agents: ...
     def retired(self, session: "SessionLoop") -> None: ...
+    def broken(self, session: "SessionLoop", cause: BaseException) -> None: ...
     def deliveries_wait(self) -> None: ...
-    def broken(self, session: "SessionLoop") -> None: ...
 
 
 class SessionLoop:
@@ -103,6 +109,8 @@ class SessionLoop:
     def __init__(self, memory: Memory, house: House) -> None:
         self.session_id = memory.session_id
         self.failed = False
+        self._told: HostError | None = None
+        """What whoever still comes is told once it has failed."""
         self._memory = memory
         self._house = house
         self._loop = asyncio.get_running_loop()
@@ -154,7 +162,7 @@ class SessionLoop:
     def post(self, arrival: Arrival) -> None:
         """Hand something to the session. An ack alone waits a moment for company; everything else wakes the loop."""
         if self.failed:
-            _turn_away([arrival], HostError(*_UNAVAILABLE, retryable=True))
+            _turn_away([arrival], self._told or HostError(*_UNAVAILABLE, retryable=True))
             return
         self._waiting.append(arrival)
         if self._working:
@@ -287,6 +295,7 @@ class SessionLoop:
             rows=settled(draft.rows),
             snapshot=snapshot,
             compacted=draft.compacted,
+            rests=draft.state.turn is None and not draft.state.queue and not draft.state.transactions,
         )
 
     def _written(
@@ -294,8 +303,8 @@ class SessionLoop:
     ) -> None:
         """It is on record: now it is true, others may know, and what was decided is done."""
         error = StorageUnavailableError("the store was closed") if done.cancelled() else done.exception()
-        if error is not None:
-            self._fail(arrivals, error)
+        if error is not None or self.failed:
+            self._fail(arrivals, error or StaleOwnerError("this host was declared gone"))
             return
         try:
             memory = self._memory
@@ -330,12 +339,25 @@ class SessionLoop:
         expected = isinstance(cause, StaleOwnerError | StorageUnavailableError)
         if not expected:
             log.error("a session stopped", action="session.failed", session_id=self.session_id, exc_info=cause)
-        self.failed, self._working = True, False
-        code, text = _UNAVAILABLE if expected else _MISTAKE
-        error = cause if isinstance(cause, HostError) else HostError(code, text, retryable=True)
-        _turn_away([*arrivals, *self._waiting], error)
+        self.failed, self._working, self._told = True, False, _told(cause)
+        _turn_away([*arrivals, *self._waiting], self._told)
         self._waiting.clear()
-        self._house.broken(self)
+        self._house.broken(self, cause)
+
+    def give_up(self, cause: Exception) -> None:
+        """Stop here and now; what is being written is refused or read by the next owner."""
+        if not self.failed:
+            self._fail([], cause)
+
+
+def _told(cause: BaseException) -> HostError:
+    """What whoever waits is told. One who meets a session that moved may look where it is now."""
+    if isinstance(cause, HostError):
+        return cause
+    if isinstance(cause, StaleOwnerError):
+        return OwnedElsewhereError()
+    code, text = _UNAVAILABLE if isinstance(cause, StorageUnavailableError) else _MISTAKE
+    return HostError(code, text, retryable=True)
 
 
 def _turn_away(arrivals: Iterable[Arrival], error: HostError) -> None:

@@ -5,7 +5,7 @@ Also brings to an end what an earlier owner left unfinished, at start and after 
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import structlog
@@ -19,10 +19,16 @@ from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import Batch, Claim, EventLog, Store
 from paddock.rules.chain import Head, StoredFact, seal
-from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.errors import (
+    ErrorCode,
+    HostError,
+    OwnedElsewhereError,
+    StaleOwnerError,
+    StorageUnavailableError,
+)
 from paddock.rules.outputs import Collected
 from paddock.rules.retention import anchor
-from paddock.rules.rows import LogTrimmed
+from paddock.rules.rows import AuditRow, LogTrimmed
 from paddock.rules.run_context import RunInput
 from paddock.rules.run_events import from_payload
 from paddock.rules.session import messages
@@ -30,6 +36,7 @@ from paddock.rules.session.facts import Target
 from paddock.rules.session.messages import RunFailed
 from paddock.rules.session.recovery import recalled, restore, transaction_timers
 from paddock.rules.session.state import SessionState, from_bytes, to_bytes
+from paddock.rules.values import Value
 
 log = structlog.get_logger("paddock.sessions")
 
@@ -47,6 +54,14 @@ NO_TURN = ""
 _STORE_AWAY = ("storage_unavailable", "the store could not write while this run was in progress")
 
 
+class View(Value, frozen=True):
+    """A session as somebody sees it who does not own it."""
+
+    state: SessionState
+    head: int
+    exists: bool
+
+
 class Sessions:
     """The sessions in memory, one loop each, and what they share."""
 
@@ -62,12 +77,16 @@ class Sessions:
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         watch: Watch | None = None,
+        shared: bool = False,
         deliveries_wait: Callable[[], None] = lambda: None,
     ) -> None:
         self.deliveries_wait = deliveries_wait
+        self.shared = shared
+        """Whether other hosts may work on the same sessions, so that what rests here may have gone on there."""
         self.watch = watch or Watch()
         self.log: EventLog = store
         self.tails = tails
+        tails.owned = self.works_on
         self.performer = performer
         self.manager = manager
         self.audit = audit
@@ -78,6 +97,8 @@ class Sessions:
         self._loops: dict[str, SessionLoop] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
+        self._leaving = False
+        """Others go on with everything from now on."""
         self._returning: set[tuple[str, str | None]] = set()
         """Sessions that are being brought back, each with the turn that somebody sees to the end of."""
 
@@ -98,6 +119,31 @@ class Sessions:
         opening.append(also)
         return await also
 
+    async def look(self, session_id: str) -> View:
+        """How a session is now, wherever it is worked on. Nobody becomes its owner by looking."""
+        loop = self._loops.get(session_id)
+        if not self.shared:
+            loop = loop or await self.open(session_id)
+        if loop is not None and not (self.shared and loop.idle):
+            return View(loop.state, loop.head, loop.exists)
+        claim = await self._store.look(session_id)
+        if claim.deleted:
+            raise _deleted()
+        return View(_state(claim), claim.head.seq, claim.session is not None)
+
+    def works_on(self, session_id: str) -> bool:
+        """Whether something goes on in this session here, so that it goes on nowhere else."""
+        loop = self._loops.get(session_id)
+        return loop is not None and not loop.idle
+
+    def drop_all(self, *, leaving: bool = False) -> int:
+        """This host is gone for the others: nothing it remembers may be believed, and nothing it runs may go on."""
+        self._leaving = leaving
+        loops = list(self._loops.values())
+        for loop in loops:
+            loop.give_up(StaleOwnerError("this host was declared gone"))
+        return len(loops)
+
     @property
     def loaded(self) -> int:
         return len(self._loops)
@@ -107,11 +153,15 @@ class Sessions:
         transaction: loading its session asks again and arms its timers."""
         seen: dict[str, None] = {run.session_id: None for run in await self._store.unfinished_runs()}
         seen |= dict.fromkeys(await self._store.sessions_with_transactions())
-        waiting = list(seen)
+        await self.take_over([(session_id, code, message) for session_id in seen])
+        return len(seen)
+
+    async def take_over(self, left: Sequence[tuple[str, str, str]]) -> None:
+        """The same for these sessions, each with the code and the sentence its live run ends with."""
+        waiting = list(left)
         while waiting:  # together, so that their ends share commits; a host that died busy is back soon
             now, waiting = waiting[:RECOVER_AT_ONCE], waiting[RECOVER_AT_ONCE:]
-            await asyncio.gather(*(self._recover_one(session_id, code, message) for session_id in now))
-        return len(seen)
+            await asyncio.gather(*(self._recover_one(*one) for one in now))
 
     async def forget(self, session_id: str) -> None:
         """Let go of a session that is about to be deleted: whoever still holds its loop writes nothing any more."""
@@ -119,7 +169,7 @@ class Sessions:
         self._idle.pop(session_id, None)
         if loop is not None:
             loop.failed = True
-        await self._store.claim(session_id)
+        await self._store.claim(session_id, by_force=True)
 
     async def trim(self, session_id: str, through: Head, at: float, now: float) -> bool:
         """Drop the beginning of a session that rests, and record from where its chain goes on; False when it is in use.
@@ -131,13 +181,16 @@ class Sessions:
             return False
         self._loops.pop(session_id, None)
         self._idle.pop(session_id, None)
-        claim = await self._store.claim(session_id)
+        try:
+            claim = await self._store.claim(session_id)
+        except OwnedElsewhereError:
+            return False
         state = _state(claim)
         if claim.session is None or state.turn is not None or state.queue or state.transactions:
             return False
         sealed, after = seal(claim.head, [anchor(through, state, at, now)])
         row = LogTrimmed(session_id, through.seq, through.digest)
-        batch = Batch(session_id, claim.epoch, claim.head, after, sealed, [row], to_bytes(state))
+        batch = Batch(session_id, claim.epoch, claim.head, after, sealed, [row], to_bytes(state), rests=True)
         try:
             await self._store.append(batch)
         except StaleOwnerError:
@@ -168,6 +221,8 @@ class Sessions:
             if not state.queue and not state.transactions:
                 await self._interrupt(session_id, code, message, turn_id)
                 return
+        except OwnedElsewhereError:
+            return  # another host sees to it
         except Exception:
             log.exception("a session could not be recovered yet", action="session.recover", session_id=session_id)
         self._see_to(session_id, turn_id, code, message, delay=0.0)
@@ -208,9 +263,8 @@ class Sessions:
     async def _build(self, session_id: str) -> SessionLoop:
         claim = await self._store.claim(session_id)
         if claim.deleted:
-            raise HostError(
-                ErrorCode.NOT_FOUND, "this conversation was deleted; begin another one, with a new threadId"
-            )
+            raise _deleted()
+        self.tails.claimed(session_id, claim.head.seq)
         state = _state(claim)
         memory = Memory(claim, state)
         if state.turn is not None or state.queue:
@@ -255,8 +309,10 @@ class Sessions:
             if known is not None and known.idle:
                 del self._loops[oldest]
 
-    def broken(self, session: SessionLoop) -> None:
+    def broken(self, session: SessionLoop, cause: BaseException) -> None:
         """An append failed: nothing this loop remembers may be believed. Load it anew when the store is back."""
+        if isinstance(cause, StaleOwnerError) and not self._leaving:
+            self.audit.soon(_refused(session, str(cause), self.clock()))
         if self._loops.get(session.session_id) is session:
             del self._loops[session.session_id]
         self._idle.pop(session.session_id, None)
@@ -269,7 +325,7 @@ class Sessions:
 
     def _see_to(self, session_id: str, turn_id: str | None, code: str, message: str, *, delay: float) -> None:
         """Try until this turn's end is on record; once for each turn, and never another one's."""
-        if (session_id, turn_id) not in self._returning:
+        if (session_id, turn_id) not in self._returning and not self._leaving:
             self._returning.add((session_id, turn_id))
             self._spawn(self._bring_back(session_id, turn_id, code, message, delay))
 
@@ -280,6 +336,8 @@ class Sessions:
                 delay = RETRY_SECONDS
                 try:
                     await self._interrupt(session_id, code, message, turn_id)
+                except OwnedElsewhereError:
+                    return  # another host goes on with it, and ends what ours left
                 except HostError as error:
                     if error.code is ErrorCode.NOT_FOUND:
                         return  # it was deleted meanwhile: nothing is left to end
@@ -289,6 +347,25 @@ class Sessions:
                 return
         finally:
             self._returning.discard((session_id, turn_id))
+
+
+def _deleted() -> HostError:
+    return HostError(ErrorCode.NOT_FOUND, "this conversation was deleted; begin another one, with a new threadId")
+
+
+def _refused(session: SessionLoop, why: str, now: float) -> AuditRow:
+    """An owner that was replaced wanted to write, and nothing of it was written."""
+    return AuditRow(
+        time=now,
+        workspace_id=session.owner.workspace_id,
+        actor="host",
+        action="session.append",
+        resource=session.session_id,
+        scope=session.session_id,
+        result="stale_owner",
+        reason=why[:500],
+        session_id=session.session_id,
+    )
 
 
 def _state(claim: Claim) -> SessionState:

@@ -37,8 +37,10 @@ class StoredAgents:
         self._clock = clock
 
     async def load(self) -> None:
-        """Put those on record in force. One that cannot be read is said and left alone."""
-        for row in await self._kept.stored_agents():
+        """Put those on record in force, and no others. One that cannot be read is said and left alone."""
+        rows = await self._kept.stored_agents()
+        self._agents.keep_stored({(row.workspace_id, row.agent_id) for row in rows})
+        for row in rows:
             try:
                 shape = AgentShape.model_validate(msgspec.json.decode(row.body))
             except (ValidationError, msgspec.MsgspecError) as error:

@@ -8,7 +8,9 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 
+from paddock.host.live import Live
 from paddock.ports import EventLog
+from paddock.ports.bus import Subscription
 from paddock.rules.chain import StoredFact
 from paddock.rules.replay import expand
 
@@ -33,7 +35,7 @@ class Entry:
 class Tail:
     """The newest committed facts of one session, at most 256 KiB of them, and who waits for more."""
 
-    __slots__ = ("_bytes", "_entries", "_start", "end", "followers", "listeners", "waiting")
+    __slots__ = ("_bytes", "_entries", "_start", "end", "followers", "heard_from", "listeners", "waiting")
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
@@ -46,11 +48,15 @@ class Tail:
         self.listeners: dict[Callable[[], None], None] = {}
         """Who is called at each commit. They see to their own errors."""
         self.followers = 0
+        self.heard_from: Subscription | None = None
+        """How it hears what other hosts commit, while somebody here follows."""
 
     def extend(self, facts: Sequence[StoredFact]) -> None:
         """Called after the commit, never before."""
         if self._start is None:
             self._start = facts[0].seq
+        elif facts[0].seq != self.end + 1:  # others wrote in between, and we did not hear of it
+            self._forget(facts[0].seq - 1)
         entries = self._entries
         for fact in facts:
             entries.append(Entry(fact))
@@ -60,7 +66,7 @@ class Tail:
             self._bytes -= len(entries.popleft().fact.payload) + ENTRY_BYTES
             self._start = entries[0].fact.seq
         if self.waiting:
-            self._ring()
+            self.ring()
         for listener in tuple(self.listeners):
             listener()
 
@@ -68,6 +74,29 @@ class Tail:
         self._entries.clear()
         self._bytes = 0
         self._start = None if not self.end else self.end + 1
+
+    def hear(self, facts: Sequence[StoredFact], last: int) -> None:
+        """What another host says it has committed. May come twice, late, or never."""
+        if last <= self.end:
+            return
+        if facts and (self._start is None or facts[0].seq == self.end + 1):
+            self.extend(facts)
+            return
+        self._forget(last)
+        self.ring()
+        for listener in tuple(self.listeners):
+            listener()
+
+    def unsure(self) -> None:
+        """Others may have written since: whoever follows reads the log first."""
+        self._entries.clear()
+        self._bytes = self.end = 0
+        self._start = None
+
+    def _forget(self, last: int) -> None:
+        """Everything up to this number is in the log and not here."""
+        self._entries.clear()
+        self._bytes, self.end, self._start = 0, last, last + 1
 
     def covers(self, after: int) -> bool:
         """Whether everything behind this number is here."""
@@ -96,7 +125,7 @@ class Tail:
             late.cancel()
             self.waiting.pop(rung, None)
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
         waiting, self.waiting = self.waiting, {}
         for rung in waiting:
             if not rung.done():
@@ -111,17 +140,59 @@ def _give_up(rung: asyncio.Future[bool]) -> None:
 class Tails:
     """All tails of this host. Those nobody follows are forgotten, oldest first."""
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(self, log: EventLog, live: Live | None = None) -> None:
         self._log = log
+        self._live = live
+        """There when other hosts may write the same log."""
         self._tails: OrderedDict[str, Tail] = OrderedDict()
+        self._leaving: set[asyncio.Task[None]] = set()
+        self.owned: Callable[[str], bool] = lambda _: True
+        """Whether this host works on a session right now, so that nobody else does."""
 
     def publish(self, session_id: str, facts: Sequence[StoredFact]) -> None:
         self._tail(session_id).extend(facts)
+        if self._live is not None and self._live.others:
+            self._live.send(session_id, facts)
 
     def follow(self, session_id: str, turn_id: str | None, after: int) -> "Follower":
         tail = self._tail(session_id)
+        if self._live is None:
+            tail.followers += 1
+            return Follower(self._log, tail, session_id, turn_id, after)
         tail.followers += 1
-        return Follower(self._log, tail, session_id, turn_id, after)
+        return SharedFollower(self._log, tail, session_id, turn_id, after, live=self._live, tails=self)
+
+    async def listen(self, session_id: str, tail: Tail) -> None:
+        """Hear what others commit, unless it is this host that works on the session."""
+        if self._live is None or tail.heard_from is not None or self.owned(session_id):
+            return
+        heard = await self._live.listen(session_id, tail.hear)
+        if tail.heard_from is not None or not tail.followers:
+            await heard.stop()
+            return
+        tail.heard_from = heard
+        tail.unsure()
+
+    def claimed(self, session_id: str, head: int) -> None:
+        """This host goes on with a session, perhaps after others did."""
+        tail = self._tails.get(session_id)
+        if tail is not None and tail.end != head:
+            tail.unsure()
+
+    def look_again(self) -> None:
+        """Nothing is heard from others any more: whoever follows reads the log."""
+        for tail in self._tails.values():
+            if tail.heard_from is not None:
+                tail.ring()
+
+    def let_go(self, tail: Tail) -> None:
+        """Nobody follows any more: there is nothing to hear."""
+        heard, tail.heard_from = tail.heard_from, None
+        tail.unsure()
+        if heard is not None:
+            leaving = asyncio.get_running_loop().create_task(heard.stop())
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
 
     def forget(self, session_id: str) -> None:
         """Keep nothing of what was said in a session; whoever follows it reads the log until something new comes."""
@@ -182,19 +253,24 @@ class Follower:
     async def next(self, seconds: float) -> list[Entry]:
         """What came since; waits for it at most so long, then an empty list."""
         while True:
-            if not self._tail.covers(self._after):
-                committed = self._tail.end
-                entries = await self._read()
-                if entries:
-                    return entries
-                # All that was committed before the read is not for us; what came during it may be.
-                self._after = max(self._after, committed)
-                if self._tail.end > committed:
-                    continue
-            elif entries := self.take():
+            if entries := await self._found():
                 return entries
             if not await self._tail.wait(seconds):
                 return []
+
+    async def _found(self) -> list[Entry]:
+        """What is there already: in the tail, or in the log when that is behind."""
+        while not self._tail.covers(self._after):
+            committed = self._tail.end
+            if entries := await self._read():
+                return entries
+            # All that was committed before the read is not for us; what came during it may be.
+            self._after = max(self._after, committed)
+            if self._tail.end <= committed:
+                return []
+        if entries := self._tail.after(self._after, self._turn_id):
+            self._after = entries[-1].fact.seq
+        return entries
 
     def close(self) -> None:
         if not self._closed:
@@ -216,3 +292,43 @@ class Follower:
         if known:
             self._after = known[-1].fact.seq
         return known
+
+
+class SharedFollower(Follower):
+    """The same where several hosts write the log: it hears them, and looks into the log when it has heard nothing."""
+
+    __slots__ = ("_live", "_looked_at", "_quiet", "_tails")
+
+    def __init__(
+        self, log: EventLog, tail: Tail, session_id: str, turn_id: str | None, after: int, *, live: Live, tails: Tails
+    ) -> None:
+        super().__init__(log, tail, session_id, turn_id, after)
+        self._live = live
+        self._tails = tails
+        self._quiet = 0
+        self._looked_at = asyncio.get_running_loop().time()
+
+    async def next(self, seconds: float) -> list[Entry]:
+        time = asyncio.get_running_loop().time
+        end = time() + seconds
+        while True:
+            await self._tails.listen(self._session_id, self._tail)
+            if entries := await self._found() or await self._look(time()):
+                self._looked_at, self._quiet = time(), 0
+                return entries
+            now = time()
+            if now >= end:
+                return []
+            await self._tail.wait(min(end, self._looked_at + self._live.patience(self._quiet)) - now)
+
+    async def _look(self, now: float) -> list[Entry]:
+        """A word that was lost is in the log."""
+        if now < self._looked_at + self._live.patience(self._quiet):
+            return []
+        self._looked_at, self._quiet = now, self._quiet + 1
+        return await self._read()
+
+    def close(self) -> None:
+        super().close()
+        if not self._tail.followers and self._tail.heard_from is not None:
+            self._tails.let_go(self._tail)

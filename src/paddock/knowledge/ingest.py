@@ -44,6 +44,8 @@ class Ingest:
         self._embed = embed
         self._clock = clock
         self._wake = asyncio.Event()
+        self.may_work: Callable[[], bool] = lambda: True
+        """Whether it is this host that works through the jobs, where several share them."""
 
     def wake(self) -> None:
         """There may be a new job."""
@@ -55,10 +57,10 @@ class Ingest:
         while True:
             self._wake.clear()
             try:
-                if not swept:
+                if not swept and self.may_work():
                     await self._store.sweep()
                     swept = True
-                while jobs := await self._store.unfinished_jobs(limit=1):
+                while self.may_work() and (jobs := await self._store.unfinished_jobs(limit=1)):
                     await self.do(jobs[0])
             except StorageUnavailableError as error:
                 log.warning("ingest waits for the store", action="knowledge.ingest", reason=str(error))

@@ -50,13 +50,22 @@ class Batch(Value, frozen=True):
     """When not empty: the state after these facts."""
     compacted: Sequence[tuple[str, int, int]] = ()
     """(turn_id, first, last): deltas that a fact of this batch replaces; those in this very batch are never written."""
+    rests: bool = False
+    """Nothing goes on in the session after these facts, so any host may go on with it."""
 
 
 class EventLog(Protocol):
     """The append-only record of a session. What is not here did not happen."""
 
-    async def claim(self, session_id: str) -> Claim:
-        """Become the owner. Every earlier claim is stale from now on. Writes nothing by itself."""
+    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:
+        """Become the owner. Every earlier claim is stale from now on. Writes no facts by itself.
+
+        Raises OwnedElsewhereError while another host has something going on in it, unless by force.
+        """
+        ...
+
+    async def look(self, session_id: str) -> Claim:
+        """What a claim would tell, without becoming the owner: its epoch writes nothing."""
         ...
 
     def append(self, batch: Batch) -> Awaitable[None]:

@@ -37,5 +37,15 @@ class StaleOwnerError(Exception):
     """Somebody else owns the session now: what this owner wanted to write was not written."""
 
 
+class OwnedElsewhereError(HostError):
+    """Another host works on this session now, the one with this number; 0 when only a look will tell which."""
+
+    def __init__(self, boot: int = 0) -> None:
+        super().__init__(
+            ErrorCode.UNAVAILABLE, "another host works on this conversation; try again shortly", retryable=True
+        )
+        self.boot = boot
+
+
 class StorageUnavailableError(Exception):
     """The store could not write (full or read-only disk, lost database). Nothing was acknowledged."""

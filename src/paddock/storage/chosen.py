@@ -3,19 +3,26 @@
 from pathlib import Path
 
 from paddock.ports import Store
+from paddock.ports.hosts import Hosts
 from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.addresses import is_postgres
+from paddock.storage.lock import host_id
 
 
-def store_at(address: str, directory: Path, *, serving: bool = False) -> Store:
-    """The store of a data directory, not opened yet. `serving`: as the one host that may serve it."""
+def store_at(address: str, directory: Path, *, serving: bool = False, url: str = "") -> Store:
+    """The store of a data directory, not opened yet. `serving`: as a host, which others reach at `url`."""
     if is_postgres(address):
         from paddock.storage.postgres import PostgresStore
 
-        return PostgresStore(address, alone=serving)
+        return PostgresStore(address, host_id=host_id(directory) if serving else "", url=url)
     from paddock.storage.sqlite import SqliteStore
 
     return SqliteStore(directory)
+
+
+def hosts_in(store: Store) -> Hosts | None:
+    """The register of hosts that share that store; None when it is this host's alone."""
+    return getattr(store, "hosts", None)
 
 
 def knowledge_in(store: Store) -> KnowledgeStore:

@@ -5,10 +5,12 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 from paddock.rules.errors import StorageUnavailableError
 
 LOCK_FILE = "lock"
+NAME_FILE = "host-id"
 
 
 class DataDirectoryInUseError(StorageUnavailableError):
@@ -29,6 +31,15 @@ class DataDirectory:
             yield path
         finally:
             os.close(handle)
+
+
+def host_id(path: Path) -> str:
+    """What a host is called among others: the same at every start in this directory, which one process owns."""
+    make_directory(path)
+    file = path / NAME_FILE
+    if not file.exists():
+        file.write_text(f"{uuid4().hex}\n")
+    return file.read_text().strip()
 
 
 def make_directory(path: Path) -> None:

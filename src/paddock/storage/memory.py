@@ -114,14 +114,20 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
 
     # --- the log
 
-    async def claim(self, session_id: str) -> Claim:
+    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:  # noqa: ARG002 - one host, one owner
         self._epoch += 1
         self._owners[session_id] = self._epoch
+        return self._claim(session_id, self._epoch)
+
+    async def look(self, session_id: str) -> Claim:
+        return self._claim(session_id, 0)
+
+    def _claim(self, session_id: str, epoch: int) -> Claim:
         log = self._sessions.get(session_id)
         if log is None:
-            return Claim(session_id, self._epoch, Head(), None, b"", 0, (), deleted=session_id in self._tombstones)
+            return Claim(session_id, epoch, Head(), None, b"", 0, (), deleted=session_id in self._tombstones)
         facts = sorted((fact for seq, fact in log.facts.items() if seq > log.snapshot_seq), key=lambda fact: fact.seq)
-        return Claim(session_id, self._epoch, log.head, log.row, log.snapshot, log.snapshot_seq, tuple(facts))
+        return Claim(session_id, epoch, log.head, log.row, log.snapshot, log.snapshot_seq, tuple(facts))
 
     async def append(self, batch: Batch) -> None:
         self._require_open()

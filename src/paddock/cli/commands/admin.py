@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from paddock.cli.commands.options import Data, Url, family, option
+from paddock.cli.commands.options import Config, Data, Url, family, option
 
-admin = family("Look after the data: check, rebuild, back up, restore, delete, erase.")
+admin = family("Look after the data: check, rebuild, back up, restore, delete, erase, move into a cluster.")
 
 
 @admin.command("verify")
@@ -50,6 +50,36 @@ def admin_restore(
     from paddock.cli.admin import restore
 
     sys.exit(restore(backup, data))
+
+
+Store = Annotated[str | None, option("--store", says="The database.", env="PADDOCK_STORE", metavar="ADDRESS")]
+
+
+@admin.command("migrate")
+def admin_migrate(
+    store: Store = None,
+    check: Annotated[bool, option("--check", says="Only say what is to come; 1 when something is.")] = False,
+    config: Config = None,
+) -> None:
+    """Bring the schema of a PostgreSQL database up to date. Hosts do the same when they start."""
+    from paddock.cli.cluster import migrate
+    from paddock.settings import load
+
+    sys.exit(migrate(load({"store": store}, config=config), only_check=check))
+
+
+@admin.command("import")
+def admin_import(
+    directory: Annotated[Path, typer.Argument(help="The data directory of an embedded host that is stopped.")],
+    store: Store = None,
+    data: Data = None,
+    config: Config = None,
+) -> None:
+    """Move an embedded installation into an empty PostgreSQL database, and its files to where files are kept."""
+    from paddock.cli.cluster import import_from
+    from paddock.settings import load
+
+    sys.exit(import_from(directory.absolute(), load({"store": store, "data": data}, config=config)))
 
 
 Thread = Annotated[str, typer.Argument(help="The conversation: its threadId.")]

@@ -1,8 +1,8 @@
 """The fence of every append: one row per session says who may write and where the log ends.
 
-Batches of one session that follow each other pass as one chain. A chain whose epoch is outdated, or that does not go
-on from the head, passes not, and nothing of it is written. Rows are locked in order of session, so that two hosts
-whose groups meet wait for each other and never in a circle.
+Batches of one session that follow each other pass as one chain. A chain whose epoch is outdated, that does not go on
+from the head, or whose host was declared gone, passes not, and nothing of it is written. Rows are locked in order of
+session, so that two hosts whose groups meet wait for each other and never in a circle.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from paddock.storage.postgres.texts import escaped_column
 _ADVANCING = """
 fence as (
   select * from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[],
-                       $8::double precision[], $9::bigint[], $10::bytea[])
-    as f (b, session_id, epoch, before, head_seq, head_digest, items, time, snapshot_seq, snapshot)),
+                       $8::double precision[], $9::bigint[], $10::bytea[], $11::bigint[], $12::boolean[])
+    as f (b, session_id, epoch, before, head_seq, head_digest, items, time, snapshot_seq, snapshot, host, rests)),
 locked as (
   select s.session_no, f.* from sessions as s join fence as f on s.session_id = f.session_id
    order by s.session_id for update of s),
@@ -25,19 +25,21 @@ advanced as (
   update sessions as s
      set epoch = f.epoch, head_seq = f.head_seq, head_digest = f.head_digest, item_count = item_count + f.items,
          updated_at = coalesce(f.time, updated_at), snapshot_seq = coalesce(f.snapshot_seq, s.snapshot_seq),
-         snapshot = coalesce(f.snapshot, s.snapshot)
+         snapshot = coalesce(f.snapshot, s.snapshot), boot = case when f.rests then null else f.host end
     from locked as f where s.session_no = f.session_no and s.epoch <= f.epoch and s.head_seq = f.before
+                       and (f.host is null or exists (select 1 from hosts where boot = f.host and gone is null))
   returning f.b, s.session_no)"""
 _OPENING = """
 opening as (
   select * from unnest({arrays})
     as o (b, session_id, workspace_id, user_id, created_at, epoch, head_seq, head_digest, items, snapshot_seq,
-          snapshot)),
+          snapshot, host, rests)),
 opened as (
   insert into sessions (session_id, workspace_id, user_id, created_at, updated_at, epoch, head_seq, head_digest,
-                        item_count, snapshot_seq, snapshot)
+                        item_count, snapshot_seq, snapshot, boot)
   select session_id, workspace_id, user_id, created_at, created_at, epoch, head_seq, head_digest, items, snapshot_seq,
-         snapshot from opening order by session_id
+         snapshot, case when rests then null else host end from opening
+   where host is null or exists (select 1 from hosts where boot = host and gone is null) order by session_id
   on conflict (session_id) do nothing returning session_id, session_no)"""
 _OPENING_TYPES = (
     "int",
@@ -51,6 +53,8 @@ _OPENING_TYPES = (
     "bigint",
     "bigint",
     "bytea",
+    "bigint",
+    "boolean",
 )
 NO_BATCH = -1
 """The place of rows that belong to no batch: they pass always."""
@@ -73,14 +77,15 @@ class Chain:
         goes_on = batch.epoch == last.epoch and batch.before == last.after
         return goes_on and not any(type(row) is SessionRow for row in batch.rows)
 
-    def advance(self) -> Values:
+    def advance(self, host: int | None) -> Values:
         first, last = self.batches[0], self.batches[-1]
-        return first.session_id, last.epoch, first.before.seq, *self._end(), self._time(), *self._snapshot()
+        place = first.session_id, last.epoch, first.before.seq, *self._end(), self._time(), *self._snapshot()
+        return *place, host, last.rests
 
-    def open(self, row: SessionRow) -> Values:
+    def open(self, row: SessionRow, host: int | None) -> Values:
         who = (row.session_id, row.workspace_id, row.user_id, row.created_at)
         seq, snapshot = self._snapshot()
-        return *who, self.batches[0].epoch, *self._end(), seq or 0, snapshot or b""
+        return *who, self.batches[0].epoch, *self._end(), seq or 0, snapshot or b"", host, self.batches[-1].rests
 
     def _end(self) -> Values:
         after = self.batches[-1].after
@@ -101,7 +106,7 @@ def fence_sql(*, advancing: bool, opening: bool) -> tuple[str, int]:
     if advancing:
         parts.append(_ADVANCING)
         passed.append("select b, session_no from advanced")
-        free += 10
+        free += 12
     if opening:
         arrays = ", ".join(f"${free + index}::{kind}[]" for index, kind in enumerate(_OPENING_TYPES))
         parts.append(_OPENING.format(arrays=arrays))
@@ -111,10 +116,11 @@ def fence_sql(*, advancing: bool, opening: bool) -> tuple[str, int]:
     return ",".join(parts), free
 
 
-def fence_arrays(chains: Sequence[Chain]) -> tuple[Sequence[Sequence[Any]], bool, bool]:
-    """The values of all fences, and whether there are any of either sort."""
-    advancing = [(chain.place, *chain.advance()) for chain in chains if chain.opened is None]
-    opening = [(chain.place, *chain.open(chain.opened)) for chain in chains if chain.opened and chain.is_at_the_start]
+def fence_arrays(chains: Sequence[Chain], host: int | None) -> tuple[Sequence[Sequence[Any]], bool, bool]:
+    """The values of all fences, and whether there are any of either sort. `host`: the number of the one that writes."""
+    advancing = [(chain.place, *chain.advance(host)) for chain in chains if chain.opened is None]
+    starts = [chain for chain in chains if chain.is_at_the_start]
+    opening = [(chain.place, *chain.open(chain.opened, host)) for chain in starts if chain.opened]
     return [*_columns(advancing, 2), *_columns(opening, 4)], bool(advancing), bool(opening)
 
 

@@ -113,8 +113,9 @@ def take_group(queue: deque[Work]) -> list[Work]:
 class Group:
     """Pieces on their way into one statement. Guarded rows have no place in it and are left out."""
 
-    def __init__(self, works: Sequence[Piece]) -> None:
+    def __init__(self, works: Sequence[Piece], host: int | None) -> None:
         self._works = works
+        self._host = host
         self._chains: dict[str, Chain] = {}
         self._places: list[int] = []
         self._facts: dict[int, list[Any]] = {}
@@ -132,7 +133,7 @@ class Group:
 
     def statement(self) -> tuple[str, Sequence[Sequence[Any]]]:
         """The statement and its values. It answers with the places of the chains that passed."""
-        arrays, advancing, opening = fence_arrays(list(self._chains.values()))
+        arrays, advancing, opening = fence_arrays(list(self._chains.values()), self._host)
         tables = tuple(table for table in _ORDER if self._rows.get(table))
         values = [array for table in tables for array in table.arrays(self._rows[table])]
         return _statement(tables, advancing, opening), [*arrays, *values]

@@ -40,24 +40,24 @@ def needs_guard(work: Work) -> bool:
     return any(map(is_guarded, work.rows))
 
 
-async def write_works(connection: Connection, works: Sequence[Work]) -> Sequence[Exception | None]:
+async def write_works(connection: Connection, works: Sequence[Work], host: int | None) -> Sequence[Exception | None]:
     """Why each of them was not written, or None."""
     async with connection.transaction():
-        return [await _try(connection, work) for work in works]
+        return [await _try(connection, work, host) for work in works]
 
 
-async def _try(connection: Connection, work: Work) -> Exception | None:
+async def _try(connection: Connection, work: Work, host: int | None) -> Exception | None:
     try:
         async with connection.transaction():  # a savepoint
-            await write_rows(connection, work)
+            await write_rows(connection, work, host)
     except FAILS_ALONE as error:
         return error
     return work.error
 
 
-async def write_rows(connection: Connection, piece: Piece) -> None:
+async def write_rows(connection: Connection, piece: Piece, host: int | None = None) -> None:
     """All rows of one piece, inside a transaction: the plain ones at once, then the others in order."""
-    group = Group([piece])
+    group = Group([piece], host)
     if not group.is_empty:
         statement, values = group.statement()
         group.settle(frozenset(row[0] for row in await connection.fetch(statement, *values)))

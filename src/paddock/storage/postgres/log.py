@@ -6,6 +6,7 @@ from typing import Any
 
 from paddock.ports import Claim
 from paddock.rules.chain import Damage, Head, StoredFact, digest_of, verify
+from paddock.rules.errors import OwnedElsewhereError
 from paddock.rules.rows import SessionRow
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader, Reader
@@ -35,12 +36,18 @@ _NO_END = 1 << 62
 _SESSION_NO = "(select session_no from sessions where session_id = $1)"
 _PLACE = "session_id, workspace_id, user_id, created_at, head_seq, head_digest, snapshot, snapshot_seq"
 # A claim of a known session writes its epoch, so every earlier owner is stale at once, on whichever host it is. An
-# unknown one has no row to write: there the first to open it wins.
+# unknown one has no row to write: there the first to open it wins. A host takes nothing from another that is there and
+# has something going on in the session, unless by force; whoever is no host takes it always.
 _CLAIM = f"""
 with mine as materialized (select nextval('epochs') as epoch),
-     taken as (update sessions set epoch = greatest(sessions.epoch + 1, mine.epoch) from mine where session_id = $1
-               returning sessions.epoch, {_PLACE})
-select coalesce(taken.epoch, mine.epoch) as epoch, {_PLACE} from mine left join taken on true"""
+     taken as (update sessions as s set epoch = greatest(s.epoch + 1, mine.epoch), boot = $2 from mine
+                where s.session_id = $1 and ($2::bigint is null or $3 or s.boot is null or s.boot = $2
+                      or not exists (select 1 from hosts where hosts.boot = s.boot and hosts.gone is null))
+                  and ($2 is null or exists (select 1 from hosts where hosts.boot = $2 and hosts.gone is null))
+               returning s.epoch, {_PLACE})
+select coalesce(taken.epoch, mine.epoch) as epoch, {_PLACE}, known.boot as owner, known.session_no is not null as known
+  from mine left join taken on true
+  left join (select session_no, boot from sessions where session_id = $1) as known on true"""
 _SESSION = f"select {_PLACE} from sessions where session_id = $1"
 # Facts that stand after a place, and finished messages around it: written after it, standing before it. One statement,
 # because a message that replaces its deltas between two would be seen by neither.
@@ -81,9 +88,11 @@ class Taken:
         self.place = place
 
 
-async def take(reader: Reader, session_id: str) -> Taken:
-    """Raise the session's epoch above all that were ever given out."""
-    epoch, *place = await reader.one(_CLAIM, session_id)
+async def take(reader: Reader, session_id: str, boot: int | None, *, by_force: bool) -> Taken:
+    """Raise the session's epoch above all that were ever given out. Raises OwnedElsewhereError."""
+    epoch, *place, owner, known = await reader.one(_CLAIM, session_id, boot, by_force)
+    if place[0] is None and known:
+        raise OwnedElsewhereError(owner or 0)
     return Taken(epoch, place if place[0] is not None else None)
 
 
@@ -115,6 +124,9 @@ async def _after(reader: Reader, session_id: str, after: int, limit: int) -> Seq
 
 class LogReads(HasReader):
     """The log, read."""
+
+    async def look(self, session_id: str) -> Claim:
+        return await claim_of(self.reader, session_id, Taken(0, await place_of(self.reader, session_id)))
 
     async def read(
         self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256

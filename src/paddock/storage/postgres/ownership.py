@@ -1,7 +1,7 @@
-"""Who serves a database: one host at a time holds its lock, through the connection that writes.
+"""The connection that writes: one that broke on our side may live on in the database for a while, perhaps with a
+statement under way; it is ended before a new one takes its place.
 
-The lock ends with the connection. One that broke on our side may live on in the database for a while, with its lock and
-perhaps a statement under way; it is ended before a new one takes its place.
+Hosts share a lock through it. A host from before there could be several holds that lock alone, so the two never meet.
 """
 
 import asyncio
@@ -10,23 +10,23 @@ from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.postgres.connection import AWAY, Connection, unavailable
 
 _LOCK = 0x7061_6464_6F63_6B02
-"""Which advisory lock means "a host serves this database"."""
+"""Which advisory lock means "hosts serve this database"."""
 PATIENCE_SECONDS = 5.0
-"""How long a host that was just killed may take to be gone from the database."""
+"""How long an old host that was just stopped may take to be gone from the database."""
 _NAME = "paddock writer"
 _END = """
 select pg_terminate_backend(pid) from pg_stat_activity
  where pid = $1 and pid <> pg_backend_pid() and application_name = $2 and usename = current_user"""
 
 
-async def own_database(connection: Connection, before: int, *, alone: bool, place: str) -> None:
+async def own_connection(connection: Connection, before: int, *, serving: bool, place: str) -> None:
     """Make this connection the writer's. `before` is the server's process of the one it follows, 0 for none."""
     try:
         await connection.execute("select set_config('application_name', $1, false)", _NAME)
         await connection.execute(_END, before, _NAME)
-        if alone and not await _lock(connection):
+        if serving and not await _lock(connection):
             raise StorageUnavailableError(
-                f"the database at {place} is served by another host: stop that one, or use another database"
+                f"the database at {place} is served by a host of an older Paddock: stop that one first"
             )
     except AWAY as error:
         raise unavailable(error) from error
@@ -34,7 +34,7 @@ async def own_database(connection: Connection, before: int, *, alone: bool, plac
 
 async def _lock(connection: Connection) -> bool:
     end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-    while not (taken := await connection.fetchval("select pg_try_advisory_lock($1)", _LOCK)):
+    while not (taken := await connection.fetchval("select pg_try_advisory_lock_shared($1)", _LOCK)):
         if asyncio.get_running_loop().time() > end:
             break
         await asyncio.sleep(0.1)

@@ -1,13 +1,14 @@
 """The store on PostgreSQL behind the `Store` port: claims, hands writes to the writer, reads what is committed.
 
-Epochs come from a sequence of the database, so they grow with every claim over all hosts and starts. Until sessions are
-leased, one host at a time serves a database: it holds a lock there for as long as its writer is connected.
+Epochs come from a sequence of the database, so they grow with every claim over all hosts and starts. A host that serves
+is on the register (`hosts.py`), and owns a session while something goes on in it; a command that is no host is not.
 """
 
 import asyncio
 import os
 import socket
 from collections.abc import Sequence
+from functools import partial
 
 import anyio
 
@@ -27,6 +28,7 @@ from paddock.storage.postgres.deliveries import DeliveryReads
 from paddock.storage.postgres.events import EventReads
 from paddock.storage.postgres.group import Piece
 from paddock.storage.postgres.guarded import write_rows
+from paddock.storage.postgres.hosts import PostgresHosts
 from paddock.storage.postgres.indexing import Indexing
 from paddock.storage.postgres.keeping import KeepingReads
 from paddock.storage.postgres.kept import KeptReads
@@ -34,7 +36,7 @@ from paddock.storage.postgres.keys import KeyReads
 from paddock.storage.postgres.log import LogReads, Taken, claim_of, place_of, take
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.overview import OverviewReads
-from paddock.storage.postgres.ownership import own_database
+from paddock.storage.postgres.ownership import own_connection
 from paddock.storage.postgres.people import PeopleReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
 from paddock.storage.postgres.runs import RunReads
@@ -62,11 +64,11 @@ class PostgresStore(
     AuditReads,
     KeyReads,
 ):
-    """All of the `Store` port over one database. `alone`: refuse a database that another host serves."""
+    """All of the `Store` port over one database. `host_id`: serve it as the host of this name."""
 
-    def __init__(self, address: str, *, alone: bool = False) -> None:
+    def __init__(self, address: str, *, host_id: str = "", url: str = "") -> None:
         self._address = address
-        self._alone = alone
+        self.hosts = PostgresHosts(address, host_id, url, reader=lambda: self.reader) if host_id else None
         self._last_backend = 0
         self._parts: tuple[Writer, Reader] | None = None
         self._indexing: Indexing | None = None
@@ -80,8 +82,12 @@ class PostgresStore(
             connection.terminate()
             raise
         host = f"{socket.gethostname()}:{os.getpid()}"
-        self._parts = Writer(connection, self._connect, self._address, host), reader
+        writer = Writer(connection, self._connect, self._address, host)
+        self._parts = writer, reader
         self._indexing = Indexing(reader)
+        if self.hosts is not None:
+            self.hosts.on_boot = partial(setattr, writer, "boot")
+            await self.hosts.register()
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
@@ -93,17 +99,19 @@ class PostgresStore(
             with anyio.CancelScope(shield=True):
                 await writer.stop()
             reader.close()
+        if self.hosts is not None:
+            self.hosts.close()
 
     def healthy(self) -> bool:
         return self._parts is not None and self._parts[0].healthy
 
     # --- the log
 
-    async def claim(self, session_id: str) -> Claim:
+    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:
         writer, reader = self._need_open()
         on_its_way = writer.is_waiting(session_id)
         with writer.claiming(session_id):
-            taken = await take(reader, session_id)
+            taken = await take(reader, session_id, writer.boot, by_force=by_force)
             writer.own(session_id, taken.epoch)
             if on_its_way:  # what the last owner handed in becomes part of what we read
                 await writer.submit(None)
@@ -166,7 +174,9 @@ class PostgresStore(
         """The writer's connection. What an earlier one of ours left behind in the database is ended first."""
         connection = await connect(self._address)
         try:
-            await own_database(connection, self._last_backend, alone=self._alone, place=shown(self._address))
+            await own_connection(
+                connection, self._last_backend, serving=self.hosts is not None, place=shown(self._address)
+            )
         except BaseException:
             connection.terminate()
             raise

@@ -46,6 +46,8 @@ class Writer:
 
     def __init__(self, connection: Connection, connect: Connect, address: str, host: str) -> None:
         self.healthy = True
+        self.boot: int | None = None
+        """The number of the host that writes; None for a command that is no host."""
         self.owners: dict[str, int] = {}
         """Newest epoch given out here per session, until its owner's first commit: from then on the row says it."""
         self._address = address
@@ -169,7 +171,7 @@ class Writer:
             await self._write_together(works[len(works) // 2 :])
 
     async def _execute(self, works: Sequence[Work]) -> None:
-        group = Group(works)
+        group = Group(works, self.boot)
         statement, values = group.statement()
         group.settle(frozenset(row[0] for row in await self._connection.fetch(statement, *values)))
 
@@ -179,7 +181,7 @@ class Writer:
         async def write() -> None:
             for work in works:
                 work.error = None
-            errors = await write_works(self._connection, works)
+            errors = await write_works(self._connection, works, self.boot)
             for work, error in zip(works, errors, strict=True):
                 work.error = _guilt(error) if isinstance(error, GUILTY) else error
 

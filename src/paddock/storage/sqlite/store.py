@@ -99,7 +99,7 @@ class SqliteStore(
 
     # --- the log
 
-    async def claim(self, session_id: str) -> Claim:
+    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:  # noqa: ARG002 - one host, one owner
         writer = self._writer
         self._epoch = epoch = self._epoch + 1
         writer.own(session_id, epoch)
@@ -108,6 +108,9 @@ class SqliteStore(
         if not self._known.claimed(session_id):
             return Claim(session_id, epoch, Head(), None, b"", 0, ())
         return self._reader.claim(session_id, epoch)
+
+    async def look(self, session_id: str) -> Claim:
+        return self._reader.claim(session_id, 0)
 
     def append(self, batch: Batch) -> asyncio.Future[None]:
         """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""

@@ -1,0 +1,16 @@
+"""Which bus an installation uses. Loads only the one chosen."""
+
+from paddock.ports.bus import Bus
+
+EMBEDDED = "embedded"
+
+
+def bus_at(address: str) -> Bus:
+    """The bus of that address, not opened yet."""
+    if address == EMBEDDED:
+        from paddock.bus.in_process import InProcessBus
+
+        return InProcessBus()
+    from paddock.bus.nats import NatsBus
+
+    return NatsBus(address)

@@ -1,0 +1,159 @@
+"""The bus between hosts, over NATS. Core messages only: nothing is kept there, so nothing there can be lost.
+
+A server that is away is looked for again for as long as the bus is open; what is said meanwhile is not said at all, and
+readers go back to the store.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
+
+import nats
+import nats.errors
+import structlog
+
+from paddock.ports.bus import Heard
+from paddock.rules.addresses import without_secrets
+
+log = structlog.get_logger("paddock.bus")
+
+CONNECT_SECONDS = 2.0
+RETRY_SECONDS = 0.5
+FLUSH_SECONDS = 2.0
+MAX_WAITING = 10_000
+"""Words on their way out; more are dropped, oldest first: who misses them finds them in the store."""
+MAX_BYTES = 1024 * 1024
+"""What every NATS server takes unless told otherwise; the one we are connected to says what it takes."""
+PENDING_BYTES = 8 * 1024 * 1024
+
+_nats = cast("Any", nats)  # its types are its own affair
+
+
+class _Subscription:
+    def __init__(self, bus: "NatsBus", subject: str, heard: Heard) -> None:
+        self._bus = bus
+        self.subject = subject
+        self.heard = heard
+        self.held: Any = None
+
+    async def on_message(self, message: Any) -> None:
+        self.heard(message.data)
+
+    async def stop(self) -> None:
+        await self._bus.drop(self)
+
+
+class NatsBus:
+    """The `Bus` port over one connection to a NATS server or cluster of them."""
+
+    def __init__(self, address: str) -> None:
+        self._servers = [part.strip() for part in address.split(",") if part.strip()]
+        self._connection: Any = None
+        self._subscriptions: set[_Subscription] = set()
+        self._waiting: deque[tuple[str, bytes]] = deque(maxlen=MAX_WAITING)
+        self._bell = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self.on_lost: Callable[[], None] = lambda: None
+
+    @property
+    def max_bytes(self) -> int:
+        return int(self._connection.max_payload) if self.healthy() else MAX_BYTES
+
+    async def open(self) -> None:
+        with suppress(*AWAY):
+            await self._connect()
+        self._tasks = [asyncio.create_task(self._speak()), asyncio.create_task(self._stay_connected())]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*AWAY):
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await connection.close()
+
+    def healthy(self) -> bool:
+        return self._connection is not None and bool(self._connection.is_connected)
+
+    def publish(self, subject: str, word: bytes) -> None:
+        if self.healthy():
+            self._waiting.append((subject, word))
+            self._bell.set()
+
+    async def subscribe(self, subject: str, heard: Heard) -> _Subscription:
+        subscription = _Subscription(self, subject, heard)
+        self._subscriptions.add(subscription)
+        if self.healthy():
+            with suppress(*AWAY):
+                await self._listen(subscription)
+                await self._connection.flush(FLUSH_SECONDS)
+        return subscription
+
+    async def drop(self, subscription: _Subscription) -> None:
+        self._subscriptions.discard(subscription)
+        if subscription.held is not None:
+            with suppress(*AWAY):
+                await subscription.held.unsubscribe()
+
+    # --- within
+
+    async def _listen(self, subscription: _Subscription) -> None:
+        subscription.held = await self._connection.subscribe(subscription.subject, cb=subscription.on_message)
+
+    async def _connect(self) -> None:
+        async with asyncio.timeout(CONNECT_SECONDS):  # told to try for ever, the library does so the first time too
+            self._connection = await self._connected()
+        for subscription in list(self._subscriptions):
+            await self._listen(subscription)
+
+    async def _connected(self) -> Any:
+        return await _nats.connect(
+            servers=self._servers,
+            name="paddock",
+            no_echo=True,
+            connect_timeout=CONNECT_SECONDS,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=RETRY_SECONDS,
+            allow_reconnect=True,
+            ping_interval=5,
+            max_outstanding_pings=2,
+            pending_size=PENDING_BYTES,
+            disconnected_cb=self._lost,
+            reconnected_cb=self._back,
+            error_cb=self._wrong,
+        )
+
+    async def _stay_connected(self) -> None:
+        """The library comes back by itself once it was there; the first time is ours to see to."""
+        while self._connection is None or self._connection.is_closed:
+            await asyncio.sleep(RETRY_SECONDS)
+            with suppress(*AWAY):
+                await self._connect()
+                log.info("the bus is there", action="bus.connected")
+
+    async def _speak(self) -> None:
+        while True:
+            await self._bell.wait()
+            self._bell.clear()
+            while self._waiting and self.healthy():
+                subject, word = self._waiting.popleft()
+                with suppress(*AWAY):
+                    await self._connection.publish(subject, word)
+            self._waiting.clear()
+
+    async def _lost(self) -> None:
+        log.warning("the bus is away; streams are read from the store", action="bus.lost")
+        self.on_lost()
+
+    async def _back(self) -> None:
+        log.warning("the bus is back", action="bus.back")
+
+    async def _wrong(self, error: Exception) -> None:
+        log.debug("the bus says", action="bus.error", reason=without_secrets(str(error)))
+
+
+AWAY = (nats.errors.Error, OSError, TimeoutError)

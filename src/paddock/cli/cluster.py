@@ -1,0 +1,86 @@
+"""Into a cluster and along with it: move an embedded installation, bring a database's schema up to date."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli.output import write
+from paddock.compose.cluster import blobs_of
+from paddock.rules.addresses import is_postgres
+from paddock.rules.errors import StorageUnavailableError
+from paddock.settings import Settings
+from paddock.storage.files import FileBlobs
+from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
+from paddock.storage.sqlite.copying import has_database
+
+PIECE = 1024 * 1024
+NEEDS_STORE = "Say which database, with --store postgresql://... or PADDOCK_STORE."
+
+
+def migrate(settings: Settings, *, only_check: bool) -> int:
+    """Bring the schema up to date, or only say what is to come: 1 when something is."""
+    _need_postgres(settings)
+    from paddock.storage.postgres.doctor import examine
+    from paddock.storage.postgres.migrate import bring_up_to_date
+
+    try:
+        if not only_check:
+            asyncio.run(bring_up_to_date(settings.store))
+    except StorageUnavailableError as error:
+        raise CommandError(f"store = {settings.shown_store} cannot be used: {error}.", exit_code=USAGE) from error
+    state, says, advice = asyncio.run(examine(settings.store))
+    write(f"{says}.{f' {advice}' if advice else ''}\n")
+    return FAILED if state == "fail" or "to come" in says or "empty" in says else 0
+
+
+def import_from(directory: Path, settings: Settings) -> int:
+    """Every row into the database, every file into the place for files; the directory stays as it is."""
+    _need_postgres(settings)
+    if not has_database(directory):
+        raise CommandError(f"{directory} holds no data of a host.", exit_code=USAGE)
+    try:
+        with DataDirectory.lock(directory):
+            moved, files = asyncio.run(_import(directory, settings))
+    except DataDirectoryInUseError as error:
+        raise CommandError(f"{error}. Stop that host first.", exit_code=USAGE) from error
+    except StorageUnavailableError as error:
+        raise CommandError(f"Nothing was imported: {error}.") from error
+    for name, count in sorted(moved.items()):
+        if count:
+            write(f"{count:>10}  {name}\n")
+    write(f"{files:>10}  stored files\nEverything of {directory} is in {settings.shown_store}.\n")
+    return 0
+
+
+async def _import(directory: Path, settings: Settings) -> tuple[dict[str, int], int]:
+    from paddock.storage.importing import import_directory
+
+    files = await _move_files(directory, settings)  # bytes before their rows, as always
+    return dict(await import_directory(directory, settings.store)), files
+
+
+async def _move_files(directory: Path, settings: Settings) -> int:
+    source, target, count = FileBlobs(directory / "blobs"), blobs_of(settings), 0
+    if settings.artifacts == "embedded" and settings.data == directory:
+        return 0
+    await source.open()
+    await target.open()
+    async for names in source.older_than(0):
+        for name in names:
+            async with target.keep(_pieces(source, name), max_bytes=1 << 62):
+                count += 1
+    await target.close()
+    return count
+
+
+async def _pieces(source: FileBlobs, name: str) -> AsyncIterator[bytes]:
+    at = 0
+    while piece := await source.read(name, at, PIECE):
+        yield piece
+        at += len(piece)
+
+
+def _need_postgres(settings: Settings) -> None:
+    if not is_postgres(settings.store):
+        raise CommandError(NEEDS_STORE, exit_code=USAGE)

@@ -1,0 +1,73 @@
+"""What a house needs when it may be one of several: the bus, the way to the other hosts, and who tidies up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from paddock.bus.chosen import bus_at
+from paddock.host.audit import Audit
+from paddock.host.live import Live
+from paddock.host.owners import Owners
+from paddock.host.peers import Peers
+from paddock.host.runs import Runs
+from paddock.host.sessions import Sessions
+from paddock.host.stored_agents import StoredAgents
+from paddock.host.tails import Tails
+from paddock.knowledge.ingest import Ingest
+from paddock.ports import Store
+from paddock.ports.artifacts import Blobs
+from paddock.ports.bus import Bus
+from paddock.ports.hosts import Hosts
+from paddock.settings import Settings
+from paddock.storage.chosen import hosts_in
+from paddock.storage.files import FileBlobs
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """The way to other hosts. With an embedded store there is none, and nothing here is used."""
+
+    bus: Bus
+    owners: Owners
+    hosts: Hosts | None = None
+    live: Live | None = None
+
+    @property
+    def shared(self) -> bool:
+        return self.hosts is not None
+
+
+def neighbourhood_of(settings: Settings, store: Store) -> Neighbourhood:
+    hosts, bus = hosts_in(store), bus_at(settings.bus)
+    live = Live(bus) if hosts is not None else None
+    return Neighbourhood(bus, Owners(hosts, bus, live), hosts, live)
+
+
+def peers_of(
+    near: Neighbourhood, *, sessions: Sessions, tails: Tails, runs: Runs, audit: Audit, clock: Callable[[], float]
+) -> Peers | None:
+    """This host among the others; None where it is the only one there can be."""
+    if near.hosts is None or near.live is None:
+        return None
+    peers = Peers(near.hosts, near.bus, near.live, sessions=sessions, owners=near.owners, note=audit.soon, clock=clock)
+    near.bus.on_lost = tails.look_again
+    runs.may_act = peers.held
+    return peers
+
+
+def keep_in_step(peers: Peers | None, stored: StoredAgents, ingest: Ingest) -> None:
+    """What every host keeps in memory follows what others changed; what one is enough for is done by one."""
+    if peers is None:
+        return
+    peers.on_change.append(stored.load)
+    peers.on_beat.append(ingest.wake)
+    ingest.may_work = lambda: peers.is_housekeeper
+
+
+def blobs_of(settings: Settings) -> Blobs:
+    """Where the bytes of files are kept. A bucket is shared by all hosts, a directory is this host's own."""
+    if settings.artifacts == "embedded":
+        return FileBlobs(settings.data / "blobs")
+    from paddock.storage.s3 import S3Blobs
+
+    return S3Blobs(settings.artifacts, beside=Path(settings.data) / "blobs")

@@ -1,0 +1,94 @@
+"""The way into a host that may be full: wait a moment, workspaces in turn, or be told when to try again."""
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+
+from paddock.rules.admission import admits, next_in_line
+from paddock.rules.errors import ErrorCode, HostError
+
+WAIT_SECONDS = 2.0
+MAX_WAITING = 256
+"""So many wait of one workspace; more are told to try again at once."""
+RETRY_SECONDS = 2
+
+
+class Admission:
+    """Counts the runs of each workspace. Whoever ends one says so with `left`."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.busy: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self.closed = False
+        """The host is being stopped: nobody enters any more."""
+
+    @property
+    def full(self) -> bool:
+        return self.closed or sum(self.busy.values()) >= self.capacity
+
+    async def enter(self, workspace: str) -> None:
+        """Wait for room. Raises HostError(UNAVAILABLE) with when to try again."""
+        if self.closed:
+            raise _full("this host is being stopped")
+        if not self._waiting and admits(self.busy, workspace, self.capacity):
+            return
+        line = self._waiting.setdefault(workspace, deque())
+        if len(line) >= MAX_WAITING:
+            raise _full("this host is full")
+        room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.append(room)
+        self.look()
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await room
+        except TimeoutError:
+            raise _full("this host is full") from None
+        finally:
+            self._forget(workspace, room)
+
+    @contextmanager
+    def entering(self, workspace: str) -> Generator[None]:
+        """Counted as a run until it is one."""
+        self.busy[workspace] += 1
+        try:
+            yield
+        finally:
+            self.left(workspace)
+
+    def left(self, workspace: str) -> None:
+        self.busy[workspace] -= 1
+        if self.busy[workspace] <= 0:
+            del self.busy[workspace]
+        if self._waiting:
+            self.look()
+
+    def look(self) -> None:
+        """Let in whoever there is room for, workspaces in turn."""
+        promised = self.busy.copy()
+        while self._waiting:
+            able = [name for name in self._waiting if admits(promised, name, self.capacity)]
+            if not able:
+                return
+            workspace = next_in_line(able, promised)
+            line = self._waiting[workspace]
+            room = line.popleft()
+            if not line:
+                del self._waiting[workspace]
+            if not room.done():
+                room.set_result(None)
+                promised[workspace] += 1
+
+    def _forget(self, workspace: str, room: asyncio.Future[None]) -> None:
+        line = self._waiting.get(workspace)
+        if line is not None:
+            with suppress(ValueError):
+                line.remove(room)
+            if not line:
+                del self._waiting[workspace]
+
+
+def _full(why: str) -> HostError:
+    text = f"{why}; try again shortly, or at another host"
+    return HostError(ErrorCode.UNAVAILABLE, text, retryable=True, details={"retry_after": RETRY_SECONDS})

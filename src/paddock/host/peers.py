@@ -1,0 +1,219 @@
+"""Being one host among several: shows that it is there, notices who is gone, and goes on with what they left.
+
+Whether somebody is gone is decided by `rules/leases.py` from the store's clock. A host that was declared gone itself
+drops everything it held and comes back under another number.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from paddock.host.live import Live
+from paddock.host.owners import Owners
+from paddock.host.sessions import Sessions
+from paddock.ports.bus import Bus, Subscription
+from paddock.ports.hosts import Hosts
+from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.leases import (
+    BEAT_SECONDS,
+    LOST,
+    SHUT_DOWN,
+    WHY,
+    Peer,
+    housekeeper,
+    is_sure,
+    lapsed,
+    others,
+    unsettled,
+)
+from paddock.rules.rows import AuditRow
+
+log = structlog.get_logger("paddock.peers")
+
+TAKE_AT_ONCE = 256
+TIDY_SECONDS = 300.0
+Note = Callable[[AuditRow], None]
+
+
+class Peers:
+    def __init__(
+        self,
+        hosts: Hosts,
+        bus: Bus,
+        live: Live,
+        *,
+        sessions: Sessions,
+        owners: Owners,
+        note: Note,
+        clock: Callable[[], float],
+    ) -> None:
+        self._hosts = hosts
+        self._bus = bus
+        self._live = live
+        self._sessions = sessions
+        self.owners = owners
+        self._note = note
+        self._clock = clock
+        self._bell = asyncio.Event()
+        self._heard: Subscription | None = None
+        self._beat_at = now()
+        self._steady_since: float | None = None
+        """Since when no beat of ours has failed; None: not since the start."""
+        self._watched_seconds = 0.0
+        self._seen_changes = ""
+        self._tidied_at = 0.0
+        self.known: Sequence[Peer] = ()
+        self.on_beat: list[Callable[[], None]] = []
+        """Who is told that time has passed."""
+        self.on_change: list[Callable[[], Awaitable[None]]] = []
+        """Who keeps in memory what another host may have changed."""
+        self._changes: str | None = None
+
+    @property
+    def is_housekeeper(self) -> bool:
+        """Whether this host does what one of all is enough for."""
+        return housekeeper(self.known) == self._hosts.boot
+
+    @property
+    def others(self) -> Sequence[Peer]:
+        return others(self.known, self._hosts.boot)
+
+    def held(self) -> bool:
+        """Whether this host may still act for its sessions, as far as its own clock tells."""
+        return is_sure(now() - self._beat_at)
+
+    async def start(self) -> int:
+        """Join; take over what nobody owns. Returns how many sessions that were."""
+        self._live.name = f"paddock.{await self._hosts.name()}"
+        await self._bus.open()
+        await self._join()
+        await self._beat()
+        return await self._take_over()
+
+    async def keep_beating(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(BEAT_SECONDS):
+                    await self._bell.wait()
+            except TimeoutError:
+                pass
+            self._bell.clear()
+            await self._try()
+
+    async def leave(self) -> None:
+        """Own nothing any more; whoever is left goes on with what is unfinished."""
+        await self._hosts.leave(SHUT_DOWN)
+        self._ring()
+
+    async def close(self) -> None:
+        """The last thing a host says is that it is not there any more, so that nobody waits for its lease."""
+        try:
+            await self.leave()
+        except StorageUnavailableError as error:
+            log.warning("the others will find out by themselves", action="peers.close", reason=str(error))
+        await self.owners.stop()
+        await self._bus.close()
+
+    # --- one beat
+
+    async def _try(self) -> None:
+        try:
+            if not await self._beat():
+                await self._come_back()
+            await self._declare()
+            if unsettled(self.known):
+                await self._take_over()
+            await self._look_after()
+        except StorageUnavailableError as error:
+            self._steady_since = now()
+            log.warning("a beat failed", action="peers.beat", reason=str(error))
+        except Exception:
+            log.exception("a beat failed", action="peers.beat")
+
+    async def _beat(self) -> bool:
+        asked_at = now()
+        beat = await self._hosts.beat()
+        if beat.held:
+            self._beat_at = asked_at
+        self.known = beat.peers
+        self._seen_changes = beat.changes
+        self._live.others = bool(self.others)
+        watched = beat.store_seconds
+        if self._steady_since is not None:
+            watched = min(watched, asked_at - self._steady_since)
+        self._watched_seconds = watched
+        return beat.held
+
+    async def _declare(self) -> None:
+        silent = lapsed(self.known, self._hosts.boot, watched_seconds=self._watched_seconds)
+        if not silent:
+            return
+        for boot in await self._hosts.declare_gone(silent, LOST):
+            log.warning("a host is gone", action="peers.gone", boot=boot)
+            self._note(self._audit("hosts.gone", str(boot), "it was silent for the length of its lease"))
+        await self._beat()
+        self._ring()
+
+    async def _take_over(self) -> int:
+        """Everything that nobody owns, in parts; other hosts take theirs at the same time."""
+        tried = set[str]()
+        while left := await self._hosts.left_behind(limit=TAKE_AT_ONCE):
+            new = [one for one in left if one.session_id not in tried]
+            if not new:
+                log.warning("sessions could not be taken over yet", action="peers.take_over", sessions=len(left))
+                return len(tried)  # they are tried again at the next beat
+            await self._sessions.take_over([(one.session_id, one.why, WHY.get(one.why, WHY[LOST])) for one in new])
+            tried |= {one.session_id for one in new}
+        await self._hosts.settled()
+        if tried:
+            log.info("sessions of hosts that are gone were taken over", action="peers.take_over", sessions=len(tried))
+        return len(tried)
+
+    async def _come_back(self) -> None:
+        """We were declared gone: others have what was ours."""
+        dropped = self._sessions.drop_all()
+        before = self._hosts.boot
+        await self._hosts.register()
+        await self._join()
+        await self._beat()
+        log.warning("this host was taken for gone and is back", action="peers.back", boot=self._hosts.boot)
+        self._note(self._audit("hosts.back", str(before), f"declared gone; {dropped} session(s) were dropped"))
+
+    async def _look_after(self) -> None:
+        for tell in self.on_beat:
+            tell()
+        if self._changes != self._seen_changes:
+            self._changes = self._seen_changes
+            for follow in self.on_change:
+                await follow()
+        if self.is_housekeeper and now() - self._tidied_at > TIDY_SECONDS:
+            self._tidied_at = now()
+            await self._hosts.tidy()
+
+    async def _join(self) -> None:
+        await self.owners.listen()
+        if self._heard is None:
+            self._heard = await self._bus.subscribe(self._live.subject("hosts"), lambda _: self._bell.set())
+        self._ring()
+
+    def _ring(self) -> None:
+        self._bus.publish(self._live.subject("hosts"), b"")
+
+    def _audit(self, action: str, boot: str, reason: str) -> AuditRow:
+        return AuditRow(
+            time=self._clock(),
+            workspace_id="",
+            actor="host",
+            action=action,
+            resource=boot,
+            scope="hosts",
+            result="decided",
+            reason=reason,
+        )
+
+
+def now() -> float:
+    """Seconds that go on while this process, or the whole machine, is stopped."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

@@ -1,0 +1,82 @@
+"""The other hosts that share a store: who is there, whose sessions nobody owns, and what one host asks of another."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from paddock.rules.leases import Peer
+from paddock.rules.values import Value
+
+
+class Beat(Value, frozen=True):
+    """What a host learns when it shows that it is there."""
+
+    held: bool
+    """False: this host was declared gone and owns nothing any more."""
+    store_seconds: float
+    """How long the store itself has been up."""
+    peers: Sequence[Peer]
+    changes: str = ""
+    """Another text whenever something was changed that every host keeps in memory."""
+
+
+class LeftBehind(Value, frozen=True):
+    """A session with something unfinished that no living host owns, and why its last owner is gone."""
+
+    session_id: str
+    why: str
+
+
+class Errand(Value, frozen=True):
+    """Something one host asks of another; `answer` is there once it is done."""
+
+    errand_id: str
+    body: bytes
+    answer: bytes | None = None
+
+
+class Hosts(Protocol):
+    """The register of hosts beside the log they share. Times are the store's own."""
+
+    @property
+    def boot(self) -> int:
+        """The number of this host, from this start on; another one after it was declared gone."""
+        ...
+
+    async def name(self) -> str:
+        """What tells this store from all others, the same for every host that shares it."""
+        ...
+
+    async def beat(self) -> Beat: ...
+    async def declare_gone(self, boots: Sequence[int], why: str) -> Sequence[int]:
+        """Those of them that were still silent, and now own nothing any more. Each is returned to one caller."""
+        ...
+
+    async def leave(self, why: str) -> None:
+        """Own nothing from now on; what is unfinished is for the others."""
+        ...
+
+    async def register(self) -> None:
+        """Become a host under a new number."""
+        ...
+
+    async def left_behind(self, *, limit: int) -> Sequence[LeftBehind]: ...
+    async def settled(self) -> None:
+        """Nothing is left of those who are gone."""
+        ...
+
+    async def ask(self, boot: int, errand: Errand) -> None:
+        """Put something on record for that host to do."""
+        ...
+
+    async def asked(self, *, limit: int) -> Sequence[Errand]:
+        """What this host was asked and has not answered, oldest first."""
+        ...
+
+    async def answer(self, errand_id: str, answer: bytes) -> None: ...
+    async def answered(self, errand_id: str) -> tuple[bytes | None, bool]:
+        """The answer, and whether the host that was asked is still there."""
+        ...
+
+    async def tidy(self) -> None:
+        """Forget errands and hosts that are long gone."""
+        ...

@@ -1,0 +1,63 @@
+"""Who serves, who is gone, and who tidies up: decided from what the database's clock says. Pure; nobody's own clock.
+
+A host shows that it is there by a beat. One that was silent for the length of its lease is declared gone, once and for
+good: it owns nothing any more, and must come back under another number. Whoever was away from the database itself
+has nothing to say about others until it has watched them for as long as a lease.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from paddock.rules.values import Value
+
+LEASE_SECONDS = 10.0
+BEAT_SECONDS = 2.0
+SURE_SECONDS = LEASE_SECONDS - 1.0
+"""A host counts on its own lease a moment less than others grant it."""
+LOST = "host_lost"
+SHUT_DOWN = "host_shutdown"
+RESTARTED = "host_restarted"
+WHY = {
+    LOST: "the host of this run was lost while it was in progress",
+    SHUT_DOWN: "the host of this run was stopped while it was in progress",
+    RESTARTED: "the host restarted while this run was in progress",
+}
+"""What a run's end says, by why its host is gone."""
+
+
+class Peer(Value, frozen=True):
+    """One host as the database sees it."""
+
+    boot: int
+    host_id: str
+    url: str
+    silent_seconds: float
+    gone: str | None = None
+    settled: bool = False
+
+
+def lapsed(peers: Iterable[Peer], me: int, *, watched_seconds: float) -> Sequence[int]:
+    """Hosts to declare gone. `watched_seconds`: how long both we and the database have been there without a break."""
+    if watched_seconds < LEASE_SECONDS:
+        return ()
+    silent = [peer for peer in peers if peer.gone is None and peer.silent_seconds > LEASE_SECONDS]
+    return [peer.boot for peer in silent if peer.boot != me]
+
+
+def others(peers: Iterable[Peer], me: int) -> Sequence[Peer]:
+    """Hosts that serve beside this one."""
+    return [peer for peer in peers if peer.gone is None and peer.boot != me]
+
+
+def unsettled(peers: Iterable[Peer]) -> bool:
+    """Whether somebody is gone whose sessions were not all seen to."""
+    return any(peer.gone is not None and not peer.settled for peer in peers)
+
+
+def housekeeper(peers: Iterable[Peer]) -> int | None:
+    """The one host that does what one is enough for: the one that has been there longest."""
+    return min((peer.boot for peer in peers if peer.gone is None), default=None)
+
+
+def is_sure(silent_seconds: float) -> bool:
+    """Whether a host that last beat so long ago may still act for its sessions."""
+    return silent_seconds < SURE_SECONDS

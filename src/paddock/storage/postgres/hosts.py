@@ -1,0 +1,146 @@
+"""The register of hosts that serve a database, and what they ask of each other.
+
+Beats have a connection of their own, so that a busy host is never taken for a dead one. All times are the database's.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from paddock.ports.hosts import Beat, Errand, LeftBehind
+from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer
+from paddock.storage.postgres.connection import AWAY, Connection, connect, is_over, unavailable
+from paddock.storage.postgres.reader import Reader
+
+# ruff: noqa: S608 - the numbers are our own, values are always bound
+KEEP = "1 hour"
+"""How long hosts that are gone and errands are remembered."""
+_REGISTER = """
+with mine as materialized (select nextval('epochs') as boot),
+     earlier as (update hosts set gone = $3 where host_id = $1 and gone is null)
+insert into hosts (boot, host_id, url, started_at, beat_at)
+select boot, $1, $2, clock_timestamp(), clock_timestamp() from mine returning boot"""
+_BEAT = "update hosts set beat_at = clock_timestamp() where boot = $1 and gone is null returning boot"
+_PEERS = """
+select boot, host_id, url, extract(epoch from clock_timestamp() - beat_at)::float, gone, settled
+  from hosts where gone is null or not settled order by boot"""
+_STORE = """
+select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float,
+       (select concat(count(*), ' ', max(updated_at)) from agents)"""
+_NAME = "select md5(min(applied_at)::text || current_database()) from schema_version"
+_GONE = f"""
+update hosts set gone = $2 where boot = any($1::bigint[]) and gone is null
+   and beat_at < clock_timestamp() - interval '{LEASE_SECONDS} s' returning boot"""
+_LEAVE = "update hosts set gone = $2 where boot = $1 and gone is null"
+# What is unfinished has a run or a transaction; both are few, so no index over sessions is needed, which every run
+# would pay for. Who never had an owner is from before there were several hosts.
+_LEFT = """
+with open_ones as (
+  select session_id from runs where status in ('queued', 'running') union select session_id from transactions)
+select s.session_id, coalesce(h.gone, $1) from open_ones join sessions s using (session_id)
+  left join hosts h on h.boot = s.boot
+ where h.boot is null or h.gone is not null order by random() limit $2"""
+_SETTLED = "update hosts set settled = true where gone is not null and not settled and boot = any($1::bigint[])"
+_ASK = "insert into errands (errand_id, boot, body, created_at) values ($1, $2, $3, clock_timestamp())"
+_ASKED = "select errand_id, body from errands where boot = $1 and answer is null order by created_at limit $2"
+_ANSWER = "update errands set answer = $2 where errand_id = $1"
+_ANSWERED = """
+select answer, exists (select 1 from hosts where hosts.boot = errands.boot and hosts.gone is null)
+  from errands where errand_id = $1"""
+_TIDY = (
+    f"delete from errands where created_at < clock_timestamp() - interval '{KEEP}'",
+    f"delete from hosts where gone is not null and settled and beat_at < clock_timestamp() - interval '{KEEP}'",
+)
+
+
+class PostgresHosts:
+    """The `Hosts` port over one database, for the host that is called `host_id`."""
+
+    def __init__(self, address: str, host_id: str, url: str, *, reader: Callable[[], Reader]) -> None:
+        self._address = address
+        self._host_id = host_id
+        self._url = url
+        self._reader = reader
+        self._pulse: Connection | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._seen_gone: Sequence[int] = ()
+        self.boot = 0
+        self.on_boot: Callable[[int], None] = lambda _: None
+        """Told whenever this host gets a number."""
+
+    def close(self) -> None:
+        if self._pulse is not None:
+            self._pulse.terminate()
+            self._pulse = None
+
+    # --- who is there
+
+    async def register(self) -> None:
+        self.boot = (await self._now(_REGISTER, self._host_id, self._url, RESTARTED))[0][0]
+        self.on_boot(self.boot)
+
+    async def name(self) -> str:
+        return (await self._now(_NAME))[0][0]
+
+    async def beat(self) -> Beat:
+        held = bool(await self._now(_BEAT, self.boot))
+        peers = [Peer(*found) for found in await self._now(_PEERS)]
+        self._seen_gone = [peer.boot for peer in peers if peer.gone is not None]
+        up, changes = (await self._now(_STORE))[0]
+        return Beat(held, up, peers, changes)
+
+    async def declare_gone(self, boots: Sequence[int], why: str) -> Sequence[int]:
+        return [found[0] for found in await self._now(_GONE, list(boots), why)]
+
+    async def leave(self, why: str) -> None:
+        await self._now(_LEAVE, self.boot, why)
+
+    async def left_behind(self, *, limit: int) -> Sequence[LeftBehind]:
+        return [LeftBehind(*found) for found in await self._reader().all(_LEFT, RESTARTED, limit)]
+
+    async def settled(self) -> None:
+        """Only of those that were known to be gone when it was looked for what they left."""
+        await self._now(_SETTLED, list(self._seen_gone))
+
+    # --- what one asks of another
+
+    async def ask(self, boot: int, errand: Errand) -> None:
+        await self._durably(_ASK, errand.errand_id, boot, errand.body)
+
+    async def asked(self, *, limit: int) -> Sequence[Errand]:
+        return [Errand(*found) for found in await self._reader().all(_ASKED, self.boot, limit)]
+
+    async def answer(self, errand_id: str, answer: bytes) -> None:
+        await self._durably(_ANSWER, errand_id, answer)
+
+    async def answered(self, errand_id: str) -> tuple[bytes | None, bool]:
+        found = await self._reader().one(_ANSWERED, errand_id)
+        return (found[0], found[1]) if found else (None, False)
+
+    async def tidy(self) -> None:
+        for statement in _TIDY:
+            await self._durably(statement)
+
+    # --- within
+
+    async def _durably(self, statement: str, *values: Any) -> None:
+        def do(connection: Connection) -> Awaitable[str]:
+            return connection.execute(statement, *values)
+
+        await self._reader().perform(do)
+
+    async def _now(self, statement: str, *values: Any) -> Sequence[Any]:
+        """On the connection for beats. One that was lost is replaced by the next question."""
+        async with self._one_at_a_time:
+            try:
+                if self._pulse is None or self._pulse.is_closed():
+                    self._pulse = await connect(self._address)
+                return await self._pulse.fetch(statement, *values)
+            except AWAY as error:
+                if self._pulse is not None and is_over(self._pulse, error):
+                    self.close()
+                raise unavailable(error, self._address) from error
+            except StorageUnavailableError:
+                self.close()
+                raise

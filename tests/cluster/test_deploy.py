@@ -1,0 +1,52 @@
+"""The recipes in deploy/, each checked by a tool that knows its format. None of them is run here."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from needs import needs
+from paddock.settings import Settings
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def tool(name: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
+    program = shutil.which(name) or Path(sys.executable).with_name(name)
+    return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_kubernetes_manifests_are_what_kubernetes_takes() -> None:
+    done = tool("kubernetes-validate", DEPLOY / "kubernetes" / "paddock.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_compose_file_is_what_the_compose_specification_says() -> None:
+    done = tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_systemd_understands_the_unit(tmp_path: Path) -> None:
+    needs("systemd-analyze", "the systemd unit")
+    unit = (DEPLOY / "paddock.service").read_text()
+    (tmp_path / "paddock.service").write_text(re.sub(r"ExecStart=\S+ serve", "ExecStart=/bin/true", unit))
+    done = tool("systemd-analyze", "verify", tmp_path / "paddock.service")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "compose.yaml", "paddock.service", "kubernetes/paddock.yaml"])
+def test_every_setting_that_a_recipe_names_exists(name: str) -> None:
+    known = {f"PADDOCK_{field.upper()}" for field in Settings.model_fields}
+    named = set(re.findall(r"(PADDOCK_[A-Z_]*[A-Z])\s*[=:]", (DEPLOY / name).read_text()))
+    assert named - known <= {"PADDOCK_DB_PASSWORD", "PADDOCK_S3_SECRET", "PADDOCK_NAME"}
+
+
+def test_every_stop_is_given_longer_than_a_host_needs() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    assert int(compose["services"]["host-1"]["stop_grace_period"].removesuffix("s")) > 10
+    pods = next(yaml.safe_load_all((DEPLOY / "kubernetes" / "paddock.yaml").read_text()))
+    assert pods["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > 10

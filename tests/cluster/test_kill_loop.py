@@ -1,0 +1,106 @@
+"""Three hosts, forty runs in flight, hosts killed and engines restarted all the time: what clients were told holds."""
+
+import os
+import random
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cluster.conftest import AGENTS
+from cluster.kill_loop import Rig
+from cluster.ledger import Told, Truth, broken_promises
+from nats_server import NatsServer
+from paddock.compose import mark_of
+from postgres_server import new_server
+from walk.hosts import NASTY, HostProcess
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    postgres, nats = new_server(), NatsServer().start()
+    env = {"PADDOCK_STORE": postgres.new_database(), "PADDOCK_BUS": nats.url, "PADDOCK_LOG_LEVEL": "error"}
+    hosts = [HostProcess(tmp_path / f"host-{n}", agents=AGENTS, plugins=(NASTY,), env=env) for n in range(3)]
+    for host in hosts:
+        host.start()
+    seed = int(os.environ.get("PADDOCK_TEST_SEED") or random.randrange(1 << 30))
+    print(f"PADDOCK_TEST_SEED={seed}")
+    yield Rig(hosts, nats, postgres, random.Random(seed))
+    for host in hosts:
+        if host.process is not None and host.process.poll() is None:
+            host.process.kill()
+            host.process.wait(10)
+    nats.kill()
+    postgres.let_go()
+
+
+def left_over(hosts: list[HostProcess]) -> list[str]:
+    """Processes that carry a mark of these hosts."""
+    marks = {mark_of(host.data) for host in hosts}
+    found: list[str] = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        try:
+            if process.environ().get("PADDOCK_MARK") in marks and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.info["cmdline"] or ()))
+        except psutil.Error:
+            continue
+    return found
+
+
+async def the_loop(rig: Rig, seconds: float) -> None:
+    truth = await rig.run(seconds)
+    acknowledged = [told for told in rig.told.values() if told.tasks]
+    print(f"{len(acknowledged)} runs acknowledged; {', '.join(rig.deeds)}")
+    assert broken_promises(rig.told, truth) == []
+    assert len(acknowledged) > seconds / 2
+    assert len(rig.deeds) >= seconds / 20
+    for host in rig.hosts:
+        host.stop()
+    assert left_over(rig.hosts) == []
+
+
+@pytest.mark.timeout(300)
+async def test_a_minute_of_kills_breaks_no_promise(rig: Rig) -> None:
+    await the_loop(rig, 60)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1500)
+async def test_ten_minutes_of_kills_break_no_promise(rig: Rig) -> None:
+    await the_loop(rig, 600)
+
+
+# --- the oracle itself
+
+
+def a_good_run() -> tuple[dict[str, Told], dict[str, Truth | None]]:
+    heard = [("1.1.0", "RUN_STARTED", ""), ("1.2.0", "TEXT_MESSAGE_CONTENT", "one "), ("1.4.0", "RUN_FINISHED", "")]
+    return {"a": Told("a", "t", "hi", {"task"}, heard)}, {"task": Truth("completed", "one ", 1)}
+
+
+def test_the_ledger_finds_nothing_where_nothing_is_wrong() -> None:
+    assert broken_promises(*a_good_run()) == []
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "sentence"),
+    [
+        (lambda _, truth: truth.update(task=None), "is lost"),
+        (lambda told, _: told["a"].tasks.add("another"), "acknowledged as 2 runs"),
+        (lambda _, truth: truth.update(task=Truth("running", "one ", 0)), "is stuck"),
+        (lambda _, truth: truth.update(task=Truth("completed", "one ", 2)), "2 ends on record"),
+        (lambda told, _: told["a"].heard.append(("1.9.0", "RUN_ERROR", "")), "told its end 2 times"),
+        (lambda told, _: told["a"].heard.insert(1, told["a"].heard[1]), "the same event twice"),
+        (lambda told, _: told["a"].heard.pop(1), "has a gap"),
+        (lambda _, truth: truth.update(task=Truth("completed", "one two ", 1)), "has a gap"),
+    ],
+)
+def test_a_ledger_that_was_tampered_with_does_not_pass(sabotage: object, sentence: str) -> None:
+    told, truth = deepcopy(a_good_run())
+    assert callable(sabotage)
+    sabotage(told, truth)
+    assert any(sentence in found for found in broken_promises(told, truth))

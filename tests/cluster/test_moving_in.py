@@ -1,0 +1,93 @@
+"""From one machine to many: an embedded installation moves into PostgreSQL and a bucket, and nothing of it is lost."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Command, clean_env, paddock  # noqa: F401 - fixtures
+from contracts.builders import Owner, a_value, an_item, said
+from paddock.rules.rows import AuditRow
+from paddock.storage.importing import import_directory
+from paddock.storage.postgres import PostgresStore
+from paddock.storage.sqlite import SqliteStore
+from postgres_server import database_of, new_server, shared_server
+from s3_server import an_imitation_of_s3
+from walk.hosts import HostProcess, text_of
+
+S3 = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+ECHO = 'default_agent: echo\nagents:\n  echo: {runner: "plugin:paddock/echo/default"}\n'
+
+
+@pytest.fixture
+def bucket() -> Iterator[str]:
+    with an_imitation_of_s3() as address:
+        yield address
+
+
+def test_an_embedded_installation_moves_into_the_cluster_without_loss(
+    tmp_path: Path,
+    database: str,
+    bucket: str,
+    paddock: Command,  # noqa: F811
+) -> None:
+    before, thread = HostProcess(tmp_path / "alone", agents=ECHO).start(), str(uuid.uuid4())
+    task = before.post("words that last", thread=thread).json()["taskId"]
+    told = before.events(task)
+    env = {"PADDOCK_STORE": database, "PADDOCK_ARTIFACTS": bucket, **S3}
+    refused = paddock("admin", "import", before.data, env=env)
+    assert (refused.returncode, "Stop that host first" in refused.stderr) == (2, True)
+    before.stop()
+
+    done = paddock("admin", "import", before.data, env=env)
+    assert done.returncode == 0, done.stderr
+    assert "Everything of" in done.stdout
+    again = paddock("admin", "import", before.data, env=env)
+    assert (again.returncode, "holds data already" in again.stderr) == (1, True)
+
+    after = HostProcess(tmp_path / "many", agents=ECHO, env=env).start()
+    try:
+        assert [(one.id, one.data) for one in after.events(task)] == [(one.id, one.data) for one in told]
+        assert "and on" in text_of(after.events(after.post("and on", thread=thread).json()["taskId"]))
+    finally:
+        assert after.stop() == 0
+
+
+@pytest.mark.anyio
+async def test_every_row_is_moved_as_it_was(tmp_path: Path, database: str) -> None:
+    shared_server().empty(database)
+    source = SqliteStore(tmp_path / "data")
+    await source.open()
+    owner = await Owner.of(source, "strange \x00 session")
+    await owner.write(said("nul \x00 and sub \x1a"), rows=[an_item(1, "strange \x00 session", "a\x00b")])
+    await source.write([a_value("k", b"\x00\xff"), AuditRow(1.5, "w", "a", "b", "c", "d", "e", "f\x00")])
+    await source.close()
+    moved = await import_directory(tmp_path / "data", database)
+    assert (moved["sessions"], moved["facts"], moved["state"]) == (1, 1, 1)
+    target = PostgresStore(database)
+    await target.open()
+    assert await target.check("strange \x00 session") is None
+    assert [fact.read_payload() for fact in await target.read("strange \x00 session")] == [
+        {"text": "nul \x00 and sub \x1a"}
+    ]
+    assert (await target.transcript("strange \x00 session"))[0].content == "a\x00b"
+    assert await target.state("scope", "k") == b"\x00\xff"
+    new = await Owner.of(target, "another")
+    await new.write(said("numbers go on"))
+    await target.close()
+
+
+def test_migrate_says_what_is_to_come_and_does_it(paddock: Command) -> None:  # noqa: F811
+    server = new_server()
+    try:
+        server.sql("create database fresh")
+        env = {"PADDOCK_STORE": server.url("fresh")}
+        assert paddock("admin", "migrate", "--check", env=env).returncode == 1
+        assert paddock("admin", "migrate", env=env).returncode == 0
+        checked = paddock("admin", "migrate", "--check", env=env)
+        assert (checked.returncode, "schema up to date" in checked.stdout) == (0, True)
+        assert database_of(env["PADDOCK_STORE"]) == "fresh"
+    finally:
+        server.let_go()
+    assert paddock("admin", "migrate").returncode == 2

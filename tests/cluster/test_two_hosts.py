@@ -1,0 +1,149 @@
+"""Two hosts on one PostgreSQL and one NATS. The client always talks to the one that does not own the conversation."""
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.conftest import Hosts
+from walk.hosts import Event, HostProcess, text_of, wait_until
+
+
+@pytest.fixture(scope="module")
+def two(new_host: Hosts) -> tuple[HostProcess, HostProcess]:
+    hosts = new_host("here"), new_host("there")
+    starting = [threading.Thread(target=host.start) for host in hosts]
+    for one in starting:
+        one.start()
+    for one in starting:
+        one.join()
+    return hosts
+
+
+@pytest.fixture
+def here(two: tuple[HostProcess, HostProcess]) -> HostProcess:
+    """Owns what is going on."""
+    return two[0]
+
+
+@pytest.fixture
+def there(two: tuple[HostProcess, HostProcess]) -> HostProcess:
+    """Whom the client talks to."""
+    return two[1]
+
+
+@pytest.fixture
+def busy(here: HostProcess) -> Iterator[tuple[str, str]]:
+    """A conversation in which a run goes on: its thread and the run."""
+    thread = str(uuid.uuid4())
+    task = here.post("count 2000 0.01", thread=thread, agent="slow").json()["taskId"]
+    here.events(task, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
+    yield thread, task
+    with here.client() as client:
+        client.post(f"/api/v1/agent/runs/{task}/cancel")
+
+
+def test_a_conversation_goes_on_at_whichever_host_is_asked(here: HostProcess, there: HostProcess) -> None:
+    thread = str(uuid.uuid4())
+    for host, other in [(here, there), (there, here), (here, there)]:
+        task = host.post("hello", thread=thread).json()["taskId"]
+        assert "hello" in text_of(other.events(task))
+        assert [(one.id, one.data) for one in host.events(task)] == [(one.id, one.data) for one in other.events(task)]
+
+
+def test_a_run_is_read_live_at_the_other_host(there: HostProcess, busy: tuple[str, str]) -> None:
+    began = time.monotonic()
+    pieces: list[Event] = []
+
+    def enough(event: Event) -> bool:
+        pieces.append(event)
+        return sum(one.type == "TEXT_MESSAGE_CONTENT" for one in pieces) > 50
+
+    there.events(busy[1], stop_when=enough)
+    assert time.monotonic() - began < 5
+    assert text_of(pieces).startswith("0 1 2 3 ")
+
+
+def test_a_run_is_cancelled_at_the_other_host(here: HostProcess, there: HostProcess, busy: tuple[str, str]) -> None:
+    with there.client() as client:
+        answer = client.post(f"/api/v1/agent/runs/{busy[1]}/cancel")
+    assert answer.status_code in {200, 202}, answer.text
+    assert there.finished(busy[1], 5)["status"] == "cancelled"
+    assert here.run(busy[1])["status"] == "cancelled"
+
+
+def test_a_message_to_a_busy_conversation_waits_in_line_wherever_it_was_sent(
+    here: HostProcess, there: HostProcess, busy: tuple[str, str]
+) -> None:
+    thread, live = busy
+    label = uuid.uuid4().hex
+    first = there.post("and then this", thread=thread, run=label, agent="echo")
+    again = there.post("and then this", thread=thread, run=label, agent="echo")
+    other_body = there.post("something else", thread=thread, run=label, agent="echo")
+    assert (first.status_code, again.status_code, other_body.status_code) == (202, 202, 409)
+    assert first.json() == again.json()
+    queued = first.json()["taskId"]
+    assert there.run(queued)["status"] == "queued"
+    with there.client() as client:
+        client.post(f"/api/v1/agent/runs/{live}/cancel")
+    assert there.finished(queued)["status"] == "completed"
+    assert "and then this" in text_of(here.events(queued))
+
+
+def test_input_in_the_middle_of_a_run_reaches_it_from_the_other_host(here: HostProcess, there: HostProcess) -> None:
+    thread = str(uuid.uuid4())
+    task = here.post("listen", thread=thread, agent="listener").json()["taskId"]
+    here.events(task, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
+    steered = there.post("turn left", thread=thread, agent="listener").json()["taskId"]
+    assert text_of(there.events(task)) == "listening turn left"
+    assert there.finished(steered)["status"] == "completed"
+
+
+def test_controls_reach_the_owner_from_the_other_host(
+    here: HostProcess, there: HostProcess, busy: tuple[str, str]
+) -> None:
+    thread, _ = busy
+    with there.client() as client:
+        invited = client.post(
+            f"/api/v1/agent/sessions/{thread}/control",
+            json={"subtype": "INVITE_AGENT", "payload": {"agent_id": "echo"}},
+        )
+        assert invited.status_code in {200, 202}, invited.text
+        members = lambda: client.get(f"/api/v1/agent/sessions/{thread}").json()  # noqa: E731
+        wait_until(lambda: "echo" in str(members()), 5, "echo joining")
+        unknown = client.post(
+            f"/api/v1/agent/sessions/{thread}/control",
+            json={"subtype": "SWITCH_AGENT", "payload": {"agent_id": "nobody"}},
+        )
+    assert unknown.status_code == 404
+    with here.client() as client:
+        assert "echo" in str(client.get(f"/api/v1/agent/sessions/{thread}").json())
+
+
+def test_a_conversation_in_which_something_goes_on_is_not_deleted_from_elsewhere(
+    there: HostProcess, busy: tuple[str, str]
+) -> None:
+    with there.client() as client:
+        assert client.delete(f"/api/v1/agent/sessions/{busy[0]}").status_code == 409
+
+
+def test_the_whole_conversation_is_streamed_at_the_other_host(here: HostProcess, there: HostProcess) -> None:
+    thread = str(uuid.uuid4())
+    here.post("one", thread=thread)
+    connected, seen = threading.Event(), threading.Event()
+
+    def follow() -> None:
+        with there.client() as client, client.stream("GET", f"/api/v1/agent/sessions/{thread}/events") as answer:
+            for line in answer.iter_lines():
+                connected.set()  # it begins with a comment: from here on nothing is missed
+                if line.startswith("data:") and "second words" in line:
+                    seen.set()
+                    return
+
+    reader = threading.Thread(target=follow, daemon=True)
+    reader.start()
+    assert connected.wait(10)
+    here.post("second words", thread=thread)
+    assert seen.wait(5)

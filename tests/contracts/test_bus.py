@@ -1,0 +1,117 @@
+"""What every bus promises: words reach the others, never whoever said them; a bus that is away is no error."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import anyio
+import pytest
+
+from nats_server import NatsServer, free_port
+from paddock.bus.in_process import InProcessBus, Meeting
+from paddock.bus.nats import NatsBus
+from paddock.ports.bus import Bus
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[NatsServer]:
+    server = NatsServer().start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture(params=["in_process", "nats"])
+async def pair(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Bus, Bus]]:
+    buses: tuple[Bus, Bus]
+    if request.param == "in_process":
+        meeting = Meeting()
+        buses = InProcessBus(meeting), InProcessBus(meeting)
+    else:
+        url = request.getfixturevalue("server").url
+        buses = NatsBus(url), NatsBus(url)
+    for bus in buses:
+        await bus.open()
+    yield buses
+    for bus in buses:
+        await bus.close()
+
+
+async def until(true: object) -> None:
+    assert callable(true)
+    with anyio.fail_after(10):
+        while not true():
+            await anyio.sleep(0.01)
+
+
+async def test_words_reach_the_other_in_order_and_never_come_back(pair: tuple[Bus, Bus]) -> None:
+    here, there = pair
+    mine, theirs = list[bytes](), list[bytes]()
+    await here.subscribe("a.b", mine.append)
+    await there.subscribe("a.b", theirs.append)
+    for number in range(100):
+        here.publish("a.b", b"%d" % number)
+    here.publish("a.c", b"for somebody else")
+    await until(lambda: len(theirs) == 100)
+    assert theirs == [b"%d" % number for number in range(100)]
+    assert mine == []
+
+
+async def test_who_stopped_listening_hears_nothing_more(pair: tuple[Bus, Bus]) -> None:
+    here, there = pair
+    first, second = list[bytes](), list[bytes]()
+    stopped = await there.subscribe("a", first.append)
+    await there.subscribe("a", second.append)
+    here.publish("a", b"1")
+    await until(lambda: first and second)
+    await stopped.stop()
+    here.publish("a", b"2")
+    await until(lambda: len(second) == 2)
+    assert first == [b"1"]
+
+
+async def test_both_are_healthy_while_open_and_say_how_long_a_word_may_be(pair: tuple[Bus, Bus]) -> None:
+    assert all(bus.healthy() and bus.max_bytes >= 1024 * 1024 for bus in pair)
+
+
+async def test_a_bus_alone_in_its_process_does_not_claim_to_reach_others() -> None:
+    bus = InProcessBus()
+    await bus.open()
+    assert not bus.healthy()
+
+
+async def test_a_server_that_is_away_is_found_when_it_comes_and_again_after_it_went() -> None:
+    server, lost = NatsServer(port=free_port()), asyncio.Event()
+    here, there = NatsBus(server.url), NatsBus(server.url)
+    heard = list[bytes]()
+    there.on_lost = lost.set
+    for bus in (here, there):
+        await bus.open()
+        assert not bus.healthy()
+    here.publish("a", b"said to nobody")
+    await there.subscribe("a", heard.append)
+    for word in (b"first", b"second"):
+        await anyio.to_thread.run_sync(server.start)
+        await until(lambda: here.healthy() and there.healthy())
+
+        async def said(word: bytes = word) -> bool:
+            here.publish("a", word)
+            await anyio.sleep(0.02)
+            return word in heard
+
+        with anyio.fail_after(10):
+            while not await said():
+                pass
+        await anyio.to_thread.run_sync(server.kill)
+        await until(lambda: not here.healthy())
+    assert lost.is_set()
+    for bus in (here, there):
+        await bus.close()
+
+
+def test_an_embedded_host_loads_nothing_of_a_cluster() -> None:
+    code = "import sys, paddock.compose; print(sorted({'nats', 'obstore', 'asyncpg'} & {*sys.modules}))"
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert seen.stdout.strip() == "[]"

@@ -1,0 +1,38 @@
+"""What one host asks of another arrives as it was sent."""
+
+from dataclasses import fields
+
+import msgspec
+import pytest
+
+from paddock.host.arrivals import NewRun
+from paddock.host.owners import AcceptRun, CancelTheRun, Control, Deed, packed, unpacked
+from paddock.host.principals import Principal
+from paddock.rules.rows import AuditRow
+from paddock.rules.run_events import RunEvent
+
+ANN = Principal("w", "ann", "admin")
+ROW = AuditRow(1.5, "w", "user:ann", "a", "r", "s", "allowed", "because")
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        AcceptRun(NewRun(ANN, "t", "r", b"\x00\xff", {"id": "m", "content": [{"type": "text"}]}, "hi 你好")),
+        AcceptRun(NewRun(ANN, "t", "r", b"h", {}, "", {"n": 1.5}, "echo", event=RunEvent(data={"x": 1}), rows=(ROW,))),
+        CancelTheRun("run", ANN),
+        Control(ANN, "t", "INVITE_AGENT", {"agent_id": "echo"}, None, "turn"),
+    ],
+)
+def test_a_deed_arrives_as_it_was_sent(deed: Deed) -> None:
+    assert unpacked(packed(deed)) == deed
+
+
+def test_nothing_of_a_new_run_is_left_behind() -> None:
+    """A field that is added to a run travels too, or this fails."""
+    new = NewRun(ANN, "t", "r", b"h", {"a": 1}, "text")
+    sent = unpacked(packed(AcceptRun(new)))
+    assert isinstance(sent, AcceptRun)
+    for field in msgspec.structs.fields(NewRun):
+        assert getattr(sent.new, field.name) == getattr(new, field.name), field.name
+    assert [field.name for field in fields(Principal)] == ["workspace_id", "user_id", "role", "operator"]

@@ -1,0 +1,49 @@
+"""A real NATS server for tests, from a wheel that carries the binary: on loopback, with a port of its own."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BINARY = Path(sys.executable).with_name("nats-server")
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@dataclass
+class NatsServer:
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> "NatsServer":
+        assert BINARY.exists(), "the dev tools are not installed: make .venv/.installed-dev"
+        command = [str(BINARY), "-a", "127.0.0.1", "-p", str(self.port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 10
+        while not self._answers():
+            assert time.monotonic() < end, "the NATS server did not start"
+            time.sleep(0.02)
+        return self
+
+    def _answers(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as there:
+            return there.recv(4) == b"INFO"
+        return False
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(10)
+            self.process = None
