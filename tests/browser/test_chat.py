@@ -1,5 +1,6 @@
 """The chat, as people use it."""
 
+import base64
 import re
 from collections.abc import Callable
 
@@ -10,6 +11,9 @@ from browser.people import Visitor
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEUlEQVR4nGNQaEjAihiGlgQA8jBAAbIO7xUAAAAASUVORK5CYII="
+)
 COUNTED = " ".join(str(number) for number in range(40))
 
 
@@ -200,3 +204,17 @@ def test_an_agent_that_needs_approval_is_answered_in_place(visit: Visit) -> None
     question.get_by_role("button", name="Yes").click()
     expect(ann.turns.nth(1).locator(".turn-footer")).to_have_count(1)
     expect(ann.turns.nth(1)).to_contain_text("42")
+
+
+def test_an_image_is_attached_with_a_preview_and_is_there_after_a_reload(visit: Visit) -> None:
+    ann = visit(agent="echo")
+    ann.ask("look:")
+    ann.page.locator("input[type=file]").set_input_files({"name": "dot.png", "mimeType": "image/png", "buffer": DOT})
+    expect(ann.page.locator(".previews img")).to_be_visible()
+    expect(ann.page.get_by_text("Uploading…")).to_have_count(0)
+    ann.ask("what is this?")
+    expect(ann.page.locator(".previews img")).to_have_count(0)
+    for _ in range(2):
+        picture = ann.turns.nth(1).locator(".bubble img")
+        expect(picture).to_have_js_property("naturalWidth", 8)
+        ann.page.reload()

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from harness.fixtures import KINDS, Desk, Kind, a_desk, alive
+from paddock_runners.harness.process import HURRIED
+from paddock_runners.harness.wire import COOPERATIVE_SECONDS
 from paddock_sdk import encoding
 from paddock_sdk.protocol.results import RunCompleted, RunFailed
 from paddock_sdk.testing import PretendRun
@@ -103,9 +105,13 @@ async def test_who_does_not_hear_a_cancel_is_killed_with_all_it_started(desk: De
     assert alive(escaped)
     began = time.monotonic()
     await run.cancel()
-    assert time.monotonic() - began < 2.5, "a host waits no longer for a cancel"
+    assert time.monotonic() - began < 4.0, "on a busy machine; what is waited for is less"
     assert not alive(desk.starts[0]["pid"])
     assert not alive(escaped)
+
+
+async def test_all_that_a_cancel_waits_for_fits_into_the_time_a_host_gives_it() -> None:
+    assert COOPERATIVE_SECONDS + sum(seconds for _, seconds in HURRIED) <= 2.0
 
 
 async def test_an_exit_with_status_0_is_no_success(desk: Desk) -> None:

@@ -153,10 +153,10 @@ def test_a_rule_ends_by_count_or_by_date() -> None:
     ],
 )
 def test_a_schedule_that_means_nothing_is_refused_soon_and_in_words(schedule: Schedule, says: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ScheduleError, match=says):
         check(schedule, BERLIN)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 @settings(max_examples=60, deadline=None)
@@ -210,9 +210,9 @@ def test_a_tick_on_time_is_fired_and_nothing_was_missed() -> None:
 
 
 def test_after_a_year_away_one_look_is_enough() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     pending = at(BERLIN, 2026, 2, 1)
     now = pending + timedelta(days=365).total_seconds() + 200
     found = due(cron("* * * * *"), BERLIN, pending, now, "run_once")
     assert found.fire == now - 200 + 180
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1

@@ -64,7 +64,7 @@ const DRAWN: Record<string, (node: Node, use: Use) => ReactNode> = {
   text: (node) => <TextNode role={asText(node.role)} content={asText(node.content)} />,
   badge: (node) => <span className={`badge ui-${asText(node.status)}`}>{asText(node.label)}</span>,
   icon: (node) => <span className="ui-icon">{SIGNS[asText(node.name)] ?? "•"}</span>,
-  image: (node) => <StoreImage url={asText(node.url)} alt={asText(node.alt)} />,
+  image: (node) => <StoreImage url={asText(node.url)} id={asText(node.artifact_id)} alt={asText(node.alt)} />,
   file: (node) => (node.url ? <SafeLink href={new URL(asText(node.url), location.href).href}>{asText(node.name)}</SafeLink> : <span>{asText(node.name)}</span>),
   link: (node) => <SafeLink href={asText(node.href)}>{asText(node.label)}</SafeLink>,
   kv: (node) => (

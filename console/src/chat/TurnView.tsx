@@ -91,7 +91,7 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
         {turn.attachments.length > 0 && (
           <div className="images">
             {turn.attachments.map((file) => (
-              <StoreImage key={file.url} url={file.url} alt={file.name ?? ""} />
+              <StoreImage key={file.id || file.url} url={file.url} id={file.id} alt={file.name ?? ""} />
             ))}
           </div>
         )}

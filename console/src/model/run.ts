@@ -44,7 +44,9 @@ export interface NotePart {
 export type Part = TextPart | ToolPart | CardPart | StepPart | NotePart;
 
 export interface Attachment {
+  /** Signed for a while; empty where only the id is told, which gets a fresh one. */
   url: string;
+  id?: string;
   mimeType: string;
   name?: string;
 }
@@ -160,7 +162,7 @@ function started(run: Run, event: AgUiEvent): Run {
     startedAt: run.startedAt ?? time(event),
     messageId: asText(message.id) || run.messageId,
     text: content === undefined ? run.text : textOf(content),
-    attachments: content === undefined ? run.attachments : imagesOf(content),
+    attachments: content === undefined || run.attachments.length ? run.attachments : imagesOf(content),
     parentTurnId: asText(event.parentRunId) || run.parentTurnId,
   };
 }
@@ -226,7 +228,8 @@ function imagesOf(content: unknown): Attachment[] {
     .filter((block) => block.type === "image")
     .map((block) => {
       const source = asRecord(block.source);
-      return { url: asText(source.value), mimeType: asText(source.mimeType), name: asText(asRecord(block.metadata).filename) };
+      const about = asRecord(block.metadata);
+      return { url: asText(source.value), id: asText(about.attachmentId), mimeType: asText(source.mimeType), name: asText(about.filename) };
     });
 }
 

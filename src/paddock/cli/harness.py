@@ -102,7 +102,7 @@ def examine(name: str, known: Known) -> Finding:
 def judge(version: str, known: Known) -> tuple[State, str]:
     """Tested is the pinned release; what shares its first two numbers is expected to work."""
     if version == known.tested:
-        return ("ok", "the tested version") if known.exact else ("ok", "the version this was tried with by hand")
+        return ("ok", "the tested version") if known.exact else ("ok", "the version the preset was written for")
     found, tested = _numbers(version), _numbers(known.tested)
     if found[:2] == tested[:2]:
         return "ok", f"within the tested range, {tested[0]}.{tested[1]}.x (tested: {known.tested})"

@@ -16,6 +16,7 @@ from paddock.compose.parts import (
     mark_of,
     models_of,
     periods,
+    platforms_of,
     revealed,
     tools_of,
     traces_of,
@@ -33,7 +34,6 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.controls import Controls
-from paddock.host.deliveries import Deliveries
 from paddock.host.delta_stream import DeltaStream
 from paddock.host.events import Events
 from paddock.host.history import History
@@ -45,7 +45,6 @@ from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.models import ModelCalls
 from paddock.host.observed_calls import ObservedCalls
 from paddock.host.offers import Offers
-from paddock.host.platforms import Platforms
 from paddock.host.retention import Retention
 from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runner_state import RunnerState
@@ -64,7 +63,6 @@ from paddock.host.users import Users
 from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
-from paddock.platforms.webhooks import HttpWebhooks
 from paddock.rules.limits import Rates
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -84,7 +82,7 @@ def named_agents(settings: Settings, files: AgentFiles) -> tuple[Program | None,
     return None, load_agents(path, max_queue=max_queue, files=files)
 
 
-def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:  # noqa: PLR0915 - a list
+def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
@@ -109,9 +107,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
     offers = Offers(models=models, tools=tools, knowledge=bases, clock=clock)
     tool_calls = ToolCalls(tools, records=store, clock=clock, artifacts=artifacts)
-    webhooks = HttpWebhooks()
-    platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
-    deliveries = Deliveries(store, platforms, clock=clock)
+    webhooks, platforms, deliveries = platforms_of(settings, store, clock)
     approvals = Approvals(store, platforms, clock=clock, spawn=tasks.spawn)
     steering = Steering(store)
     endpoints = RunEndpoints(settings.run_address)
@@ -185,7 +181,6 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     inbox = Inbox(
         sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
     )
-    deltas = DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn)
     scheduler = Scheduler(store, inbox, agents=lambda: agents, clock=clock)
     controls = Controls(
         sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=near.owners
@@ -211,7 +206,12 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         platforms=platforms,
         webhooks=webhooks,
         deliveries=deliveries,
-        ingress=Ingress(inbox=inbox, records=store, agents=lambda: agents, accepted=deltas.follow),
+        ingress=Ingress(
+            inbox=inbox,
+            records=store,
+            agents=lambda: agents,
+            accepted=DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn).follow,
+        ),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
         tasks=tasks,
         stored_agents=stored_agents,

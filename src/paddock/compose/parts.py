@@ -14,11 +14,14 @@ from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.deliveries import Deliveries
+from paddock.host.platforms import Platforms
 from paddock.host.working_directories import WorkingDirectories
 from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
+from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.budgets import Budget
@@ -111,6 +114,15 @@ def tools_of(
     own = FunctionTools(functions, clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
     return ToolCatalog([own, servers, given])
+
+
+def platforms_of(
+    settings: Settings, store: Store, clock: Callable[[], float]
+) -> tuple[HttpWebhooks, Platforms, Deliveries]:
+    """The chat platforms, how they are reached, and what is on its way to them."""
+    webhooks = HttpWebhooks()
+    platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
+    return webhooks, platforms, Deliveries(store, platforms, clock=clock)
 
 
 def revealed(text: str) -> str:

@@ -1,5 +1,6 @@
 """What is remembered of a harness between turns, as state of the host: its session, where it worked, what it cost."""
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,13 +25,11 @@ class Memory:
         return known if isinstance(known, str) and known and where == str(directory) else None
 
     async def keep_session(self, session_id: str, directory: Path) -> None:
-        await self._keep(DIRECTORY, str(directory))
-        await self._keep(SESSION, session_id)
+        await asyncio.gather(self._keep(DIRECTORY, str(directory)), self._keep(SESSION, session_id))
 
     async def forget_session(self) -> None:
         """It is lost; its counts are of no use for the next."""
-        await self._keep(SESSION, "")
-        await self._keep(TOTALS, {})
+        await asyncio.gather(self._keep(SESSION, ""), self._keep(TOTALS, {}))
 
     async def since_last_turn(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Counts that grow with the session, as what this turn added. A count that shrank began anew."""

@@ -22,9 +22,10 @@ LINE_BYTES = 64 * 1024 * 1024
 BACKLOG_BYTES = 16 * 1024 * 1024
 TAIL_LINES, TAIL_CHARACTERS = 20, 500
 Rung = tuple[signal.Signals | None, float]
-LADDER: tuple[Rung, ...] = ((None, 0.8), (signal.SIGTERM, 0.4), (signal.SIGKILL, 0.6))
-"""What is demanded, and how long we wait for the end: its input ends first. With the wire's own cancel before it all of
-this fits into the time a host waits for a cancel."""
+PATIENT: tuple[Rung, ...] = ((None, 1.5), (signal.SIGTERM, 0.4), (signal.SIGKILL, 0.6))
+"""What is demanded, and how long we wait for the end: its input ends first. After a turn it may still have to write."""
+HURRIED: tuple[Rung, ...] = ((None, 0.4), (signal.SIGTERM, 0.3), (signal.SIGKILL, 0.6))
+"""In a cancel: with the wire's own word before it, all of this fits into the time a host waits for one."""
 
 
 class HarnessProcess:
@@ -107,16 +108,16 @@ class HarnessProcess:
     def complaints(self) -> str:
         return "\n".join(self._tail)
 
-    async def end(self) -> None:
+    async def end(self, ladder: tuple[Rung, ...] = HURRIED) -> None:
         """Go down the ladder to the ground, also when the caller is cancelled meanwhile."""
         if self._ending is None:
-            self._ending = asyncio.create_task(self._descend())
+            self._ending = asyncio.create_task(self._descend(ladder))
         await asyncio.shield(self._ending)
 
-    async def _descend(self) -> None:
+    async def _descend(self, ladder: tuple[Rung, ...]) -> None:
         if self._child.stdin is not None:
             self._child.stdin.close()
-        for demand, seconds in LADDER:
+        for demand, seconds in ladder:
             if demand is not None:
                 self._demand(demand)
             if await self._within(seconds) is not None:

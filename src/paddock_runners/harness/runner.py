@@ -163,9 +163,9 @@ class _Turn:
                 steering.cancel()
         for result in self._told.end():
             yield result
-        await wire.close()
+        usage, _ = await asyncio.gather(self._counted(), wire.close())
         self._tidy(place)
-        for result in await self._ended(heard):
+        for result in await self._ended(heard, usage):
             yield result
 
     async def _is_last(self, heard: Over | Gone, wire: Wire) -> bool:
@@ -229,8 +229,7 @@ class _Turn:
 
     # --- how it ended ---------------------------------------------------------------------------------------
 
-    async def _ended(self, heard: Heard) -> list[Result]:
-        usage = await self._counted()
+    async def _ended(self, heard: Heard, usage: Mapping[str, Any]) -> list[Result]:
         if self._waiting:
             return await permissions.ask(self._api, self._waiting, usage)
         if isinstance(heard, Gone):

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from paddock_runners.harness.heard import Gone, HarnessError, Heard, Over, Permission
-from paddock_runners.harness.process import HarnessProcess
+from paddock_runners.harness.process import HURRIED, PATIENT, HarnessProcess
 
 WAITING = 1000
 """Things heard and not yet taken; a slow reader slows the harness down instead of filling memory."""
-COOPERATIVE_SECONDS = 0.8
+COOPERATIVE_SECONDS = 0.7
 
 
 class Wire(ABC):
@@ -78,9 +78,10 @@ class Wire(ABC):
     async def close(self) -> None:
         """The whole ladder: its own cancel while a turn goes on, then the process and what it left."""
         self._deaf = True
-        if not self._over.is_set() and not self._pump.done():
+        finished = self._over.is_set() or self._pump.done()
+        if not finished:
             await self._stop_politely()
-        await self.process.end()
+        await self.process.end(PATIENT if finished else HURRIED)
         self._pump.cancel()
 
     async def _stop_politely(self) -> None:
