@@ -26,6 +26,7 @@ async def test_agents_are_listed_without_their_config() -> None:
             "runnerId": "plugin:test/one/default",
             "default": True,
             "origin": "file",
+            "isolation": "L0",
             "health": "ok",
         }
         assert (two["agentId"], two["default"]) == ("two", False)

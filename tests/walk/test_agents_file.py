@@ -73,7 +73,7 @@ def test_the_command_line_lists_and_checks_agents(host: HostProcess, tmp_path: P
         return subprocess.run([PADDOCK, *command], capture_output=True, text=True, env=env, timeout=60, check=False)
 
     seen = paddock("agents", "list", "--data", str(host.data))
-    assert (seen.returncode, seen.stdout) == (0, f"* one  ok       file      {ECHO}\n")
+    assert (seen.returncode, seen.stdout) == (0, f"* one  ok       L0         file      {ECHO}\n")
     file = tmp_path / "other.yaml"
     file.write_text(f"{TWO}  lost: {{runner: 'plugin:no/such/default'}}\n")
     seen = paddock("agents", "check", str(file), "--data", str(tmp_path / "empty"))
