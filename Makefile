@@ -39,7 +39,7 @@ $(CONSOLE): console/node_modules/.installed $(CONSOLE_SOURCES)
 
 console/node_modules/.installed: console/package-lock.json console/package.json
 	@echo "installing what the web console is built with ..."
-	@cd console && npm ci --silent --no-progress
+	@cd console && npm install --silent --no-progress --no-save  # not ci: it wants the native parts of every platform
 	@touch $@
 
 console-if-possible:
