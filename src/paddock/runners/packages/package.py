@@ -49,6 +49,8 @@ WORDS: Mapping[tuple[str, str], str] = {
     ("storage", "binding"): "keep data for each agent that uses it",
     ("files", "config"): "read files named in the agent's configuration",
     ("files", "knowledge"): "read files of the knowledge bases",
+    ("mcp", "use"): "hand what the run may do to a program that speaks MCP, for as long as the run lasts",
+    ("working_directory", "use"): "read and write files in a directory of the conversation",
 }
 
 
