@@ -32,8 +32,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
+    """For one module: while Playwright is open it holds the event loop, and no other test of this process gets one."""
     chromium = shutil.which("chromium")
     if chromium is None:
         not_run("the stories of the web console, because there is no Chromium here; `make browser` installs it")
@@ -49,7 +50,7 @@ def browser() -> Iterator["Browser"]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def host(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostProcess]:
     host = HostProcess(tmp_path_factory.mktemp("console") / "data", agents=AGENTS, plugins=(NASTY,)).start()
     yield host
