@@ -167,6 +167,9 @@ async def test_no_call_of_the_api_answers_a_stranger() -> None:
         for method, path in signed:
             answer = await doors.client.request(method, path)
             assert_problem(answer, 403, "unauthorized", "this address is not valid")
-        for method, path in sorted({*calls} - signed - {("GET", "/api/openapi.json"), ("GET", "/api/docs")}):
+        events = ("POST", "/api/v1/events")  # by a platform's signature, never by a key
+        answer = await doors.client.post(events[1], params={"platform": "nobody"}, json={})
+        assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+        for method, path in sorted({*calls} - signed - {events, ("GET", "/api/openapi.json"), ("GET", "/api/docs")}):
             answer = await doors.client.request(method, path, headers={"X-Forwarded-For": "1.2.3.4"})
             assert_problem(answer, 401, "unauthenticated", "without a key only this machine itself may call")
