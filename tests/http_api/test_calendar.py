@@ -83,3 +83,11 @@ async def test_the_file_gives_other_programs_the_same_times() -> None:
         assert str(holiday["TRANSP"]) == "TRANSPARENT"
         empty = await doors.client.get(f"{BASE}.ics", headers=await doors.key_for("bob"))
         assert Calendar.from_ical(empty.content).walk("VEVENT") == []
+
+
+@pytest.mark.spec("http/calendar-ics")
+async def test_a_series_that_begins_at_a_skipped_time_is_exported_at_the_time_that_was_meant() -> None:
+    async with open_doors() as doors:
+        await made(doors, "ann", start="2026-03-29T02:30", rrule="FREQ=DAILY")
+        whole = (await doors.client.get(f"{BASE}.ics", headers=await doors.key_for("ann"))).text
+        assert "DTSTART;TZID=Europe/Berlin:20260329T023000\r\n" in whole

@@ -21,7 +21,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 
 MAX_EVENTS = 2000
-MAX_RECURRING = 200
+MAX_RECURRING = 100
 """Events one user may have, and how many of them may come again."""
 MAX_LISTED = 1000
 MAX_NAMED = 10

@@ -11,7 +11,7 @@ from icalendar import Calendar, vRecur
 from icalendar import Event as IcsEvent
 
 from paddock.host.calendar_shapes import zone_of
-from paddock.rules.calendar import Event, from_body, span, until_of
+from paddock.rules.calendar import Event, from_body, until_of
 from paddock.rules.calendar_rows import CalendarEventRow
 from paddock.rules.schedule import read_rule
 
@@ -51,8 +51,9 @@ def _when(event: Event) -> tuple[date, date]:
     if event.all_day:
         return date.fromisoformat(event.start), date.fromisoformat(event.end) + _ONE_DAY
     zone = zone_of(event.event_timezone)
-    starts_at, ends_at = span(event, zone)
-    return datetime.fromtimestamp(starts_at, zone), datetime.fromtimestamp(ends_at, zone)
+    return datetime.fromisoformat(event.start).replace(tzinfo=zone), datetime.fromisoformat(event.end).replace(
+        tzinfo=zone
+    )
 
 
 def _rule(event: Event) -> vRecur:

@@ -154,8 +154,9 @@ def _check_frequency(frequency: str, text: str) -> None:
 
 def occurrences(event_id: str, event: Event, zone: tzinfo, since: float, until: float) -> Iterator[Occurrence]:
     """Those that take place between two moments, in order."""
+    length = _length(event, zone)
     for start in _starts(event, zone, since, until):
-        one = _occurrence(event_id, event, zone, start)
+        one = _occurrence(event_id, event, zone, start, length)
         if one.starts_at >= until:
             return
         if one.ends_at > since:
@@ -164,8 +165,14 @@ def occurrences(event_id: str, event: Event, zone: tzinfo, since: float, until: 
 
 def span(event: Event, zone: tzinfo) -> tuple[float, float]:
     """When the first occurrence begins and ends."""
-    first = _occurrence("", event, zone, datetime.fromisoformat(event.start))
+    first = _occurrence("", event, zone, datetime.fromisoformat(event.start), _length(event, zone))
     return first.starts_at, first.ends_at
+
+
+def _length(event: Event, zone: tzinfo) -> timedelta:
+    """Whole days on the wall; else time that passes, the same for each occurrence, also when clocks change."""
+    first, last = datetime.fromisoformat(event.start), datetime.fromisoformat(event.end)
+    return last - first if event.all_day else timedelta(seconds=_moment(last, zone) - _moment(first, zone))
 
 
 def _starts(event: Event, zone: tzinfo, since: float, until: float) -> Iterator[datetime]:
@@ -185,14 +192,13 @@ def _until(found: Iterator[datetime], ended: datetime) -> Iterator[datetime]:
         yield wall
 
 
-def _occurrence(event_id: str, event: Event, zone: tzinfo, start: datetime) -> Occurrence:
-    first, last = datetime.fromisoformat(event.start), datetime.fromisoformat(event.end)
+def _occurrence(event_id: str, event: Event, zone: tzinfo, start: datetime, length: timedelta) -> Occurrence:
     if event.all_day:
-        end = start + (last - first)
-        ends_at = day_start((end + _ONE_DAY).date(), zone)
-        return Occurrence(event_id, event, str(start.date()), str(end.date()), day_start(start.date(), zone), ends_at)
+        first, last = start.date(), (start + length).date()
+        moments_of = day_start(first, zone), day_start(last + _ONE_DAY, zone)
+        return Occurrence(event_id, event, str(first), str(last), *moments_of)
     starts_at = _moment(start, zone)
-    ends_at = starts_at + (_moment(last, zone) - _moment(first, zone))  # as long as the first, also when clocks change
+    ends_at = starts_at + length.total_seconds()
     shown_start, shown_end = (_text(datetime.fromtimestamp(at, zone)) for at in (starts_at, ends_at))
     return Occurrence(event_id, event, shown_start, shown_end, starts_at, ends_at)
 

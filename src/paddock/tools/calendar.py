@@ -81,7 +81,7 @@ class _Asked:
     async def calendar_read(
         self,
         *,
-        event_timezone: str | None = None,
+        event_timezone: str,
         start: str | None = None,
         end: str | None = None,
         event_id: str | None = None,
@@ -90,8 +90,7 @@ class _Asked:
         """Tell what is in the user's calendar: the events between two times, or one event.
 
         Args:
-            event_timezone: IANA name of the zone that start and end are meant in, such as Europe/Berlin; needed
-                unless event_id is given.
+            event_timezone: IANA name of the zone that start and end are meant in, such as Europe/Berlin.
             start: a day such as 2026-03-15 or a time such as 2026-03-15T09:00; now, when it is left out.
             end: like start, a day counts whole; 31 days later, when it is left out.
             event_id: one event, with the rule it comes again by.
