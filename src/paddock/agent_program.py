@@ -24,7 +24,7 @@ from paddock.tools.loading import module_from
 from paddock.tools.signatures import ToolDefinitionError, signature_of
 
 RUNNER = "plugin:paddock/local-agent/default"
-BUILT_IN_TOOLS = ("calculate", "current_time")
+BUILT_IN_TOOLS = ("calculate", "current_time", "calendar_read")
 PROVIDERS: Mapping[str, str] = {
     "gpt-": "openai",
     "o1": "openai",

@@ -15,6 +15,7 @@ from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
+from paddock.host.calendar import Calendars
 from paddock.host.controls import Answer, Controls
 from paddock.host.deliveries import Deliveries
 from paddock.host.delta_stream import DeltaStream
@@ -59,6 +60,7 @@ from paddock.rules.session.state import SessionState, from_bytes
 from paddock.storage.memory import MemoryStore, open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools import builtin
+from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTools
 from paddock.tools.loading import tools_in
@@ -199,6 +201,7 @@ class SmallHouse:
     keeping: Keeping
     scheduler: Scheduler
     automations: Automations
+    calendars: Calendars
     platforms: Platforms
     deliveries: Deliveries
     ingress: Ingress
@@ -288,7 +291,9 @@ async def small_house(
     artifacts = Artifacts(store, blobs, clock=now, limits=limits, raw=events.raw)
     areas = StorageAreas(store, blobs, area_bytes=area_bytes)
     models = ModelCatalog([DemoModel()])
-    tools = ToolCatalog([FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)])
+    calendars = Calendars(store, clock=now)
+    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)
+    tools = ToolCatalog([given, CalendarTools(calendars, clock=now)])
     sender = webhooks or HttpWebhooks()
     outside = Platforms(platforms or {}, reveal=str, webhooks=sender, records=store, clock=now)
     deliveries = Deliveries(store, outside, clock=now)
@@ -356,6 +361,7 @@ async def small_house(
             Keeping(store, blobs, sessions, clock=now),
             scheduler,
             Automations(store, scheduler, agents=lambda: known, users=Users(store, clock=now), clock=now),
+            calendars,
             outside,
             deliveries,
             Ingress(

@@ -20,7 +20,7 @@ async def test_a_run_sees_what_it_was_granted_and_uses_it() -> None:
         run = await house.gateway.next()
         resources = run.context["resources"]
         assert [model["model_id"] for model in resources["models"]] == ["demo"]
-        assert [tool["tool_name"] for tool in resources["tools"]] == ["calculate", "current_time"]
+        assert [tool["tool_name"] for tool in resources["tools"]] == ["calculate", "calendar_read", "current_time"]
         asked: dict[str, Any] = {"run_id": run.run_id, "model_id": "demo"}
         asked["messages"] = [{"role": "user", "content": 'calculate "6*7"'}]
         asked["tools"] = [

@@ -43,6 +43,7 @@ from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
 from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.calendar import CalendarDoor
 from paddock.http_api.connection import Connection
 from paddock.http_api.console import ConsoleDoor
 from paddock.http_api.deliveries import DeliveriesDoor
@@ -234,6 +235,7 @@ def app_of(
         UsersDoor(auth=auth, users=users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
+        CalendarDoor(auth=auth, calendars=house.calendars),
         EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=time.time),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),

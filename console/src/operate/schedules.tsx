@@ -73,10 +73,10 @@ export function CalendarPart() {
       problem={problem}
       again={again}
       rows={rows}
-      keyOf={(row) => text(row, "eventId", "id")}
+      keyOf={(row) => `${text(row, "eventId")} ${text(row, "startsAt")}`}
       columns={[
-        { name: t("op.time"), show: (row) => time(text(row, "start", "startsAt", "start_at") || null) },
-        { name: t("ag.label"), show: (row) => text(row, "title", "summary") },
+        { name: t("op.time"), show: (row) => (row.allDay ? text(row, "start") : time(text(row, "startsAt") || null)) },
+        { name: t("ag.label"), show: (row) => text(row, "title") },
         { name: t("ag.description"), show: (row) => text(row, "description", "location") },
       ]}
     />

@@ -101,7 +101,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
     models = models_of(settings, clock, program.models if program else {})
     mcp = McpTools(settings.mcp_servers, reveal=revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
-    tools = tools_of(settings, mcp, clock, program.tools if program else ())
+    calendars, tools = tools_of(settings, mcp, store, clock, program.tools if program else ())
     kept = knowledge_in(store)
     ingest = Ingest(kept, embed=models.embed, clock=clock)
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
@@ -213,6 +213,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
             accepted=DeltaStream(tails, platforms, clock=clock, spawn=tasks.spawn).follow,
         ),
         automations=Automations(store, scheduler, agents=lambda: agents, users=users, clock=clock),
+        calendars=calendars,
         tasks=tasks,
         stored_agents=stored_agents,
         health=AgentHealth(agents, runs.authority),

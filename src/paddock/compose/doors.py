@@ -24,6 +24,7 @@ from paddock.http_api.attachments import AttachmentsDoor
 from paddock.http_api.auth import Auth
 from paddock.http_api.automations import AutomationsDoor
 from paddock.http_api.branches import BranchesDoor
+from paddock.http_api.calendar import CalendarDoor
 from paddock.http_api.console import ConsoleDoor
 from paddock.http_api.deliveries import DeliveriesDoor
 from paddock.http_api.events import EventsDoor
@@ -99,6 +100,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
+        CalendarDoor(auth=auth, calendars=house.calendars),
         EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=house.clock),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),

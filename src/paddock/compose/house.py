@@ -19,6 +19,7 @@ from paddock.host.approvals import Approvals
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
+from paddock.host.calendar import Calendars
 from paddock.host.controls import Controls
 from paddock.host.deliveries import Deliveries
 from paddock.host.inbox import Inbox
@@ -124,6 +125,7 @@ class House:
     deliveries: Deliveries
     ingress: Ingress
     automations: Automations
+    calendars: Calendars
     tasks: Tasks
     ingest: Ingest
     bases: Bases

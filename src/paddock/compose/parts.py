@@ -14,6 +14,7 @@ from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
+from paddock.host.calendar import Calendars
 from paddock.host.deliveries import Deliveries
 from paddock.host.platforms import Platforms
 from paddock.host.working_directories import WorkingDirectories
@@ -30,6 +31,7 @@ from paddock.rules.retention import Periods
 from paddock.settings import SIGNING_KEYS, Settings
 from paddock.storage.signing_keys import KeyFile
 from paddock.tools import builtin
+from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.loading import load_tools, tools_in
@@ -107,13 +109,19 @@ def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> 
 
 
 def tools_of(
-    settings: Settings, servers: McpTools, clock: Callable[[], float], named: Sequence[FunctionTool]
-) -> ToolCatalog:
-    """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins."""
+    settings: Settings,
+    servers: McpTools,
+    store: Store,
+    clock: Callable[[], float],
+    named: Sequence[FunctionTool],
+) -> tuple[Calendars, ToolCatalog]:
+    """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins. And the
+    calendars that some of them write."""
+    calendars = Calendars(store, clock=clock)
     functions = [*load_tools(settings.tools), *named]
     own = FunctionTools(functions, clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
-    return ToolCatalog([own, servers, given])
+    return calendars, ToolCatalog([own, servers, given, CalendarTools(calendars, clock=clock)])
 
 
 def platforms_of(

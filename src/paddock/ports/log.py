@@ -7,6 +7,7 @@ from paddock.ports.agents import AgentRecords
 from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.artifacts import ArtifactRecords, StorageRecords
 from paddock.ports.automations import AutomationRecords
+from paddock.ports.calendar import CalendarRecords
 from paddock.ports.calls import CallRecords
 from paddock.ports.days import DayRecords
 from paddock.ports.deliveries import DeliveryRecords
@@ -96,6 +97,7 @@ class Records(
     UserRecords,
     AutomationRecords,
     DeliveryRecords,
+    CalendarRecords,
     Protocol,
 ):
     """What can be looked up beside the log. Every read is of committed data."""

@@ -1,6 +1,7 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
 from paddock.rules.automation_rows import AboutJobs
+from paddock.rules.calendar_rows import AboutCalendars
 from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.values import Value
 
@@ -385,7 +386,7 @@ Kept = (
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
 AboutPeople = UserRow | FeedbackRow | LeftBehindRow | ThreadNameRow
 Calls = ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow
-Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | AboutPlatforms | Kept
+Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | AboutPlatforms | AboutCalendars | Kept
 """Rows that may be written without any fact of a session."""
 Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
 NotedRow = AuditRow | ModelUsageRow

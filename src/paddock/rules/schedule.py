@@ -220,7 +220,7 @@ def _next_of_rule(schedule: Schedule, zone: tzinfo, after: float) -> float | Non
     rule = read_rule(schedule.text, zone)
     best: float | None = None
     enough: datetime | None = None
-    for wall in _walls(rule, wall_time(schedule.starts_at, zone), wall_time(after, zone) - _LOOK_BACK):
+    for wall in walls(rule, wall_time(schedule.starts_at, zone), wall_time(after, zone) - _LOOK_BACK):
         if enough is not None and wall > enough:
             break
         for moment in moments(wall, zone, every=rule.frequency in _BY_THE_CLOCK):
@@ -234,7 +234,7 @@ def wall_time(moment: float, zone: tzinfo) -> datetime:
     return datetime.fromtimestamp(moment, zone).replace(tzinfo=None, second=0, microsecond=0)
 
 
-def _walls(rule: Rule, start: datetime, since: datetime) -> Iterator[datetime]:
+def walls(rule: Rule, start: datetime, since: datetime) -> Iterator[datetime]:
     """The wall times of a rule in order, from `since` on."""
     found = _library_rule(rule, _moved(rule, start, since))
     try:

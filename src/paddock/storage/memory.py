@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.automation_rows import AboutJobs
+from paddock.rules.calendar_rows import AboutCalendars
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
@@ -98,6 +99,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
             ThreadNameRow: self._write_about_people,
             **dict.fromkeys(get_args(AboutJobs), self._write_about_job),
             **dict.fromkeys(get_args(AboutPlatforms), self._write_about_platform),
+            **dict.fromkeys(get_args(AboutCalendars), self._write_about_calendar),
         }
 
     async def open(self) -> None:
@@ -137,6 +139,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         self._check_state(batch.rows)
         self._check_ticks(batch.rows)
         self._check_platforms(batch.rows)
+        self._check_calendar(batch.rows)
         self._write_rows(batch.rows)
         log = self._sessions[batch.session_id] if opened is None else self._add_session(opened)
         _advance(log, batch)
@@ -299,6 +302,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         self._check_state(rows)
         self._check_ticks(rows)
         self._check_platforms(rows)
+        self._check_calendar(rows)
         self._write_rows(rows)
 
     # --- keys

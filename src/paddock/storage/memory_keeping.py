@@ -22,6 +22,7 @@ from paddock.rules.rows import (
 from paddock.rules.values import replace
 from paddock.storage.memory_approvals import MemoryApprovals
 from paddock.storage.memory_automations import MemoryAutomations
+from paddock.storage.memory_calendar import MemoryCalendar
 from paddock.storage.memory_calls import MemoryCalls
 from paddock.storage.memory_deliveries import MemoryDeliveries
 
@@ -45,7 +46,7 @@ class MemorySession:
         return max((fact.time for fact in self.facts.values()), default=self.row.created_at)
 
 
-class MemoryKeeping(MemoryCalls, MemoryApprovals, MemoryAutomations, MemoryDeliveries):
+class MemoryKeeping(MemoryCalls, MemoryApprovals, MemoryAutomations, MemoryDeliveries, MemoryCalendar):
     def __init__(self) -> None:
         super().__init__()
         self._sessions: dict[str, MemorySession] = {}

@@ -8,6 +8,7 @@ from paddock.http_api.api_description import (
     administration,
     attachments,
     automations,
+    calendar,
     knowledge,
     overview,
     platforms,
@@ -17,7 +18,7 @@ from paddock.http_api.api_description import (
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
 from paddock.rules.errors import ErrorCode
 
-ROOMS = (runs, attachments, sessions, administration, knowledge, automations, platforms, overview)
+ROOMS = (runs, attachments, sessions, administration, knowledge, automations, calendar, platforms, overview)
 OPERATIONS: tuple[Operation, ...] = tuple(one for room in ROOMS for one in room.OPERATIONS)
 
 WHEN = {

@@ -21,6 +21,7 @@ from paddock.storage.postgres.agents import AgentReads
 from paddock.storage.postgres.approvals import ApprovalReads
 from paddock.storage.postgres.audit import AuditReads
 from paddock.storage.postgres.automations import AutomationReads
+from paddock.storage.postgres.calendar import CalendarReads
 from paddock.storage.postgres.calls import CallReads
 from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.conversation import ConversationReads
@@ -61,6 +62,7 @@ class PostgresStore(
     PeopleReads,
     AutomationReads,
     DeliveryReads,
+    CalendarReads,
     AuditReads,
     KeyReads,
 ):

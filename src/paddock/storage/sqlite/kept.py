@@ -21,6 +21,7 @@ from paddock.rules.rows import (
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.sqlite.automations import JOB_WRITES
+from paddock.storage.sqlite.calendar import CALENDAR_WRITES
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.deliveries import DELIVERY_WRITES
 from paddock.storage.sqlite.keeping import FORGETTING
@@ -102,6 +103,7 @@ WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     **PEOPLE_WRITES,
     **JOB_WRITES,
     **DELIVERY_WRITES,
+    **CALENDAR_WRITES,
 }
 """Written one by one, in order. A condition that does not hold raises, and its work is undone alone."""
 

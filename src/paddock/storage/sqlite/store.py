@@ -31,6 +31,7 @@ from paddock.rules.rows import (
 from paddock.storage.lock import make_directory
 from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.automations import AutomationReads
+from paddock.storage.sqlite.calendar import CalendarReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.deliveries import DeliveryReads
@@ -62,6 +63,7 @@ class SqliteStore(
     OverviewReads,
     AutomationReads,
     DeliveryReads,
+    CalendarReads,
 ):
     """All of the `Store` port over one SQLite file in `directory`."""
 
