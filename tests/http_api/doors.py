@@ -54,6 +54,7 @@ from paddock.http_api.knowledge import KnowledgeDoor
 from paddock.http_api.metrics import MetricsDoor
 from paddock.http_api.openapi import DescriptionDoor
 from paddock.http_api.overview import OverviewDoor
+from paddock.http_api.patience import PATIENCE, Patience
 from paddock.http_api.probes import Probes, Ready
 from paddock.http_api.routing import Door
 from paddock.http_api.run_streams import RunStreams
@@ -277,6 +278,7 @@ async def open_doors(
     calls_per_second: float = 0.0,
     keys: SigningKeys = KEYS,
     uploading: AttachmentLimits | None = None,
+    patience: Patience = PATIENCE,
     **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
@@ -305,19 +307,22 @@ async def open_doors(
         )
         reading = asyncio.create_task(ingest.run())
         overheard = Overheard()
-        async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10, transport=overheard) as client:
+        async with (
+            serving(app, patience) as url,
+            httpx.AsyncClient(base_url=url, timeout=10, transport=overheard) as client,
+        ):
             yield Doors(house, gateway, url, client, ready, app, noted)
         reading.cancel()
         assert overheard.wrong == []
 
 
 @asynccontextmanager
-async def serving(app: Any) -> AsyncIterator[str]:
+async def serving(app: Any, patience: Patience = PATIENCE) -> AsyncIterator[str]:
     """As `paddock serve` does it, with its own connections where the application knows of a short way."""
     config = uvicorn.Config(
         app,
         loop="none",
-        http=partial(Connection, find_way=app.find) if hasattr(app, "find") else "httptools",  # pyright: ignore[reportArgumentType]
+        http=partial(Connection, find_way=app.find, patience=patience) if hasattr(app, "find") else "httptools",  # pyright: ignore[reportArgumentType]
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,

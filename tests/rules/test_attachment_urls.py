@@ -90,3 +90,8 @@ def test_an_address_to_upload_says_what_may_come_and_until_when() -> None:
 def test_an_address_to_read_is_none_to_upload_and_the_other_way_round() -> None:
     assert granted_upload(KEYS, "art_1", query_of(address()), 50.0) is None
     assert not holds(upload_address(KEYS, UPLOAD))
+
+
+def test_an_address_with_more_fields_than_ours_have_is_not_ours() -> None:
+    query = upload_address(KEYS, UPLOAD).partition("?")[2]
+    assert granted_upload(KEYS, "art_1", query + "&more=1" * 9, 99.0) is None

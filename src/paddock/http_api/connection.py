@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from starlette.requests import Request
 from starlette.types import Message, Receive
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+from paddock.http_api.arrivals import WatchedConnection
 from paddock.http_api.errors import Endpoint
 from paddock.http_api.exchange import Exchange
+from paddock.http_api.patience import PATIENCE, Patience
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
@@ -31,7 +33,7 @@ FindWay = Callable[[bytes, bytes], Way | None]
 """(method, path and query) to a door that is reached the short way; None for everything else."""
 
 
-class Connection(HttpToolsProtocol):
+class Connection(WatchedConnection):
     """One connection. `find_way` says which requests go the short way."""
 
     def __init__(
@@ -42,8 +44,9 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         find_way: FindWay,
+        patience: Patience = PATIENCE,
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
+        super().__init__(config, server_state, app_state, _loop, patience=patience)
         self._find_way = find_way
         self._way: Way | None = None
         self._body = b""
@@ -52,6 +55,7 @@ class Connection(HttpToolsProtocol):
     # --- what the parser tells ----------------------------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
+        self.head_came()
         parser = self.parser
         assert parser is not None  # it calls us
         method = parser.get_method()
@@ -68,6 +72,7 @@ class Connection(HttpToolsProtocol):
         self._body = self._body + body if self._body else body
 
     def on_message_complete(self) -> None:
+        self.body_came()
         if self._way is None:
             super().on_message_complete()
             return

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -118,6 +118,8 @@ class Endpoint:
         except StorageUnavailableError:
             log.warning("storage refused", action="http.storage_unavailable", path=request.url.path)
             return storage_refusal()
+        except ClientDisconnect:
+            return problem(400, ErrorCode.INVALID_ARGUMENT, "the request ended before its body did")  # nobody reads it
         except Exception:
             log.exception("a handler failed", action="http.failed", path=request.url.path)
             return unexpected()

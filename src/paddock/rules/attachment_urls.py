@@ -106,9 +106,17 @@ def upload_address(keys: SigningKeys, upload: Upload) -> str:
 
 def granted_upload(keys: SigningKeys, artifact_id: str, query: str, now: float) -> Upload | None:
     """What an address to upload allows; None when it is not ours or its time is over."""
-    given = dict(parse_qsl(query, max_num_fields=8)) if len(query) <= MAX_URL_CHARS else {}
+    given = _fields(query)
     told = given.get("upload", "")
     if not is_signed(keys, given.get("key", ""), given.get("signature", ""), ["PUT", told]):
         return None
     upload = msgspec.json.decode(urlsafe_b64decode(told + "=" * (-len(told) % 4)), type=Upload)
     return upload if upload.artifact_id == artifact_id and now < upload.expires else None
+
+
+def _fields(query: str) -> dict[str, str]:
+    """The fields of a query; none when there are more than any address of ours has."""
+    try:
+        return dict(parse_qsl(query, max_num_fields=8)) if len(query) <= MAX_URL_CHARS else {}
+    except ValueError:
+        return {}

@@ -122,6 +122,7 @@ _WHOLE = Said(
 _MESSAGE = 'id: 1.7.0\ndata: {"session_id":"550e...","event":"EVENT","subtype":"AGENT_ADDED","target":"FRONTEND"}\n\n'
 
 _ITEM = {"itemId": f"{TASK_ID}.0"}
+_EXPORT_TEXT = Said(TEXT, "# A trip\n", "text/markdown")
 _EXPORT = {
     "threadId": THREAD_ID,
     "title": "Weather",
@@ -189,7 +190,7 @@ OPERATIONS = (
         f"{ONE}/export",
         "Take a conversation away",
         ROOM,
-        {200: ("All of it.", Said(ref("Export"), _EXPORT))},
+        {200: ("All of it.", Said(ref("Export"), _EXPORT, other=_EXPORT_TEXT))},
         parameters=(
             THREAD,
             Parameter("format", "json, or markdown (then it is text/markdown).", one_of("json", "markdown")),

@@ -55,10 +55,13 @@ class Said:
     schema: Schema
     example: Any = None
     media_type: str = JSON
+    other: "Said | None" = None
+    """The same in another form, when the caller asks for it."""
 
     def content(self) -> dict[str, Any]:
         shown = {} if self.example is None else {"example": self.example}
-        return {self.media_type: {"schema": self.schema, **shown}}
+        others = self.other.content() if self.other is not None else {}
+        return {self.media_type: {"schema": self.schema, **shown}, **others}
 
 
 @dataclass(frozen=True, slots=True)

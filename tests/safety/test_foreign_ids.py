@@ -1,0 +1,124 @@
+"""What is another workspace's looks, by every operation, exactly like what does not exist."""
+
+import json
+import re
+import uuid
+from typing import Any
+
+import httpx
+import pytest
+
+from paddock.http_api.api_description.document import OPERATIONS
+from paddock.http_api.api_description.words import JSON, SSE, Operation
+from safety.tenants import AGENT, Tenant
+
+Two = tuple[Tenant, Tenant]
+NAMED = frozenset({"thread", "run", "agent", "job", "key", "kb", "attachment"})
+"""Parameters of paths that name something a workspace has."""
+MAKE = {
+    ("POST", "/api/v1/agent/sessions/{thread}/messages"): "a thread that nobody has is opened by its first message",
+    ("PUT", "/api/v1/agents/{agent}"): "each workspace has its own names for agents",
+}
+"""Operations by which the caller takes a name: for these there are tests of their own."""
+WITH_IDS = [
+    one
+    for one in OPERATIONS
+    if not one.public and NAMED & set(re.findall(r"{(\w+)}", one.path)) and (one.method, one.path) not in MAKE
+]
+ASKED = [one for one in OPERATIONS if any(parameter.name == "threadId" for parameter in one.parameters)]
+CASE = {"ids": lambda one: f"{one.method} {one.path}"}
+
+
+def unlike(real: str) -> str:
+    """An id of the same form that nobody has."""
+    digits = uuid.uuid4().hex
+    return real[:-12] + digits[:12] if re.search(r"[0-9a-f-]{32}$", real) else f"nobody-{digits[:8]}"
+
+
+def path_of(operation: Operation, ids: dict[str, str]) -> str:
+    return re.sub(r"{(\w+)}", lambda found: ids.get(found[1], "0199d2a5-1d50-7c3e-9b1f-0c9a5a7f4e10"), operation.path)
+
+
+def answer(caller: Tenant, operation: Operation, ids: dict[str, str], **query: str) -> tuple[int, str, Any]:
+    """Status, content type, and the shape of what was said; refusals word for word, but for the id itself."""
+    body = next((one.example for one in operation.body if one.media_type == JSON), None)
+    content = {} if body is None else {"json": _changed(body)}
+    with caller.client.stream(operation.method, path_of(operation, ids), params=query, **content) as said:
+        kind = said.headers.get("content-type", "")
+        if kind.startswith(SSE):
+            return said.status_code, kind, None
+        said.read()
+        return said.status_code, kind, shape_of(said, [*ids.values(), *query.values()])
+
+
+def _changed(body: Any) -> Any:
+    """A thread and a run of its own for each call: the second is then no repetition of the first."""
+    fresh = {name: str(uuid.uuid4()) for name in ("threadId", "runId") if name in body}
+    return {**body, **fresh} if isinstance(body, dict) else body
+
+
+def shape_of(said: httpx.Response, ids: list[str]) -> Any:
+    if said.is_success:
+        return _keys(said.json()) if said.content and said.headers["content-type"].startswith(JSON) else None
+    text = said.text
+    for one in ids:
+        text = text.replace(one, "ID")
+    return json.loads(text)
+
+
+def _keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _keys(one) for name, one in value.items()}
+    return [_keys(one) for one in value[:1]] if isinstance(value, list) else None
+
+
+@pytest.mark.spec("http/foreign-ids")
+@pytest.mark.parametrize("operation", WITH_IDS, **CASE)
+def test_a_foreign_id_looks_like_one_that_nobody_has(tenants: Two, operation: Operation) -> None:
+    caller, other = tenants
+    before = other.seen()
+    nobody = {name: unlike(real) for name, real in other.ids.items()}
+    foreign = answer(caller, operation, other.ids)
+    assert foreign == answer(caller, operation, nobody)
+    assert foreign[0] == 404
+    assert other.seen() == before
+
+
+@pytest.mark.spec("http/foreign-ids")
+@pytest.mark.parametrize("operation", ASKED, **CASE)
+def test_a_foreign_thread_in_a_query_looks_like_one_that_nobody_has(tenants: Two, operation: Operation) -> None:
+    caller, other = tenants
+    foreign, nobody = (answer(caller, operation, caller.ids, threadId=one) for one in _threads(other))
+    assert foreign == nobody
+
+
+def _threads(other: Tenant) -> tuple[str, str]:
+    return other.ids["thread"], unlike(other.ids["thread"])
+
+
+@pytest.mark.spec("http/foreign-ids")
+@pytest.mark.parametrize("path", ["runs", "sessions/{thread}/messages", "ag-ui", "sessions"])
+def test_a_thread_of_another_workspace_is_not_opened_and_not_shown(tenants: Two, path: str) -> None:
+    caller, other = tenants
+    before, thread = other.seen(), other.ids["thread"]
+    operation = next(one for one in OPERATIONS if (one.method, one.path) == ("POST", f"/api/v1/agent/{path}"))
+    body = _changed(operation.body[0].example) | ({} if "{" in path else {"threadId": thread})
+    said = caller.client.post(path_of(operation, other.ids), json=body)
+    unknown = caller.client.get(f"/api/v1/agent/sessions/{unlike(thread)}")
+    assert (said.status_code, said.json()) == (404, unknown.json())  # word for word what a missing one gets
+    assert other.seen() == before
+
+
+@pytest.mark.spec("http/foreign-ids")
+def test_two_workspaces_have_agents_of_one_name_and_do_not_notice(tenants: Two) -> None:
+    caller, other = tenants
+    before, agent = other.seen(), f"/api/v1/agents/{other.ids['agent']}"
+    assert caller.client.put(agent, json=AGENT).status_code == 201
+    assert caller.client.delete(agent).status_code == 204
+    assert other.seen() == before
+
+
+@pytest.mark.spec("http/foreign-ids")
+def test_an_administrator_of_one_workspace_makes_no_key_for_another(tenants: Two) -> None:
+    said = tenants[0].client.post("/api/v1/api-keys", json={"user": "eve", "workspace": "other", "role": "admin"})
+    assert said.status_code == 403
