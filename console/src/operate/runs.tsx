@@ -1,5 +1,5 @@
 /** Runs in flight, which can be stopped, and the latest that ended. */
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import type { RunEntry } from "../api/shapes";
 import { cancelRun } from "../chat/send";
 import { useWorld } from "../chat/world";
@@ -19,6 +19,12 @@ export function RunsPart() {
   const scope = admin ? "&scope=workspace" : "";
   const live = useLoaded<Page>(`/api/v1/agent/runs?status=running,queued&limit=200${scope}`, 2_000);
   const recent = useLoaded<Page>(`/api/v1/agent/runs?status=completed,failed,cancelled&limit=50${scope}`, 5_000);
+  // A run that leaves the first list shows in the second at once, not a rhythm later.
+  const flying = live.value?.runs.map((run) => run.taskId).join() ?? null;
+  const { again: askRecent } = recent;
+  useEffect(() => {
+    if (flying !== null) askRecent();
+  }, [flying, askRecent]);
   const stop = (run: RunEntry) => {
     cancelRun(run.taskId)
       .then(() => setProblem(null))
