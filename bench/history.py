@@ -26,6 +26,7 @@ from paddock.rules.rows import SessionRow, TranscriptRow
 from paddock.rules.run_context import cursor_of
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.storage.chosen import store_at
+from paddock_sdk.protocol.history import HistoryPage, HistorySearchResult
 from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchParams
 
 CONVERSATIONS = 10
@@ -87,6 +88,12 @@ async def timed(rounds: int, one: Callable[[], Awaitable[int]]) -> Times:
     return statistics.median(took), statistics.quantiles(took, n=20)[18], statistics.median(cpu), items
 
 
+def as_sent(answer: HistoryPage | HistorySearchResult) -> int:
+    """Written as the gate writes it; how many items there were."""
+    assert answer.__pydantic_serializer__.to_json(answer, exclude_none=True)
+    return len(answer.items)
+
+
 class Asker:
     """One runner after another, each in one of the conversations."""
 
@@ -102,12 +109,12 @@ class Asker:
         cursor = cursor_of(self.chance.randint(200, self._length))
         asked = HistoryPageParams(run_id="r", limit=100, before_cursor=cursor)
         answer = await self._history.page(self.chance.choice(self._grants), asked)
-        return len(answer.model_dump(mode="json", exclude_none=True)["items"])
+        return as_sent(answer)
 
     async def search(self, words: str, grant: Grant | None = None) -> int:
         asked = HistorySearchParams(run_id="r", query=words, top_k=20)
         answer = await self._history.search(grant or self.chance.choice(self._grants), asked)
-        return len(answer.model_dump(mode="json", exclude_none=True)["items"])
+        return as_sent(answer)
 
     async def have_all_indexed(self) -> None:
         """The first search of a conversation has what is missing indexed."""
