@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.people import Visitor
+from browser.people import PATIENCE_MS, Visitor
 from needs import not_run
 from paddock.http_api.console import ASSETS
 from walk.hosts import NASTY, HostProcess
@@ -26,10 +26,12 @@ agents:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker has the browser: two would only take turns."""
+    """One worker has the browser: two would only take turns. A story has many waits, each with an end of its own."""
     for item in items:
         if "browser" in item.path.parts:
             item.add_marker(pytest.mark.xdist_group("browser"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(300))
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,9 @@ def browser() -> Iterator["Browser"]:
         not_run("the stories of the web console, because Playwright is not installed")
     if not (ASSETS / "index.html").is_file():
         not_run("the stories of the web console, because it is not built; `make console` builds it, with Node.js")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield browser

@@ -67,7 +67,7 @@ def test_a_lost_network_is_said_and_made_good_without_a_lost_or_doubled_word(vis
 
 def test_stop_stops_and_says_so_also_after_a_reload_and_it_can_be_asked_again(visit: Visit) -> None:
     ann = visit(agent="slow")
-    ann.write("count 1000 0.02")
+    ann.write("count 5000 0.02")
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     ann.page.get_by_role("button", name="Stop").click()
     expect(ann.turns.first.locator(".stopped")).to_contain_text("You stopped this answer")
@@ -189,10 +189,12 @@ def test_two_browsers_on_one_thread_see_the_same(visit: Visit, host: HostProcess
 
 def test_further_messages_wait_in_line_and_are_answered_in_order(visit: Visit) -> None:
     ann = visit(agent="slow")
-    ann.write("count 30 0.05")
+    ann.write("count 5000 0.02")
     expect(ann.turns.first.locator(".markdown")).to_contain_text("2 ")
     ann.write("@echo later")
     expect(ann.page.get_by_text("Waiting in line")).to_be_visible()
+    ann.page.get_by_role("button", name="Stop").click()
+    expect(ann.turns.first.locator(".stopped")).to_be_visible()
     expect(ann.turns.nth(1).locator(".markdown")).to_contain_text("later")
     expect(ann.turns).to_have_count(2)
 
