@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,7 +23,18 @@ agents:
   careful: {runner: "plugin:paddock/local-agent/default", label: Careful, config: {model: demo, approve: ["calculate"]}}
   echo: {runner: "plugin:paddock/echo/default", label: Echo}
   slow: {runner: "plugin:test/slow/default", label: Slow}
+  asker: {runner: "plugin:test/asker/default", label: Asker, platform_actions: [message.edit]}
 """
+SECRET = "sixteen bytes and more"
+CONFIG = """\
+[platforms.chat]
+secret = "env:CHAT_SECRET"
+webhook = "http://127.0.0.1:9/nobody-listens"
+agent = "asker"
+actions = ["message.edit"]
+user = "dev"
+"""
+PLUGINS = (NASTY, Path(__file__).parent / "plugins")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,9 +65,17 @@ def browser() -> Iterator["Browser"]:
         browser.close()
 
 
+def a_host(place: Path) -> HostProcess:
+    """With agents that do and ask all there is to show, and a chat platform that never answers."""
+    config = place / "paddock.toml"
+    config.write_text(CONFIG)
+    env = {"PADDOCK_CONFIG": str(config), "CHAT_SECRET": SECRET}
+    return HostProcess(place / "data", agents=AGENTS, plugins=PLUGINS, env=env)
+
+
 @pytest.fixture(scope="module")
 def host(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostProcess]:
-    host = HostProcess(tmp_path_factory.mktemp("console") / "data", agents=AGENTS, plugins=(NASTY,)).start()
+    host = a_host(tmp_path_factory.mktemp("console")).start()
     yield host
     assert host.stop() == 0
 

@@ -144,7 +144,16 @@ function pendingHandover(transactions: readonly Transaction[]): Handover | null 
 export function withKnown(thread: Thread, before: Thread): Thread {
   const whole = new Map(before.turns.filter((turn) => turn.whole && hasEnded(turn)).map((turn) => [turn.turnId, turn]));
   if (!whole.size) return thread;
-  return { ...thread, turns: thread.turns.map((turn) => (turn.whole ? turn : (whole.get(turn.turnId) ?? turn))) };
+  const known = (turn: Run): Run => {
+    const one = turn.whole ? undefined : whole.get(turn.turnId);
+    return one ? { ...one, ...askedIn(turn) } : turn;
+  };
+  return { ...thread, turns: thread.turns.map(known) };
+}
+
+/** What was asked, as history has it: the stream of a run tells it only when it came by the door the page uses. */
+function askedIn({ text, attachments, messageId }: Run): Partial<Run> {
+  return { text, attachments, messageId };
 }
 
 /** A turn of history with all that its own stream tells; what was asked stays as history has it. */
@@ -153,8 +162,7 @@ export function withWhole(thread: Thread, turnId: string, events: readonly AgUiE
   const turn = thread.turns[index];
   if (!turn || turn.whole) return thread;
   const told = events.reduce(reduceRun, newRun(turnId, { agentId: turn.agentId }));
-  const asked = { text: turn.text, attachments: turn.attachments, messageId: turn.messageId };
-  const whole = hasEnded(told) ? { ...told, ...asked, inputTokens: told.inputTokens ?? turn.inputTokens, outputTokens: told.outputTokens ?? turn.outputTokens } : { ...turn, whole: true };
+  const whole = hasEnded(told) ? { ...told, ...askedIn(turn), inputTokens: told.inputTokens ?? turn.inputTokens, outputTokens: told.outputTokens ?? turn.outputTokens } : { ...turn, whole: true };
   return { ...thread, turns: thread.turns.with(index, named(whole, thread.turns, index)) };
 }
 
