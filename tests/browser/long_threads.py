@@ -12,12 +12,12 @@ START = "2026-03-16T08:00:00.000Z"
 WORDS = "Some words of an answer, **bold** ones too.\n\n- a list\n- of two\n\n`code` and a bit more. "
 
 
-def turns_of(count: int, start: int = 0) -> list[dict[str, Any]]:
+def turns_of(count: int, start: int = 0, day: int = 16) -> list[dict[str, Any]]:
     """So many turns, each a question and an answer; some answers are long."""
     told: list[dict[str, Any]] = []
     for number in range(start, start + count):
         run = f"00000000-0000-7000-8000-{number:012d}"
-        common = {"taskId": run, "timestamp": START}
+        common = {"taskId": run, "timestamp": f"2026-03-{day:02d}T08:00:00.000Z"}
         told.append(
             {**common, "id": f"m-{number}", "itemId": f"{run}.0", "seq": 2 * number + 1, "role": "user"}
             | {"content": f"question {number}", "attachments": []}

@@ -242,7 +242,7 @@ PLACE = """top => {
 def test_earlier_days_come_above_and_nobody_loses_their_place(visit: Visit) -> None:
     ann = visit()
     ann.forgiving = True
-    ann.page.goto(tell(ann, [turns_of(40), turns_of(40, 40), turns_of(40, 80)]))
+    ann.page.goto(tell(ann, [turns_of(40, 0, 1), turns_of(40, 40, 2), turns_of(40, 80, 3)]))
     expect(ann.page.get_by_text("question 119", exact=True)).to_be_in_viewport()
     ann.page.evaluate(PLACE, 1_400)
     expect(ann.page.get_by_text("question 82", exact=True)).to_be_visible()
