@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { HistoryDay, HistoryMessage, SessionLook } from "../src/api/shapes";
 import type { AgUiEvent } from "../src/model/events";
-import { opened, reduceThread, withEarlier, withWhole, type SessionFrame, type Thread } from "../src/model/thread";
+import { opened, reduceThread, withEarlier, withKnown, withWhole, type SessionFrame, type Thread } from "../src/model/thread";
 
 const say = (turn: string, ...deltas: string[]): AgUiEvent[] => [
   { type: "RUN_STARTED", runId: turn, input: { messages: [{ id: `m-${turn}`, role: "user", content: `ask ${turn}` }] } },
@@ -74,4 +74,22 @@ test("a turn of history becomes whole with its own stream, and what was asked st
   const whole = withWhole(thread, "a", [...say("a", "one two three").slice(0, -1), { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "add" }, { type: "RUN_FINISHED" }]);
   expect(whole.turns[0]).toMatchObject({ whole: true, text: "ask a" });
   expect(whole.turns[0]?.parts.map((part) => part.kind)).toEqual(["text", "tool"]);
+});
+
+test("a new picture keeps what was known whole, and has what was asked from history", () => {
+  const streamed = WHOLE.map(({ seq, event }) => ({ seq, event: { ...event, input: undefined } })).reduce(reduceThread, opened(look(0), day(0), []));
+  expect(streamed.turns.map((turn) => turn.text)).toEqual([null, null]);
+  const again = withKnown(opened(look(WHOLE.length), day(WHOLE.length), []), streamed);
+  expect(told(again)).toEqual(EXPECTED);
+  expect(again.turns.every((turn) => turn.whole)).toBe(true);
+});
+
+test("an answer to a call of an earlier turn has the tool's name", () => {
+  const of = (turn: string, events: AgUiEvent[]) => events.map((event) => ({ ...event, metadata: { turnId: turn } }));
+  const frames = [
+    ...of("a", [{ type: "RUN_STARTED" }, { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "add" }, { type: "RUN_FINISHED" }]),
+    ...of("b", [{ type: "RUN_STARTED" }, { type: "TOOL_CALL_RESULT", toolCallId: "c", content: "5" }, { type: "RUN_FINISHED" }]),
+  ].map((event, index) => ({ seq: index + 1, event }));
+  const thread = frames.reduce(reduceThread, opened(look(0), day(0), []));
+  expect(thread.turns[1]?.parts[0]).toMatchObject({ kind: "tool", name: "add", result: "5" });
 });

@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Request, expect
 
+PATIENCE_MS = 30_000
+"""How long a sight or a click is waited for: a slow machine is no failure, and a quick one never waits this long."""
 EXPECTED = ("net::ERR_ABORTED", "net::ERR_INTERNET_DISCONNECTED", "net::ERR_CONNECTION_REFUSED")
 
 
@@ -12,7 +14,7 @@ class Visitor:
     def __init__(self, browser: Browser, url: str, *, width: int, height: int, **context: Any) -> None:
         self.url = url
         self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
-        self.context.set_default_timeout(10_000)
+        self.context.set_default_timeout(PATIENCE_MS)
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.forgiving = False

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from browser.conftest import AGENTS
+from browser.conftest import a_host
 from browser.people import Visitor
-from walk.hosts import NASTY, HostProcess
 
 
 def take(browser: Browser, url: str, folder: Path) -> None:
@@ -44,7 +43,7 @@ def main(folder: Path) -> None:
     assert chromium, "there is no Chromium here; `make browser` installs it"
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
-        host = HostProcess(Path(place) / "data", agents=AGENTS, plugins=(NASTY,)).start()
+        host = a_host(Path(place)).start()
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         try:
             take(browser, host.url, folder)

@@ -84,6 +84,21 @@ async def test_reasons_are_for_administrators_whose_look_is_on_record_and_strang
             assert_problem(answer, 404, "not_found", "there is no such run")
 
 
+@pytest.mark.spec("http/cancel")
+async def test_an_administrator_stops_anybodys_run_of_the_workspace_and_is_on_record_for_it() -> None:
+    async with open_doors() as doors:
+        ann, bob = await doors.key_for("ann"), await doors.key_for("bob", role="admin")
+        carl, eve = await doors.key_for("carl"), await doors.key_for("eve", workspace="other", role="admin")
+        run = (await doors.post(a_body(), headers=ann)).json()["taskId"]
+        await doors.gateway.next()
+        for stranger in (carl, eve):
+            answer = await doors.client.post(f"{RUNS}/{run}/cancel", json={}, headers=stranger)
+            assert_problem(answer, 404, "not_found", "there is no such run")
+        assert (await doors.client.post(f"{RUNS}/{run}/cancel", json={}, headers=bob)).status_code == 202
+        found = await doors.client.get(f"/api/v1/audit?run={run}&action=run.cancel", headers=bob)
+        assert [row["actor"] for row in found.json()["decisions"]] == ["user:bob"]
+
+
 @pytest.mark.spec("http/run-story")
 async def test_a_value_in_state_is_never_told() -> None:
     async with open_doors() as doors:

@@ -109,3 +109,10 @@ export async function* stream(path: string, after: string | null, signal: AbortS
   const answer = await send(path, { headers: headers(more), signal });
   if (answer.body) yield* framesOf(answer.body);
 }
+
+/** A request whose answer is a stream that nobody here reads: it is let go by, so that nothing takes it for a lost reader. */
+export async function postStream(path: string, body: unknown): Promise<void> {
+  const more = { "Content-Type": "application/json", Accept: "text/event-stream" };
+  const answer = await send(path, { method: "POST", headers: headers(more), body: JSON.stringify(body) });
+  void answer.body?.pipeTo(new WritableStream()).catch(() => undefined);
+}

@@ -4,25 +4,52 @@
  */
 import { useState, type FormEvent, type ReactNode } from "react";
 import { asList, asRecord, asText } from "../model/events";
+import { asProblem, sentence } from "../ui/data";
 import { SafeLink } from "../ui/Markdown";
 import { useWords } from "../words";
 import { StoreImage } from "./StoreImage";
 
 type Node = Record<string, unknown>;
 interface Use {
-  messageId: string;
-  say: (text: string) => void;
+  /** Nothing can be pressed any more, or not just now. */
+  done: boolean;
+  press: (ref: string, values: Record<string, unknown>) => void;
 }
 
-export function Card({ document, messageId, say }: { document: Node; messageId: string; say: (text: string) => void }) {
+export function Card({ document, press }: { document: Node; press: (ref: string, values: Record<string, unknown>) => Promise<unknown> }) {
   const { t } = useWords();
+  const [done, setDone] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
   const root = asRecord(document.root);
   if (!root.type) return null;
+  const use = (ref: string, values: Record<string, unknown>) => {
+    setDone(true);
+    press(ref, values)
+      .then(() => setProblem(null))
+      .catch((error: unknown) => {
+        setDone(false);
+        setProblem(sentence(asProblem(error), t));
+      });
+  };
   return (
     <section className={`card status-${asText(document.status) || "info"}`} aria-label={t("chat.made_by_agent")}>
-      <NodeView node={root} use={{ messageId, say }} />
+      <NodeView node={root} use={{ done, press: use }} />
+      {problem && (
+        <p className="error-text" role="alert">
+          {problem}
+        </p>
+      )}
     </section>
   );
+}
+
+/** A card that says nothing and only offers answers. */
+export function isOnlyButtons(document: Node): boolean {
+  const within = (node: Node): boolean => {
+    if (node.type === "text" || node.type === "button") return true;
+    return node.type === "stack" && asList(node.children).map(asRecord).every(within);
+  };
+  return within(asRecord(document.root));
 }
 
 function Children({ of, use }: { of: Node; use: Use }) {
@@ -177,7 +204,7 @@ function ButtonNode({ label, action, use }: { label: string; action: Node; use: 
       );
     default:
       return (
-        <button type="button" className="button" onClick={() => use.say(label)}>
+        <button type="button" className="button" disabled={use.done || !action.ref} onClick={() => use.press(asText(action.ref), {})}>
           {label}
         </button>
       );
@@ -186,17 +213,17 @@ function ButtonNode({ label, action, use }: { label: string; action: Node; use: 
 
 function FormNode({ node, use }: { node: Node; use: Use }) {
   const fields = asList(node.fields).map(asRecord);
-  const [values, setValues] = useState<Record<string, string>>({});
-  const set = (name: string, value: string) => setValues((before) => ({ ...before, [name]: value }));
+  const [values, setValues] = useState<Record<string, string | boolean>>({});
+  const set = (name: string, value: string | boolean) => setValues((before) => ({ ...before, [name]: value }));
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    use.say(fields.map((field) => `${asText(field.label)}: ${values[asText(field.name)] ?? ""}`).join("\n"));
+    use.press(asText(asRecord(node.action).ref), filledIn(fields, values));
   };
   return (
     <form className="ui-form" onSubmit={submit}>
       {fields.map((field) => {
         const name = asText(field.name);
-        const common = { required: field.required === true, value: values[name] ?? "", onChange: (event: { target: { value: string } }) => set(name, event.target.value) };
+        const common = { required: field.required === true, disabled: use.done, value: asText(values[name]), onChange: (event: { target: { value: string } }) => set(name, event.target.value) };
         return (
           <label key={name} className="field">
             <span>{asText(field.label)}</span>
@@ -208,16 +235,27 @@ function FormNode({ node, use }: { node: Node; use: Use }) {
                 ))}
               </select>
             ) : field.input === "toggle" ? (
-              <input type="checkbox" checked={values[name] === "yes"} onChange={(event) => set(name, event.target.checked ? "yes" : "no")} />
+              <input type="checkbox" disabled={use.done} checked={values[name] === true} onChange={(event) => set(name, event.target.checked)} />
             ) : (
               <input type={field.input === "number" ? "number" : field.input === "date" ? "date" : "text"} {...common} />
             )}
           </label>
         );
       })}
-      <button type="submit" className="button primary">
+      <button type="submit" className="button primary" disabled={use.done}>
         {asText(node.submit)}
       </button>
     </form>
   );
+}
+
+/** The fields as the host wants them: numbers as numbers, yes and no as such, what was left empty left out. */
+function filledIn(fields: Node[], values: Record<string, string | boolean>): Record<string, unknown> {
+  const given = fields.flatMap((field): [string, unknown][] => {
+    const name = asText(field.name);
+    const value = field.input === "toggle" ? values[name] === true : values[name];
+    if (value === undefined || value === "") return [];
+    return [[name, field.input === "number" ? Number(value) : value]];
+  });
+  return Object.fromEntries(given);
 }

@@ -1,8 +1,8 @@
 /** A conversation: its turns, what waits for an answer, and the place to write. */
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { patch } from "../api/client";
 import type { Approval } from "../api/shapes";
-import { hasEnded } from "../model/run";
+import { hasEnded, type Run } from "../model/run";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { Notice } from "../ui/parts";
@@ -11,12 +11,12 @@ import { useWords } from "../words";
 import { Composer } from "./Composer";
 import { sessionPath, ThreadFollower, type Followed } from "./follow";
 import { Members } from "./Members";
-import { ApprovalCard, HandoverCard, InterruptCards } from "./Questions";
-import { cancelRun, control, editMessage, newOutgoing, rate, regenerate, sendMessage, type Outgoing, type Upload } from "./send";
+import { answerOpen } from "./answers";
+import { ApprovalCard, HandoverCard, OpenQuestions, openOf } from "./Questions";
+import { Scroller } from "./Scroller";
+import { cancelRun, control, editMessage, newOutgoing, rate, regenerate, sendMessage, useAction, type Outgoing, type Upload } from "./send";
 import { TurnView, type TurnActions } from "./TurnView";
 import { useWorld } from "./world";
-
-const WINDOW = 60;
 
 interface Pending {
   out: Outgoing;
@@ -53,11 +53,18 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
   const [feedback, setFeedback] = useState<Record<string, "up" | "down" | null>>({});
   const live = thread.turns.find((turn) => turn.status === "running") ?? thread.turns.find((turn) => turn.status === "queued");
   const approvals = useLoaded<{ approvals: Approval[] }>(fresh && !thread.turns.length ? null : "/api/v1/approvals?status=pending", live ? 2_000 : 15_000);
-  const asked = (approvals.value?.approvals ?? []).filter((one) => one.threadId === id);
+  const newest = thread.turns.at(-1);
+  const open = openOf(newest);
+  const mine = (approvals.value?.approvals ?? []).filter((one) => one.threadId === id);
+  const asked = mine.filter((one) => !open.interrupts.some((interrupt) => interrupt.id === one.approvalId));
   const active = thread.active ?? agent ?? defaultAgent;
 
-  const told = new Set(thread.turns.map((turn) => turn.messageId));
-  const waiting = pending.filter((one) => !told.has(one.out.messageId));
+  const waiting = useMemo(() => {
+    if (!pending.length) return pending;
+    const told = new Set(thread.turns.map((turn) => turn.messageId));
+    return pending.filter((one) => !told.has(one.out.messageId));
+  }, [pending, thread.turns]);
+  const earlier = useCallback(() => follower.earlier().catch((error: unknown) => setRefused(sentence(asProblem(error), t))), [follower, t]);
 
   const attempt = useCallback(
     (work: Promise<unknown>) => {
@@ -96,10 +103,10 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
         setFeedback((before) => ({ ...before, [itemId]: rating }));
         void attempt(rate(id, itemId, rating));
       },
-      say: (text) => send(text),
-      seen: (turnId) => follower.whole(turnId),
+      press: useAction,
+      sight: (turnId, here) => follower.sight(turnId, here),
     }),
-    [attempt, follower, id, send],
+    [attempt, follower, id],
   );
 
   const stop = () => {
@@ -117,7 +124,6 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
     return all;
   }, [thread.feedback, feedback]);
 
-  const newest = thread.turns.at(-1);
   const title = threads.value?.sessions.find((one) => one.threadId === id)?.title ?? thread.title;
   const empty = thread.turns.length === 0 && waiting.length === 0;
   if (connection === "gone" && empty)
@@ -158,27 +164,48 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
           />
         )}
       </header>
-      <Scroller key={id} follower={follower} count={thread.turns.length + waiting.length} live={newest} hasMore={thread.hasMore}>
-        {(from) => (
+      <Scroller
+        key={id}
+        turns={thread.turns}
+        hasMore={thread.hasMore}
+        onEarlier={earlier}
+        draw={(index) => {
+          const turn = thread.turns[index];
+          return (
+            turn && (
+              <TurnView
+                turn={turn}
+                agentName={agentName(turn.agentId ?? active)}
+                newest={turn === newest}
+                busy={Boolean(live)}
+                feedback={rated}
+                actions={actions}
+                place={index + 1}
+                of={thread.turns.length}
+                newDay={newDay(turn, thread.turns[index - 1])}
+              />
+            )
+          );
+        }}
+        head={
           <>
             {empty && connection !== "loading" && <Hello onTry={send} />}
             {empty && connection === "loading" && <p className="hint center">{t("app.loading")}</p>}
-            {thread.turns.slice(from).map((turn) => (
-              <TurnView key={turn.turnId} turn={turn} agentName={agentName(turn.agentId ?? active)} newest={turn === newest} busy={Boolean(live)} feedback={rated} actions={actions} />
-            ))}
-            {newest && hasEnded(newest) && newest.interrupts.length > 0 && <InterruptCards turn={newest} onAnswer={(_interrupt, _answer, words) => send(words)} />}
-            {asked.map((approval) => (
-              <ApprovalCard key={approval.approvalId} approval={approval} approvals={approvals} />
-            ))}
-            {thread.handover && (
-              <HandoverCard handover={thread.handover} onAnswer={(yes) => void attempt(control(id, yes ? "HANDOVER_CONFIRM" : "HANDOVER_REJECT", {}, thread.handover?.txId))} />
-            )}
-            {waiting.map((one) => (
-              <Sending key={one.out.runId} pending={one} onRetry={() => dispatch(one.out)} onDrop={() => setPending((before) => before.filter((other) => other !== one))} />
-            ))}
           </>
+        }
+      >
+        {newest && open.interrupts.length + open.tools.length > 0 && (
+          <OpenQuestions key={newest.turnId} turn={newest} open={open} approvals={mine} onAnswer={(resume, tools) => answerOpen(id, newest.agentId, resume, tools).finally(approvals.again)} />
         )}
+        {asked.map((approval) => (
+          <ApprovalCard key={approval.approvalId} approval={approval} approvals={approvals} />
+        ))}
+        {thread.handover && <HandoverCard handover={thread.handover} onAnswer={(yes) => void attempt(control(id, yes ? "HANDOVER_CONFIRM" : "HANDOVER_REJECT", {}, thread.handover?.txId))} />}
+        {waiting.map((one) => (
+          <Sending key={one.out.runId} pending={one} onRetry={() => dispatch(one.out)} onDrop={() => setPending((before) => before.filter((other) => other !== one))} />
+        ))}
       </Scroller>
+      <Spoken turn={newest} name={agentName(newest?.agentId ?? active)} />
       <div className="chat-foot">
         {connection === "lost" && <Notice tone="wait" title={t("chat.lost")} />}
         {refused && <Notice tone="bad" title={refused} />}
@@ -199,6 +226,27 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
 function titleOf(text: string): string {
   const line = text.replace(/^@\S+\s*/, "").split("\n")[0]?.trim() ?? "";
   return line.length > 60 ? `${line.slice(0, 57)}…` : line || text.slice(0, 60);
+}
+
+/** The moment of a turn with which a day begins. */
+function newDay(turn: Run, before: Run | undefined): number | null {
+  const [mine, last] = [turn.startedAt, before?.startedAt ?? null];
+  return mine === null || (last !== null && new Date(mine).toDateString() === new Date(last).toDateString()) ? null : mine;
+}
+
+/** For ears: an answer is read out when it is whole, and not again when somebody scrolls past it. */
+function Spoken({ turn, name }: { turn: Run | undefined; name: string }) {
+  const [heard, setHeard] = useState<string | null>(null);
+  const going = turn && !hasEnded(turn) ? turn.turnId : null;
+  useEffect(() => {
+    if (going) setHeard(going);
+  }, [going]);
+  const words = turn && turn.turnId === heard && hasEnded(turn) ? turn.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join(" ") : "";
+  return (
+    <p className="visually-hidden" aria-live="polite">
+      {words && `${name}: ${words}`}
+    </p>
+  );
 }
 
 function Hello({ onTry }: { onTry: (text: string) => void }) {
@@ -247,85 +295,5 @@ function Sending({ pending, onRetry, onDrop }: { pending: Pending; onRetry: () =
         </div>
       )}
     </article>
-  );
-}
-
-interface ScrollerProps {
-  follower: ThreadFollower;
-  count: number;
-  live: unknown;
-  hasMore: boolean;
-  children: (from: number) => React.ReactNode;
-}
-
-/**
- * Keeps the newest words in sight while the person is at the end, and their place when they are not. Only the last
- * turns are drawn; more come when the person scrolls up, from what is loaded first and then from earlier days.
- */
-function Scroller({ follower, count, live, hasMore, children }: ScrollerProps) {
-  const { t } = useWords();
-  const box = useRef<HTMLDivElement>(null);
-  const [atEnd, setAtEnd] = useState(true);
-  const [shown, setShown] = useState(WINDOW);
-  const kept = useRef<{ height: number; top: number } | null>(null);
-  const from = Math.max(0, count - shown);
-
-  const more = useCallback(() => {
-    const element = box.current;
-    if (!element) return;
-    if (from > 0) {
-      kept.current = { height: element.scrollHeight, top: element.scrollTop };
-      setShown((before) => before + WINDOW);
-    } else if (hasMore) {
-      kept.current = { height: element.scrollHeight, top: element.scrollTop };
-      setShown((before) => before + WINDOW);
-      void follower.earlier();
-    }
-  }, [from, hasMore, follower]);
-
-  const onScroll = () => {
-    const element = box.current;
-    if (!element) return;
-    setAtEnd(element.scrollHeight - element.scrollTop - element.clientHeight < 80);
-    if (element.scrollTop < 200) more();
-  };
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    if (kept.current && element.scrollHeight !== kept.current.height) {
-      element.scrollTop = kept.current.top + element.scrollHeight - kept.current.height;
-      kept.current = null;
-    } else if (atEnd) element.scrollTop = element.scrollHeight;
-  }, [count, live, from, atEnd]);
-
-  useEffect(() => {
-    const element = box.current;
-    const content = element?.firstElementChild;
-    if (!element || !content || !atEnd) return;
-    const watcher = new ResizeObserver(() => {
-      element.scrollTop = element.scrollHeight;
-    });
-    watcher.observe(content);
-    return () => watcher.disconnect();
-  }, [atEnd]);
-
-  return (
-    <div className="scroll-area">
-      <div className="scroller" ref={box} onScroll={onScroll} role="log" aria-label={t("chat.messages")} aria-live="polite" tabIndex={0}>
-        <div className="column">
-          {(from > 0 || hasMore) && (
-            <button type="button" className="button quiet center" onClick={more}>
-              {t("chat.earlier")}
-            </button>
-          )}
-          {children(from)}
-        </div>
-      </div>
-      {!atEnd && (
-        <button type="button" className="round to-end" onClick={() => setAtEnd(true)} aria-label={t("chat.to_bottom")} title={t("chat.to_bottom")}>
-          <Icon name="arrow" />
-        </button>
-      )}
-    </div>
   );
 }

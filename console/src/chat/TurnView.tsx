@@ -5,16 +5,18 @@ import { Icon } from "../ui/icons";
 import { CodeBlock, CopyButton, Markdown } from "../ui/Markdown";
 import { toRun } from "../ui/router";
 import { useWords } from "../words";
-import { Card } from "./Card";
+import { Card, isOnlyButtons } from "./Card";
+import { pretty } from "./Questions";
 import { StoreImage } from "./StoreImage";
 
 export interface TurnActions {
   regenerate: (itemId: string) => void;
   edit: (itemId: string, text: string) => void;
   rate: (itemId: string, rating: "up" | "down" | null) => void;
-  say: (text: string) => void;
-  /** This turn came in sight, and is known only as history tells it. */
-  seen: (turnId: string) => void;
+  /** A button or a form of a card was used. */
+  press: (ref: string, values: Record<string, unknown>) => Promise<unknown>;
+  /** This turn, known only as history tells it, came in sight or left it. */
+  sight: (turnId: string, here: boolean) => void;
 }
 interface Props {
   turn: Run;
@@ -23,31 +25,42 @@ interface Props {
   busy: boolean;
   feedback: Record<string, "up" | "down">;
   actions: TurnActions;
+  /** Which turn of how many. */
+  place: number;
+  of: number;
+  /** The moment of its day, where a day begins with it. */
+  newDay: number | null;
 }
 
-export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, feedback, actions }: Props) {
+export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, feedback, actions, place: at, of, newDay }: Props) {
+  const { day } = useWords();
   const answers = turn.parts.filter((part): part is Part & { kind: "text" } => part.kind === "text" && part.text !== "");
   const last = answers.at(-1);
   const place = useRef<HTMLElement>(null);
-  const { seen } = actions;
+  const { sight } = actions;
   useEffect(() => {
     if (turn.whole || !place.current) return;
-    const watcher = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && seen(turn.turnId));
+    const watcher = new IntersectionObserver((entries) => sight(turn.turnId, entries.at(-1)?.isIntersecting === true));
     watcher.observe(place.current);
-    return () => watcher.disconnect();
-  }, [turn.whole, turn.turnId, seen]);
+    return () => {
+      watcher.disconnect();
+      sight(turn.turnId, false);
+    };
+  }, [turn.whole, turn.turnId, sight]);
+  const asked = turn.interrupts.length > 0;
   return (
-    <article className="turn" data-turn={turn.turnId} ref={place}>
+    <article className="turn" data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
+      {newDay !== null && <h2 className="day">{day(newDay)}</h2>}
       {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
       <div className="answer">
         <div className="speaker">
-          <span className="avatar" aria-hidden="true">
+          <span className={`avatar hue-${hueOf(turn.agentId ?? agentName)}`} aria-hidden="true">
             {(agentName || "?").slice(0, 1).toUpperCase()}
           </span>
           <strong>{agentName}</strong>
         </div>
         {turn.parts.map((part, index) => (
-          <PartView key={`${part.kind}:${part.id}:${index}`} part={part} ended={hasEnded(turn)} pending={turn.pendingToolCallIds} say={actions.say} />
+          <PartView key={`${part.kind}:${part.id}:${index}`} part={part} ended={hasEnded(turn)} waits={newest && turn.pendingToolCallIds.includes(part.id)} asked={asked} press={actions.press} />
         ))}
         <Ending turn={turn} agentName={agentName} />
         {hasEnded(turn) && (
@@ -57,6 +70,13 @@ export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, 
     </article>
   );
 });
+
+/** One of eight colours for each agent, always the same. */
+function hueOf(name: string): number {
+  let sum = 0;
+  for (const letter of name) sum = (sum * 31 + (letter.codePointAt(0) ?? 0)) % 9973;
+  return sum % 8;
+}
 
 function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: TurnActions }) {
   const { t } = useWords();
@@ -105,7 +125,16 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
   );
 }
 
-function PartView({ part, ended, pending, say }: { part: Part; ended: boolean; pending: string[]; say: (text: string) => void }) {
+interface PartProps {
+  part: Part;
+  ended: boolean;
+  waits: boolean;
+  /** The run ended with questions, which the host asks in its own box. */
+  asked: boolean;
+  press: TurnActions["press"];
+}
+
+function PartView({ part, ended, waits, asked, press }: PartProps) {
   const { t } = useWords();
   switch (part.kind) {
     case "text":
@@ -118,9 +147,9 @@ function PartView({ part, ended, pending, say }: { part: Part; ended: boolean; p
         </details>
       ) : null;
     case "tool":
-      return <ToolView part={part} ended={ended} waiting={pending.includes(part.id)} />;
+      return <ToolView part={part} ended={ended} waiting={waits} />;
     case "card":
-      return part.activity === "ui-schema" ? <Card document={part.content} messageId={part.id} say={say} /> : null;
+      return part.activity === "ui-schema" && !(asked && isOnlyButtons(part.content)) ? <Card document={part.content} press={press} /> : null;
     case "step":
       return (
         <p className="step">
@@ -134,7 +163,7 @@ function PartView({ part, ended, pending, say }: { part: Part; ended: boolean; p
 
 function ToolView({ part, ended, waiting }: { part: ToolPart; ended: boolean; waiting: boolean }) {
   const { t } = useWords();
-  const state = part.failed ? "failed" : part.result !== null ? "done" : waiting ? "open" : ended ? "open" : "running";
+  const state = part.failed ? "failed" : part.result !== null ? "done" : waiting ? "open" : ended ? "unanswered" : "running";
   return (
     <details className={`tool ${state}`}>
       <summary>
@@ -161,14 +190,6 @@ function ToolView({ part, ended, waiting }: { part: ToolPart; ended: boolean; wa
 function oneLine(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length > 80 ? `${line.slice(0, 80)}…` : line;
-}
-
-export function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), null, 2);
-  } catch {
-    return text;
-  }
 }
 
 function Ending({ turn, agentName }: { turn: Run; agentName: string }) {

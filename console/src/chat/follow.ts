@@ -5,7 +5,7 @@
 import { get, Problem, stream } from "../api/client";
 import type { HistoryDay, RunEntry, SessionLook } from "../api/shapes";
 import { readEvent, type AgUiEvent } from "../model/events";
-import { emptyThread, opened, reduceThread, withEarlier, withWhole, type SessionFrame, type Thread } from "../model/thread";
+import { emptyThread, opened, reduceThread, withEarlier, withKnown, withWhole, type SessionFrame, type Thread } from "../model/thread";
 
 export type Connection = "new" | "loading" | "live" | "lost" | "gone";
 export interface Followed {
@@ -15,6 +15,8 @@ export interface Followed {
 }
 
 const HIDDEN_MS = 20_000;
+const FLUSH_MS = 25;
+const GLANCE_MS = 120;
 const RETRY_MS = [300, 1_000, 2_000, 4_000, 8_000];
 
 export const sessionPath = (id: string): string => `/api/v1/agent/sessions/${id}`;
@@ -110,8 +112,8 @@ export class ThreadFollower {
     this.again = false;
     const look = await get<SessionLook>(sessionPath(this.id), signal);
     const [day, runs] = await Promise.all([historyDay(this.id, null, signal), runsOf(this.id, signal)]);
-    this.wanted.clear();
-    this.set({ thread: opened(look, day, runs) });
+    this.waiting = [];
+    this.set({ thread: withKnown(opened(look, day, runs), this.state.thread) });
     return look.inflightCursor ?? look.cursor;
   }
 
@@ -130,7 +132,20 @@ export class ThreadFollower {
     }
   }
 
+  /** Frames are taken in a few at a time: a page need not be drawn more often than it can be read. */
   private apply(frames: SessionFrame[]): void {
+    this.waiting.push(...frames);
+    if (this.flushing === null) this.flushing = setTimeout(this.flush, FLUSH_MS);
+  }
+  private waiting: SessionFrame[] = [];
+  private flushing: ReturnType<typeof setTimeout> | null = null;
+
+  private flush = (): void => {
+    this.flushing = null;
+    if (this.waiting.length && !this.stopping.signal.aborted) this.take(this.waiting.splice(0));
+  };
+
+  private take(frames: SessionFrame[]): void {
     const thread = frames.reduce(reduceThread, this.state.thread);
     if (thread !== this.state.thread) this.set({ thread, connection: "live", problem: null });
     // An input that came by another way than ours is told by history only, and may have changed the course.
@@ -145,21 +160,36 @@ export class ThreadFollower {
     this.loadingEarlier = true;
     try {
       const day = await historyDay(this.id, thread.day);
-      const runs = await runsOf(this.id, undefined, day.messages.at(-1)?.timestamp);
+      const runs = await runsOf(this.id, undefined, thread.turns[0]?.turnId);
       this.set({ thread: withEarlier(this.state.thread, day, runs) });
     } finally {
       this.loadingEarlier = false;
     }
   }
 
-  /** Learn all of a turn that history tells in part: tools, steps, cards. One after the other, as they come in sight. */
-  whole(turnId: string): void {
-    if (this.wanted.has(turnId)) return;
-    this.wanted.add(turnId);
-    this.learning = this.learning.then(() => this.learn(turnId));
+  /**
+   * A turn that history tells in part came in sight, or left it. What is in sight longer than a glance is learned whole:
+   * tools, steps, cards. One after the other, the latest first; what was scrolled past is not asked for.
+   */
+  sight(turnId: string, here: boolean): void {
+    if (!here) this.sighted.delete(turnId);
+    else {
+      this.sighted.add(turnId);
+      if (!this.learning) void this.learnSighted();
+    }
   }
-  private wanted = new Set<string>();
-  private learning: Promise<void> = Promise.resolve();
+  private sighted = new Set<string>();
+  private learning = false;
+
+  private async learnSighted(): Promise<void> {
+    this.learning = true;
+    await new Promise((resolve) => setTimeout(resolve, GLANCE_MS));
+    for (let next = [...this.sighted].at(-1); next !== undefined; next = [...this.sighted].at(-1)) {
+      this.sighted.delete(next);
+      if (!this.stopping.signal.aborted) await this.learn(next);
+    }
+    this.learning = false;
+  }
 
   private async learn(turnId: string): Promise<void> {
     const events: AgUiEvent[] = [];
@@ -171,8 +201,7 @@ export class ThreadFollower {
         }
       }
     } catch {
-      this.wanted.delete(turnId); // it is told as history has it, and asked for again when it is seen again
-      return;
+      return; // it is told as history has it, and asked for again when it is seen again
     }
     this.set({ thread: withWhole(this.state.thread, turnId, events) });
   }
@@ -207,7 +236,8 @@ export function historyDay(id: string, before: string | null, signal?: AbortSign
   return get<HistoryDay>(`/api/v1/agent/history?threadId=${id}${day}`, signal);
 }
 
-async function runsOf(id: string, signal?: AbortSignal, until?: string): Promise<RunEntry[]> {
-  const before = until ? `&until=${encodeURIComponent(until)}` : "";
+/** The latest runs of a conversation, or the latest before this one. */
+async function runsOf(id: string, signal?: AbortSignal, run?: string): Promise<RunEntry[]> {
+  const before = run ? `&before=${encodeURIComponent(run)}` : "";
   return (await get<{ runs: RunEntry[] }>(`/api/v1/agent/runs?threadId=${id}&limit=200${before}`, signal)).runs;
 }

@@ -43,7 +43,7 @@ function contentOf(out: Outgoing): unknown {
   return [{ type: "text", text: out.text }, ...images];
 }
 
-function clientTime(): Record<string, string | number> {
+export function clientTime(): Record<string, string | number> {
   const now = new Date();
   return { device_timezone: Intl.DateTimeFormat().resolvedOptions().timeZone, client_now_iso: now.toISOString(), client_epoch_ms: now.getTime() };
 }
@@ -59,3 +59,6 @@ export const editMessage = (thread: string, itemId: string, content: string): Pr
 export const regenerate = (thread: string, itemId: string): Promise<Accepted> => post(`${sessionPath(thread)}/regenerate`, { itemId });
 
 export const rate = (thread: string, itemId: string, rating: "up" | "down" | null): Promise<unknown> => put(`${sessionPath(thread)}/messages/${encodeURIComponent(itemId)}/feedback`, { rating });
+
+/** A button or a form of a card, used. What it stands for is on record at the host; the page knows only its name. */
+export const useAction = (ref: string, values: Record<string, unknown>): Promise<Accepted> => post(`/api/v1/agent/ui-actions/${encodeURIComponent(ref)}`, { values });

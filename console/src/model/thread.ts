@@ -140,16 +140,43 @@ function pendingHandover(transactions: readonly Transaction[]): Handover | null 
   return { txId: found.txId, from: found.fromAgentId ?? "", to: found.agentId ?? "", reason: found.reason ?? "", summary: found.summary ?? "" };
 }
 
+/** A new picture, with turns that were known whole before: they ended, and an end is final. */
+export function withKnown(thread: Thread, before: Thread): Thread {
+  const whole = new Map(before.turns.filter((turn) => turn.whole && hasEnded(turn)).map((turn) => [turn.turnId, turn]));
+  if (!whole.size) return thread;
+  const known = (turn: Run): Run => {
+    const one = turn.whole ? undefined : whole.get(turn.turnId);
+    return one ? { ...one, ...askedIn(turn) } : turn;
+  };
+  return { ...thread, turns: thread.turns.map(known) };
+}
+
+/** What was asked, as history has it: the stream of a run tells it only when it came by the door the page uses. */
+function askedIn({ text, attachments, messageId }: Run): Partial<Run> {
+  return { text, attachments, messageId };
+}
+
 /** A turn of history with all that its own stream tells; what was asked stays as history has it. */
 export function withWhole(thread: Thread, turnId: string, events: readonly AgUiEvent[]): Thread {
   const index = thread.turns.findLastIndex((turn) => turn.turnId === turnId);
   const turn = thread.turns[index];
   if (!turn || turn.whole) return thread;
   const told = events.reduce(reduceRun, newRun(turnId, { agentId: turn.agentId }));
-  const asked = { text: turn.text, attachments: turn.attachments, messageId: turn.messageId };
-  const whole = hasEnded(told) ? { ...told, ...asked, inputTokens: told.inputTokens ?? turn.inputTokens, outputTokens: told.outputTokens ?? turn.outputTokens } : { ...turn, whole: true };
-  return { ...thread, turns: thread.turns.with(index, whole) };
+  const whole = hasEnded(told) ? { ...told, ...askedIn(turn), inputTokens: told.inputTokens ?? turn.inputTokens, outputTokens: told.outputTokens ?? turn.outputTokens } : { ...turn, whole: true };
+  return { ...thread, turns: thread.turns.with(index, named(whole, thread.turns, index)) };
 }
+
+/** An answer to a call of an earlier turn names only the call; the tool's name is where the call is. */
+function named(turn: Run, turns: readonly Run[], index: number): Run {
+  if (!turn.parts.some((part) => part.kind === "tool" && !part.name)) return turn;
+  const earlier = turns.slice(Math.max(0, index - NEAR), index).reverse();
+  const nameOf = (id: string) => {
+    for (const other of earlier) for (const part of other.parts) if (part.kind === "tool" && part.id === id && part.name) return part.name;
+    return "";
+  };
+  return { ...turn, parts: turn.parts.map((part) => (part.kind === "tool" && !part.name ? { ...part, name: nameOf(part.id) } : part)) };
+}
+const NEAR = 20;
 
 // --- the stream --------------------------------------------------------------------------------------------------
 
@@ -176,7 +203,8 @@ function ofTurn(thread: Thread, turnId: string, seq: number, event: AgUiEvent): 
   if (!turn) return known;
   const said = asRecord(event.value);
   const prompt = event.type === "CUSTOM" && event.name === "paddock.handover.prompt" && seq > thread.head;
-  const next = { ...known, turns: known.turns.with(index, reduceRun(turn, event)) };
+  const reduced = reduceRun(turn, event);
+  const next = { ...known, turns: known.turns.with(index, event.type === "TOOL_CALL_RESULT" ? named(reduced, known.turns, index) : reduced) };
   return prompt ? { ...next, handover: readPrompt(said) } : next;
 }
 

@@ -106,6 +106,7 @@ export const en = {
   "chat.tool_done": "was used",
   "chat.tool_failed": "failed",
   "chat.tool_open": "waits for an answer",
+  "chat.tool_unanswered": "had no answer in this run",
   "chat.arguments": "Arguments",
   "chat.result": "Result",
   "chat.reasoning": "Reasoning",
@@ -139,6 +140,8 @@ export const en = {
   "question.yes": "Yes",
   "question.no": "No",
   "question.answer": "Answer",
+  "question.send": "Send the answers",
+  "question.decline": "Do not answer",
   "question.tool": "{agent} asked this page to use {tool}. Write what it should get as the result.",
 
   "run.title": "Run",

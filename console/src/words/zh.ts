@@ -108,6 +108,7 @@ export const zh: Words = {
   "chat.tool_done": "已使用",
   "chat.tool_failed": "失败",
   "chat.tool_open": "等待回答",
+  "chat.tool_unanswered": "在这次运行中没有结果",
   "chat.arguments": "参数",
   "chat.result": "结果",
   "chat.reasoning": "推理",
@@ -141,6 +142,8 @@ export const zh: Words = {
   "question.yes": "是",
   "question.no": "否",
   "question.answer": "回答",
+  "question.send": "发送回答",
+  "question.decline": "不回答",
   "question.tool": "{agent} 请本页使用 {tool}。请写下应返回的结果。",
 
   "run.title": "运行",

@@ -303,7 +303,9 @@ class Draft:
         if wish := WISHES.get(type(message)):
             turn_id = message.turn_id if type(message) is CancelRequested else None
             about, reason = str(getattr(message, "agent_id", "") or ""), getattr(message, "reason", "user")
-            self.rows.append(self.audit(wish, turn_id, reason, result="allowed", resource=about))
+            row = self.audit(wish, turn_id, reason, result="allowed", resource=about)
+            who = message.user_id if type(message) is CancelRequested else ""  # an administrator may stop anybody's run
+            self.rows.append(replace(row, actor=f"user:{who}") if who else row)
         collected = self._memory.collected
         ends = isinstance(message, CancelAcknowledged | CancelTimedOut | RunFailed)
         if ends and collected is not None and collected.turn_id == message.turn_id:

@@ -40,6 +40,13 @@ class RunsView:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such run")
         return mine[0]
 
+    async def find_to_stop(self, principal: Principal, ref: str, thread_id: str | None = None) -> RunRow:
+        """The same; for an administrator also anybody's run of the workspace, by its taskId."""
+        run = await self._records.run(ref) if principal.role == "admin" else None
+        if run is not None and run.workspace_id == principal.workspace_id and thread_id in {None, run.session_id}:
+            return run
+        return await self.find(principal, ref, thread_id)
+
 
 def _owns(principal: Principal, run: RunRow) -> bool:
     return (run.workspace_id, run.user_id) == (principal.workspace_id, principal.user_id)

@@ -1,6 +1,6 @@
 """The native door: hand in a run, look at it, follow it, stop it. Strict: exactly the published shape or a 422."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,6 +39,8 @@ from paddock.rules.run_input import (
     with_attachments,
 )
 from paddock.rules.values import replace
+
+FindRun = Callable[[Principal, str, str | None], Awaitable[RunRow]]
 
 
 class RunsDoor:
@@ -106,16 +108,16 @@ class RunsDoor:
         return replace(new, supplied=answers)
 
     async def get(self, request: Request) -> Response:
-        _, run = await self._find(request)
+        _, run = await self._find(request, self._runs.find)
         usage = await self._runs.usage(run)
         return json_response({**as_json(run), **({"usage": usage} if usage else {})})
 
     async def events(self, request: Request) -> ASGIApp:
-        principal, run = await self._find(request)
+        principal, run = await self._find(request, self._runs.find)
         return await self._streams.from_a_cursor(request, principal, run)
 
     async def cancel(self, request: Request) -> Response:
-        principal, found = await self._find(request)
+        principal, found = await self._find(request, self._runs.find_to_stop)
         run = await self._inbox.cancel(found, principal)
         return json_response(as_json(run), 200 if found.status in TERMINAL_STATUSES else 202)
 
@@ -128,11 +130,11 @@ class RunsDoor:
             raise HostError(ErrorCode.INVALID_ARGUMENT, NOT_SIGNED)
         return found
 
-    async def _find(self, request: Request) -> tuple[Principal, RunRow]:
+    async def _find(self, request: Request, find: FindRun) -> tuple[Principal, RunRow]:
         principal = await self._auth.principal(request.scope)
         name = request.query_params.get("threadId")
         thread_id = None if name is None else await self._names.find(principal, name)
-        return principal, await self._runs.find(principal, request.path_params["run"], thread_id)
+        return principal, await find(principal, request.path_params["run"], thread_id)
 
 
 def _answers(params: Mapping[str, Any]) -> list[ClientMessage]:

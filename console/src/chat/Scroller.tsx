@@ -1,0 +1,167 @@
+/**
+ * A long conversation in a small window: only what is in sight is drawn, and a little around it. Keeps the newest words
+ * in sight while the person is at the end, and their place when they are not, whatever grows above or comes before it.
+ */
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import type { Run } from "../model/run";
+import { drawnIn, entryAt, placesOf } from "../model/window";
+import { Icon } from "../ui/icons";
+import { useWords } from "../words";
+
+const GUESS = 170;
+const AROUND = 900;
+const NEAR_TOP = 600;
+const AT_END = 80;
+
+interface Props {
+  turns: readonly Run[];
+  draw: (index: number) => ReactNode;
+  hasMore: boolean;
+  onEarlier: () => Promise<void>;
+  /** What stands before and after the turns. */
+  head: ReactNode;
+  children: ReactNode;
+}
+interface View {
+  top: number;
+  height: number;
+}
+interface Anchor {
+  key: string;
+  within: number;
+}
+
+export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Props) {
+  const { t } = useWords();
+  const box = useRef<HTMLDivElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+  const heights = useRef(new Map<string, number>());
+  const anchor = useRef<Anchor | null>(null);
+  const end = useRef(true);
+  const left = useRef(0);
+  const [atEnd, setAtEnd] = useState(true);
+  const [loading, setLoading] = useState(false);
+  const [measured, setMeasured] = useState(0);
+  const [view, setView] = useState<View>({ top: Number.MAX_SAFE_INTEGER, height: 1_000 });
+  const [kept, setKept] = useState<string | null>(null);
+
+  const places = useMemo(() => placesOf(turns.length, (index) => heights.current.get(turns[index]?.turnId ?? "") ?? GUESS), [turns, measured]);
+  const total = places[turns.length] ?? 0;
+  const top = Math.min(view.top, Math.max(0, total - view.height));
+  const keptAt = kept === null ? null : turns.findIndex((turn) => turn.turnId === kept);
+  const { runs, after } = drawnIn(places, top, top + view.height, AROUND, keptAt);
+
+  /** What is drawn tells its height; true when one of them is new. */
+  const measure = useCallback((): boolean => {
+    let changed = false;
+    for (const element of list.current?.querySelectorAll<HTMLElement>(":scope > [data-place]") ?? []) {
+      const key = element.dataset["place"] ?? "";
+      const height = element.getBoundingClientRect().height;
+      if (Math.abs((heights.current.get(key) ?? -1) - height) > 0.5) {
+        heights.current.set(key, height);
+        changed = true;
+      }
+    }
+    return changed;
+  }, []);
+
+  const look = useCallback(() => {
+    const element = box.current;
+    const inner = list.current;
+    if (!element || !inner) return;
+    const seen = element.scrollTop - inner.offsetTop;
+    setView((before) => (before.top === seen && before.height === element.clientHeight ? before : { top: seen, height: element.clientHeight }));
+    left.current = element.scrollTop;
+    end.current = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
+    setAtEnd(end.current);
+    const first = entryAt(places, seen);
+    const key = turns[first]?.turnId;
+    anchor.current = key === undefined ? null : { key, within: seen - (places[first] ?? 0) };
+  }, [places, turns]);
+
+  // After each drawing, before it is seen: heights are taken, and what the person looks at is put where it was.
+  useLayoutEffect(() => {
+    const element = box.current;
+    const inner = list.current;
+    if (!element || !inner) return;
+    if (measure()) setMeasured((count) => count + 1);
+    const lowest = element.scrollHeight - element.clientHeight;
+    if (end.current && element.scrollTop < Math.min(left.current, lowest) - 2) look(); // the person was quicker than the event
+    if (end.current) element.scrollTop = element.scrollHeight;
+    else if (anchor.current) {
+      const { key, within } = anchor.current;
+      const at = turns.findIndex((turn) => turn.turnId === key);
+      if (at >= 0) {
+        const current = placesOf(at, (index) => heights.current.get(turns[index]?.turnId ?? "") ?? GUESS);
+        const wanted = inner.offsetTop + (current[at] ?? 0) + within;
+        if (Math.abs(element.scrollTop - wanted) > 1) element.scrollTop = wanted;
+      }
+    }
+    left.current = element.scrollTop;
+    const seen = element.scrollTop - inner.offsetTop;
+    setView((before) => (Math.abs(before.top - seen) < 1 && before.height === element.clientHeight ? before : { top: seen, height: element.clientHeight }));
+  });
+
+  // What grows without being drawn anew (an image came, something was unfolded, the window changed).
+  useEffect(() => {
+    const watched = [box.current, box.current?.firstElementChild].filter((one): one is Element => Boolean(one));
+    const watcher = new ResizeObserver(() => {
+      if (measure()) setMeasured((count) => count + 1);
+      const element = box.current;
+      if (element && end.current) left.current = element.scrollTop = element.scrollHeight - element.clientHeight;
+    });
+    watched.forEach((one) => watcher.observe(one));
+    return () => watcher.disconnect();
+  }, [measure]);
+
+  const earlier = useCallback(() => {
+    if (loading || !hasMore) return;
+    setLoading(true);
+    void onEarlier().finally(() => setLoading(false));
+  }, [loading, hasMore, onEarlier]);
+  useEffect(() => {
+    if (hasMore && !atEnd && view.top < NEAR_TOP) earlier();
+  }, [hasMore, atEnd, view.top, earlier]);
+
+  return (
+    <div className="scroll-area">
+      <div className="scroller" ref={box} onScroll={look} role="region" aria-label={t("chat.messages")} tabIndex={0}>
+        <div className="column" onFocus={(event) => setKept((event.target as HTMLElement).closest<HTMLElement>("[data-place]")?.dataset["place"] ?? null)} onBlur={() => setKept(null)}>
+          {hasMore && (
+            <button type="button" className="button quiet center" disabled={loading} onClick={earlier}>
+              {t(loading ? "app.loading" : "chat.earlier")}
+            </button>
+          )}
+          {head}
+          <div ref={list} className="turns" role={turns.length ? "feed" : undefined} aria-label={turns.length ? t("chat.messages") : undefined}>
+            {runs.flatMap((run) => [
+              <div key={`before ${run.to - run.from === 1 && run.from === keptAt ? "kept" : "seen"}`} className="gap" style={{ height: run.before }} />,
+              ...turns.slice(run.from, run.to).map((turn, index) => (
+                <div key={turn.turnId} data-place={turn.turnId} className="place">
+                  {draw(run.from + index)}
+                </div>
+              )),
+            ])}
+            {after > 0 && <div key="after" className="gap" style={{ height: after }} />}
+          </div>
+          {children}
+        </div>
+      </div>
+      {!atEnd && (
+        <button
+          type="button"
+          className="round to-end"
+          onClick={() => {
+            end.current = true;
+            setAtEnd(true);
+            setMeasured((count) => count + 1);
+          }}
+          aria-label={t("chat.to_bottom")}
+          title={t("chat.to_bottom")}
+        >
+          <Icon name="arrow" />
+        </button>
+      )}
+    </div>
+  );
+}
