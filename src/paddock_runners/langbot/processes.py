@@ -73,6 +73,12 @@ class Processes:
                 served = self._served[key] = await self._start(settings)
             return served
 
+    async def end(self) -> None:
+        """End them all."""
+        served, self._served = [*self._served.values()], {}
+        for one in served:
+            await one.process.end()
+
     async def _start(self, settings: Mapping[str, Any]) -> Served:
         desk = Desk()
         process = await LangBotProcess.start(self._command, settings, desk.answer, cwd=self._cwd)
