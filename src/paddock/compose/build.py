@@ -225,6 +225,11 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
             sessions=lambda: sessions.loaded,
             runners=gateway.count_by_state,
             store_healthy=store.healthy,
+            capacity=lambda: runs.admission.capacity,
+            waiting=lambda: runs.admission.waiting,
+            turned_away=lambda: runs.admission.turned_away,
+            hosts=lambda: 1 + (len(peers.others) if peers else 0),
+            bus_healthy=near.bus.healthy,
         )
     )
     house.app = application(house, settings, local_token)
