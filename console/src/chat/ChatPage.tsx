@@ -124,6 +124,11 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
     return all;
   }, [thread.feedback, feedback]);
 
+  const lastEnded = newest && hasEnded(newest) ? newest.turnId : null;
+  const { again: askThreads } = threads;
+  useEffect(() => {
+    if (lastEnded) void askThreads(); // its place in the list, and a title the agent may have given
+  }, [lastEnded, askThreads]);
   const title = threads.value?.sessions.find((one) => one.threadId === id)?.title ?? thread.title;
   const empty = thread.turns.length === 0 && waiting.length === 0;
   if (connection === "gone" && empty)

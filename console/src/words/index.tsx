@@ -13,6 +13,10 @@ export interface Speaker {
   t: (key: WordKey, filled?: Record<string, string | number>) => string;
   time: (value: string | number | null | undefined) => string;
   day: (value: string | number) => string;
+  /** Hours and minutes. */
+  clock: (value: string | number) => string;
+  /** A day and an hour, short. */
+  moment: (value: string | number) => string;
   took: (milliseconds: number) => string;
   number: (value: number) => string;
   pick: (value: string | Record<string, string> | undefined | null) => string;
@@ -29,6 +33,8 @@ function first(): Language {
 export function speaker(language: Language, choose: (language: Language) => void = () => undefined): Speaker {
   const locale = language === "zh" ? "zh-CN" : "en";
   const times = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
+  const clocks = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
+  const moments = new Intl.DateTimeFormat(locale, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
   const days = new Intl.DateTimeFormat(locale, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
   const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 4 });
   return {
@@ -36,6 +42,8 @@ export function speaker(language: Language, choose: (language: Language) => void
     choose,
     t: (key, filled = {}) => TABLES[language][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(filled[name] ?? whole)),
     time: (value) => (value === null || value === undefined ? "" : times.format(new Date(value))),
+    clock: (value) => clocks.format(new Date(value)),
+    moment: (value) => moments.format(new Date(value)),
     day: (value) => days.format(new Date(value)),
     took: (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`),
     number: (value) => numbers.format(value),
