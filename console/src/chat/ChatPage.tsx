@@ -57,6 +57,11 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
   const open = openOf(newest);
   const mine = (approvals.value?.approvals ?? []).filter((one) => one.threadId === id);
   const asked = mine.filter((one) => !open.interrupts.some((interrupt) => interrupt.id === one.approvalId));
+  const { again: askApprovals } = approvals;
+  const questions = open.interrupts.map((one) => one.id).join();
+  useEffect(() => {
+    if (questions) void askApprovals(); // the host's own among them are shown with what they are about
+  }, [questions, askApprovals]);
   const active = thread.active ?? agent ?? defaultAgent;
 
   const waiting = useMemo(() => {

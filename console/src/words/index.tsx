@@ -32,16 +32,23 @@ function first(): Language {
 
 export function speaker(language: Language, choose: (language: Language) => void = () => undefined): Speaker {
   const locale = language === "zh" ? "zh-CN" : "en";
-  const times = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
-  const clocks = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit" });
-  const moments = new Intl.DateTimeFormat(locale, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+  const hour = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+  const date = { month: "short", day: "numeric" } as const;
+  const times = new Intl.DateTimeFormat(locale, { ...date, ...hour, second: "2-digit" });
+  const oldTimes = new Intl.DateTimeFormat(locale, { year: "numeric", ...date, ...hour });
+  const clocks = new Intl.DateTimeFormat(locale, hour);
+  const moments = new Intl.DateTimeFormat(locale, { ...date, ...hour });
   const days = new Intl.DateTimeFormat(locale, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
   const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 4 });
   return {
     language,
     choose,
     t: (key, filled = {}) => TABLES[language][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(filled[name] ?? whole)),
-    time: (value) => (value === null || value === undefined ? "" : times.format(new Date(value))),
+    time: (value) => {
+      if (value === null || value === undefined) return "";
+      const at = new Date(value);
+      return (at.getFullYear() === new Date().getFullYear() ? times : oldTimes).format(at);
+    },
     clock: (value) => clocks.format(new Date(value)),
     moment: (value) => moments.format(new Date(value)),
     day: (value) => days.format(new Date(value)),
