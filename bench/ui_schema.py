@@ -1,4 +1,4 @@
-"""`python -m bench.ui_schema`: an agent's hints compiled into a UiSchema document of 200 nodes, the most there may be."""
+"""`python -m bench.ui_schema`: hints compiled into a UiSchema document of 200 nodes, the most there may be."""
 
 import argparse
 import statistics
