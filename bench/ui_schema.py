@@ -1,4 +1,4 @@
-"""`python -m bench.ui_schema`: hints compiled into a UiSchema document of 200 nodes, the most there may be."""
+"""`python -m bench.ui_schema`: compiling hints into a UiSchema document of 200 nodes, the most one may have."""
 
 import argparse
 import statistics
