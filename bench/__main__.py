@@ -14,14 +14,14 @@ from pathlib import Path
 
 import msgspec
 
-from bench import host_calls
+from bench import harness, host_calls
 from bench.load import LoadGenerator, load_generator
 from bench.paddock import paddock_launch
 from bench.report import Figure, figures_of, table_of
 from bench.rounds import FULL, QUICK, SECTIONS, Bench, say
 from bench.servers import BenchError, Server, floor_launch, serving
 
-HOST_CALLS = "host-calls"
+HOST_CALLS, HARNESS = "host-calls", "harness"
 LAUNCHES = {"floor": floor_launch, "paddock": paddock_launch}
 DOORS_OF = {"floor": ("floor",), "paddock": ("ag-ui", "pair")}
 
@@ -34,6 +34,9 @@ def main() -> int:
         if HOST_CALLS in options.only:  # what the gate costs: its own parts, no server and no floor
             host_calls.run(quick=options.quick, directory=options.dir)
             options.only.remove(HOST_CALLS)
+        if HARNESS in options.only:  # a host of its own, with a scripted harness
+            harness.run(quick=options.quick)
+            options.only.remove(HARNESS)
         return _measure(options) if options.only else 0
     except BenchError as error:
         print(error, file=sys.stderr)
@@ -51,7 +54,7 @@ def _leave(number: int, _: object) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the host beside the floor.")
     parser.add_argument("--quick", action="store_true", help="about a minute, for a first look; full takes about six")
-    known = (*SECTIONS, HOST_CALLS)
+    known = (*SECTIONS, HOST_CALLS, HARNESS)
     parser.add_argument("--only", type=_words(known), default=list(known), help=f"of {','.join(known)}")
     parser.add_argument("--systems", type=_words(LAUNCHES), default=list(LAUNCHES), help=f"of {','.join(LAUNCHES)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save everything that was measured")
