@@ -14,14 +14,22 @@ from pathlib import Path
 
 import msgspec
 
-from bench import host_calls
+from bench import accept, history_day, local_agent, models, ui_schema
+from bench.apart import PARTS, machine_in_a_short_run
 from bench.load import LoadGenerator, load_generator
 from bench.paddock import paddock_launch
 from bench.report import Figure, figures_of, table_of
 from bench.rounds import FULL, QUICK, SECTIONS, Bench, say
 from bench.servers import BenchError, Server, floor_launch, serving
 
-HOST_CALLS = "host-calls"
+PRINTED = {
+    "accept": accept.run,
+    "history-day": history_day.run,
+    "ui-schema": ui_schema.run,
+    "gateway": models.run,
+    "local-agent": local_agent.run,
+}
+"""What is measured by itself and printed by itself, each with a floor or a target of its own."""
 LAUNCHES = {"floor": floor_launch, "paddock": paddock_launch}
 DOORS_OF = {"floor": ("floor",), "paddock": ("ag-ui", "pair")}
 
@@ -31,9 +39,11 @@ def main() -> int:
     options = _options()
     signal.signal(signal.SIGTERM, _leave)
     try:
-        if HOST_CALLS in options.only:  # what the gate costs: its own parts, no server and no floor
-            host_calls.run(quick=options.quick, directory=options.dir)
-            options.only.remove(HOST_CALLS)
+        for name in [name for name in options.only if name in PRINTED]:
+            say(f"measuring {name}")
+            PRINTED[name](quick=options.quick, directory=options.dir)
+            print(flush=True)
+            options.only.remove(name)
         return _measure(options) if options.only else 0
     except BenchError as error:
         print(error, file=sys.stderr)
@@ -50,8 +60,8 @@ def _leave(number: int, _: object) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the host beside the floor.")
-    parser.add_argument("--quick", action="store_true", help="about a minute, for a first look; full takes about six")
-    known = (*SECTIONS, HOST_CALLS)
+    parser.add_argument("--quick", action="store_true", help="a few minutes, for a first look; full takes half an hour")
+    known = (*SECTIONS, *PARTS, *PRINTED)
     parser.add_argument("--only", type=_words(known), default=list(known), help=f"of {','.join(known)}")
     parser.add_argument("--systems", type=_words(LAUNCHES), default=list(LAUNCHES), help=f"of {','.join(LAUNCHES)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save everything that was measured")
@@ -73,19 +83,27 @@ def _words(known: Collection[str]) -> Callable[[str], list[str]]:
 
 def _measure(options: argparse.Namespace) -> int:
     load_before = os.getloadavg()
-    with tempfile.TemporaryDirectory(prefix="paddock-bench-", dir=options.dir) as work, ExitStack() as running:
-        load = running.enter_context(load_generator())
-        servers = _start(options.systems, Path(work), load, running)
-        bench = Bench(QUICK if options.quick else FULL, load, servers)
-        bench.warm()
-        for section in options.only:
-            SECTIONS[section](bench)
-    figures = figures_of(bench.measured, bench.memory)
+    apart = [figure for name in options.only if name in PARTS for figure in PARTS[name](options.quick, options.dir)]
+    bench = _beside_the_floor(options)
+    figures = [*figures_of(bench.measured, bench.memory), *apart]
+    figures += machine_in_a_short_run(figures)
     heading = _heading(load_before)
     print(heading, "", table_of(figures), "", f"failed runs: {bench.errors}", *bench.problems[:10], sep="\n")
     if options.json:
         options.json.write_bytes(_saved(heading, bench, figures))
     return 1 if bench.errors else 0
+
+
+def _beside_the_floor(options: argparse.Namespace) -> Bench:
+    sections = [name for name in options.only if name in SECTIONS]
+    with tempfile.TemporaryDirectory(prefix="paddock-bench-", dir=options.dir) as work, ExitStack() as running:
+        load = running.enter_context(load_generator())
+        servers = _start(options.systems if sections else (), Path(work), load, running)
+        bench = Bench(QUICK if options.quick else FULL, load, servers)
+        bench.warm()
+        for section in sections:
+            SECTIONS[section](bench)
+    return bench
 
 
 def _start(names: Sequence[str], work: Path, load: LoadGenerator, running: ExitStack) -> dict[str, Server]:

@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 import uvloop
 
+from bench.report import Figure, Target, table_of
 from bench.stores import address
 from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
@@ -52,7 +53,10 @@ from paddock.storage.files import FileBlobs
 PRODUCERS = 32
 AGENTS = 'agents: {calls: {runner: "plugin:paddock/bench-calls/default", deadline_seconds: 3600}}'
 ECHO = msgspec.Raw(b'{"items":[]}')
-TARGETS = {"round trip": 3.0, "writes": 5_000.0, "writes on PostgreSQL": 4_000.0, "share": 0.3}
+TRIP_TARGET = Target(at_most=3.0)
+SHARE_TARGET = Target(at_least=0.3)
+RATES = {True: 5_000.0, False: 4_000.0}
+"""Authorised writes per second: embedded, and on PostgreSQL."""
 
 
 @dataclass
@@ -221,43 +225,33 @@ async def measure(quick: bool, work: Path, at: str) -> Mapping[str, Any]:
             order = [("gate", gated), ("bare", bare)]
             rounds.append({name: await per_second(way, seconds) for name, way in order[:: (-1) ** number]})
         wire = await bench.ask(f"write {2000 if quick else 10_000} {PRODUCERS}")
-    target = TARGETS["writes" if at == EMBEDDED else "writes on PostgreSQL"]
-    return {"trips": trips, "rounds": rounds, "wire": wire["writes"] / wire["seconds"], "target": target}
+    rate = wire["writes"] / wire["seconds"]
+    return {"trips": trips, "rounds": rounds, "wire": rate, "target": RATES[at == EMBEDDED]}
 
 
-def report(found: Mapping[str, Any]) -> str:
+def figures_of(found: Mapping[str, Any], name: str) -> list[Figure]:
+    """What was found, with the targets; `name` is that of the store."""
     p50 = [{name: statistics.median(times) for name, times in trip.items()} for trip in found["trips"]]
-    echo, get = (statistics.median(trip[name] for trip in p50) for name in ("echo", "state.get"))
+    echo, get = (statistics.median(trip[name] for trip in p50) * 1e6 for name in ("echo", "state.get"))
     ratio = statistics.median(trip["state.get"] / trip["echo"] for trip in p50)
-    ways = ("gate", "bare")
-    gate, bare = (statistics.median(one[name][0] for one in found["rounds"]) for name in ways)
-    cpu = ", ".join(f"{name} {statistics.median(one[name][1] for one in found['rounds']):.0f} us" for name in ways)
+    gate, bare = (statistics.median(one[way][0] for one in found["rounds"]) for way in ("gate", "bare"))
+    gate_cpu, bare_cpu = (statistics.median(one[way][1] for one in found["rounds"]) for way in ("gate", "bare"))
     share = statistics.median(one["gate"][0] / one["bare"][0] for one in found["rounds"])
-    lines = [
-        ("echo through the SDK, p50", f"{echo * 1e6:.0f} us", ""),
-        ("state.get through the SDK and the gate, p50", f"{get * 1e6:.0f} us", ""),
-        ("state.get over echo", f"{ratio:.2f}", _verdict(ratio <= TARGETS["round trip"], "<= 3")),
-        (
-            f"state.set through the gate, {PRODUCERS} producers, durable",
-            f"{gate:,.0f} /s",
-            _verdict(gate >= found["target"], f">= {found['target']:,.0f}"),
+    rate = Target(at_least=found["target"], of="host")
+    return [
+        Figure(
+            f"state.get over an echo, p50, {name}", "us", echo, get, ratio, TRIP_TARGET if name == "SQLite" else None
         ),
-        ("the same rows and writer without the gate", f"{bare:,.0f} /s", ""),
-        ("CPU per write", cpu, ""),
-        ("share of it", f"{share:.2f}", _verdict(share >= TARGETS["share"], ">= 0.3")),
-        (f"state.set from a runner process, {PRODUCERS} producers", f"{found['wire']:,.0f} /s", ""),
+        Figure(f"state.set, {PRODUCERS} producers, durable, {name}", "/s", host=gate, target=rate),
+        Figure(f"state.set over the same rows without the gate, {name}", "/s", bare, gate, share, SHARE_TARGET),
+        Figure(f"CPU per state.set, {name}", "us", bare_cpu, gate_cpu, gate_cpu / bare_cpu),
+        Figure(f"state.set from a runner process, {name}", "/s", host=found["wire"]),
     ]
-    width = max(len(name) for name, _, _ in lines)
-    return "\n".join(f"{name:{width}}  {value:>12}  {verdict}" for name, value, verdict in lines)
 
 
-def _verdict(met: bool, target: str) -> str:
-    return f"{target}  {'met' if met else 'MISSED'}"
-
-
-def run(*, quick: bool, directory: Path | None = None, store: str = EMBEDDED) -> None:
+def found(*, quick: bool, directory: Path | None = None, store: str = EMBEDDED) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory(prefix="paddock-bench-", dir=directory) as work, address(store) as at:
-        print(report(uvloop.run(measure(quick, Path(work), at))))  # the loop that `paddock serve` runs on
+        return uvloop.run(measure(quick, Path(work), at))  # the loop that `paddock serve` runs on
 
 
 def main() -> int:
@@ -266,7 +260,8 @@ def main() -> int:
     parser.add_argument("--dir", type=Path, help="where the database lives while measuring")
     parser.add_argument("--store", default=EMBEDDED, help="postgresql://..., or new for a server of its own")
     options = parser.parse_args()
-    run(quick=options.quick, directory=options.dir, store=options.store)
+    name = "SQLite" if options.store == EMBEDDED else "PostgreSQL"
+    print(table_of(figures_of(found(quick=options.quick, directory=options.dir, store=options.store), name)))
     return 0
 
 

@@ -6,7 +6,6 @@ opens anything but that TOML file.
 """
 
 import difflib
-import ipaddress
 import os
 import re
 import tomllib
@@ -19,7 +18,13 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from paddock.rules.addresses import is_postgres, without_secrets
+from paddock.rules.addresses import (
+    is_loopback,
+    is_postgres,
+    is_private_way,
+    openid_configuration_of,
+    without_secrets,
+)
 from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.platform_specs import PlatformSpec
@@ -357,10 +362,14 @@ class Settings(BaseModel):
     )
     jwt_keys: str | None = setting(
         None,
-        "the published keys (JWKS) of the issuer whose signed tokens callers bring",
+        "the published keys (JWKS) of the issuer whose signed tokens callers bring, or its OpenID configuration",
         "an https:// address or the path of a file; jwt_issuer and jwt_audience must be set too",
     )
-    jwt_issuer: str | None = setting(None, "what a token must have as its issuer (iss)", "a text")
+    jwt_issuer: str | None = setting(
+        None,
+        "what a token must have as its issuer (iss); alone, an OpenID issuer whose keys are found by its configuration",
+        "a text; alone, an https:// address, with jwt_audience beside it",
+    )
     jwt_audience: str | None = setting(None, "what a token must have among its audiences (aud)", "a text")
     jwt_workspace_claim: str | None = setting(
         None, "the claim of a token that names the workspace; without it, everybody is in default", "a claim's name"
@@ -372,7 +381,14 @@ class Settings(BaseModel):
     @property
     def takes_tokens(self) -> bool:
         """True when callers may show a token instead of a key."""
-        return self.jwt_secret_file is not None or self.jwt_keys is not None
+        return self.jwt_secret_file is not None or self.issuer_keys is not None
+
+    @property
+    def issuer_keys(self) -> str | None:
+        """Where the keys of an issuer are: as set, else by discovery when an issuer is all that is set."""
+        if self.jwt_keys is not None or self.jwt_issuer is None or self.jwt_secret_file is not None:
+            return self.jwt_keys
+        return openid_configuration_of(self.jwt_issuer)
 
     @property
     def shown_store(self) -> str:
@@ -393,15 +409,6 @@ class Settings(BaseModel):
 def allowed_values(name: str) -> str:
     """What may be written for a setting, in words."""
     return str(cast("dict[str, str]", Settings.model_fields[name].json_schema_extra)["allowed"])
-
-
-def is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 PATHS = frozenset(
@@ -433,22 +440,25 @@ def load(
 
 def _with_sound_tokens(settings: Settings) -> Settings:
     """Half a set-up of tokens would let strangers in, or nobody."""
-    keys, secret = settings.jwt_keys, settings.jwt_secret_file
+    keys, secret = settings.issuer_keys, settings.jwt_secret_file
     if secret is not None and len(secret.read_bytes().strip()) < MIN_SECRET_BYTES:
         raise SettingsError(f"The secret in {secret} is too short to be safe: it must have {MIN_SECRET_BYTES} bytes.")
     if keys is not None and (settings.jwt_issuer is None or settings.jwt_audience is None):
+        alone = "jwt_keys needs jwt_issuer and" if settings.jwt_keys is not None else "jwt_issuer needs"
+        raise SettingsError(f"{alone} jwt_audience beside it: tokens that the issuer made for others would count.")
+    if settings.jwt_keys is not None and (problem := _problem_with_keys(settings.jwt_keys)) is not None:
+        raise SettingsError(f"jwt_keys = {_shown(settings.jwt_keys)} is not allowed: {problem}.")
+    if settings.jwt_keys is None and keys is not None and not is_private_way(keys):
         raise SettingsError(
-            "jwt_keys needs jwt_issuer and jwt_audience beside it: tokens that the issuer made for others would count."
+            f"jwt_issuer = {_shown(settings.jwt_issuer)} is not allowed alone: to find its keys it must be an "
+            "https:// address; else say where they are (jwt_keys), or give the secret (jwt_secret_file)."
         )
-    if keys is not None and (problem := _problem_with_keys(keys)) is not None:
-        raise SettingsError(f"jwt_keys = {_shown(keys)} is not allowed: {problem}.")
     return settings
 
 
 def _problem_with_keys(source: str) -> str | None:
     """Whoever can change the keys on their way here could be anybody."""
-    parts = urlsplit(source)
-    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+    if is_private_way(source):
         return None
     if "://" in source:
         return "it must be an https:// address or the path of a file"

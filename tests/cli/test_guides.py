@@ -16,7 +16,7 @@ import yaml
 from cli.conftest import Command
 from paddock.cli.scaffold import files
 from paddock.host.agent_shapes import AgentShape
-from paddock.host.agents_file import parse_agents
+from paddock.host.agents_file import parse_agents, read_agents
 from paddock.host.agents_schema import agents_schema
 from paddock_sdk import AgentRunner, HostApi, HostCallError, Results, RunContext, message
 from paddock_sdk.protocol.ids import PluginId
@@ -61,7 +61,8 @@ def test_every_command_is_in_the_guide(paddock: Command) -> None:
 
 def test_every_key_of_the_agents_file_is_in_the_guide_and_its_example_is_read() -> None:
     guide = (GUIDES / "agents.md").read_text()
-    [small, whole] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    [small, team, whole] = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    assert list(read_agents(team, "agents.md").resources.models) == ["fast"]
     assert parse_agents(small, "agents.md").default_agent_id == "support"
     assert parse_agents(whole, "agents.md").default_agent_id == "support"
     shown = set(yaml.safe_load(whole)["agents"]["support"])

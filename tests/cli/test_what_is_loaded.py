@@ -3,10 +3,20 @@
 import subprocess
 import sys
 
-LOADED = "import sys, paddock.cli.main, paddock.cli.serve; print([m for m in {names} if m in sys.modules])"
+SERVING = "import sys, paddock.cli.main; from paddock.cli.loading import load_serve; load_serve(); "
+ASKING = "import sys, paddock.cli.main; "
+LOADED = "print([name for name in {names} if name in sys.modules])"
 
 
 def test_the_host_loads_no_library_for_coloured_tracebacks() -> None:
-    code = LOADED.format(names=("rich", "pygments"))
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert told.stdout.strip() == "[]"
+    assert _loaded(SERVING, "rich", "pygments", "structlog") == "['structlog']"
+
+
+def test_a_command_that_serves_nothing_loads_none_of_what_serves() -> None:
+    assert _loaded(ASKING, "structlog", "asyncio", "pydantic", "uvicorn", "typer") == "['typer']"
+
+
+def _loaded(code: str, *names: str) -> str:
+    """Which of these modules are there after the code ran."""
+    command = [sys.executable, "-c", code + LOADED.format(names=names)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.strip()

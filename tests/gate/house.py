@@ -177,7 +177,7 @@ class GateHouse:
     async def _acknowledged(self, live: LiveRun) -> None:
         """Wait until the run's acknowledgement is on record, so that nothing of ours is still on its way."""
         follower = self.house.tails.follow(live.session.session_id, live.turn_id, 0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while not any(entry.fact.kind == "CONTROL:INPUT_ACK" for entry in await follower.next(1)):
                 pass
         follower.close()

@@ -279,7 +279,7 @@ async def test_a_state_update_outside_the_grant_is_refused_and_the_run_goes_on(
 async def test_a_run_that_is_over_at_the_host_but_not_at_its_runner_says_nothing_more(scene: Scene) -> None:
     run = await scene.a_run()
     await scene.house.inbox.cancel(await scene.house.view.find(ANN, run), ANN)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         while not any(sent.get("method") == "cancel_run" for sent in scene.runner.sent):
             await asyncio.sleep(0)
     number = next(sent["id"] for sent in scene.runner.sent if sent.get("method") == "cancel_run")

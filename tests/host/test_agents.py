@@ -26,6 +26,27 @@ def test_the_first_agent_is_the_default_when_none_is_named() -> None:
     assert agents.default_agent_id == "b"
 
 
+ONE_AGENT = "agents:\n  a: {runner: 'plugin:x/a/default'}\n"
+
+
+def test_what_a_file_names_beside_its_agents_is_meant_from_where_the_file_is(tmp_path: Path) -> None:
+    (tmp_path / "agents.yaml").write_text(f"""{ONE_AGENT}
+models:
+  fast: {{provider: openai, key: "file:keys/openai"}}
+  local: {{provider: openai, base_url: "http://127.0.0.1:1/v1", key: "env:LOCAL"}}
+tools: [tools/mine.py, my_package.tools]
+mcp_servers:
+  files: {{command: npx, env: {{TOKEN: "file:token", HOME: /home}}}}
+""")
+    named = read_file(tmp_path / "agents.yaml").resources
+    assert {name: spec.key for name, spec in named.models.items()} == {
+        "fast": f"file:{tmp_path}/keys/openai",
+        "local": "env:LOCAL",
+    }
+    assert named.tools == (f"{tmp_path}/tools/mine.py", "my_package.tools")
+    assert named.mcp_servers["files"].env == {"TOKEN": f"file:{tmp_path}/token", "HOME": "/home"}
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -44,6 +65,15 @@ def test_the_first_agent_is_the_default_when_none_is_named() -> None:
         ("agents:\n  a:\n    runner: plugin:x/a/default\n    state_scopes: [moon]\n", "unknown state scope 'moon'"),
         ("default_agent: z\nagents:\n  a: {runner: 'plugin:x/a/default'}\n", "default_agent 'z' is not one of: a"),
         ("agents: [", "not valid YAML"),
+        (f"{ONE_AGENT}models:\n  fast: {{model: m}}\n", "line 4: models.fast.provider is missing"),
+        (
+            f"{ONE_AGENT}models:\n  fast:\n    provider: openai\n    kee: env:K\n",
+            "line 6: models.fast.kee is no key here; ",
+        ),
+        (f"{ONE_AGENT}models:\n  fast: {{provider: openai, key: sk-12345678}}\n", "a key itself is never written here"),
+        (f"{ONE_AGENT}mcp_servers:\n  files: {{comand: npx}}\n", "did you mean command?"),
+        (f"{ONE_AGENT}mcp_servers:\n  files: {{}}\n", "needs either command"),
+        (f"{ONE_AGENT}tools: my_tools.py\n", "line 3: tools is wrong"),
         ("", "line 1"),
     ],
 )

@@ -4,13 +4,14 @@ import uuid
 
 import pytest
 
-from host.scripted import ANN, BOB, ScriptedGateway, SmallHouse, small_house
+from host.scripted import ANN, BOB, ScriptedGateway, SmallHouse, assert_folds, small_house
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
 from paddock.storage.memory import open_memory_store
 
 pytestmark = pytest.mark.anyio
+REJECTING = 'agents: {one: {runner: "plugin:test/one/default", while_busy: reject}}'
 
 
 def a_thread() -> str:
@@ -247,6 +248,23 @@ async def test_folding_the_log_gives_the_stored_snapshot() -> None:
         folded = restore(SessionState(), [fact for fact in facts if fact.seq <= claim.snapshot_seq])
         assert claim.snapshot_seq > 0
         assert folded == from_bytes(claim.snapshot)
+
+
+async def test_a_snapshot_in_the_middle_of_a_message_goes_on_to_what_the_whole_log_gives() -> None:
+    thread = a_thread()
+    async with small_house(agents=REJECTING) as house:
+        await house.say("hi", thread=thread)
+        run = await house.gateway.next()
+        run.delta("one ")
+        await house.until(thread, "AGENT_OUTPUT:CHUNK")
+        await house.story(await house.say("me too", thread=thread))
+        run.message("one whole message")
+        await house.until(thread, "AGENT_OUTPUT:MESSAGE")
+        log = await house.store.look(thread)
+        facts = sorted(await house.store.read(thread, limit=10_000), key=lambda fact: fact.seq)
+        [message] = [fact for fact in facts if fact.kind == "AGENT_OUTPUT:MESSAGE"]
+        assert message.position <= log.snapshot_seq < message.seq
+        assert_folds(facts, from_bytes(log.snapshot), log.snapshot_seq)
 
 
 async def test_a_queued_message_goes_to_the_agent_switched_to_also_when_that_has_not_spoken_since_the_start() -> None:

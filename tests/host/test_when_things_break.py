@@ -181,6 +181,18 @@ async def test_state_updates_keep_to_the_caps_and_leave_an_audit_row_each() -> N
         assert sorted(rows) == ["allowed"] * 16 + ["unauthorized"] * 4
 
 
+async def test_a_state_that_a_run_updates_again_and_again_counts_once() -> None:
+    async with small_house() as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        for index in range(20):
+            run.say("state.updated", scope="conversation", key="checkpoint", value=f"{index:03}" + "v" * 250_000)
+        run.say("run.completed")
+        await house.story(accepted)
+        rows = [row.result for row in await house.store.audit(run_id=accepted.task_id) if row.action == "state.updated"]
+        assert rows == ["allowed"] * 20
+
+
 async def test_a_run_may_not_say_more_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs_module, "MAX_RUN_BYTES", 1000)
     async with small_house() as house:

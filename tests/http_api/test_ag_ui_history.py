@@ -148,6 +148,31 @@ async def test_an_edit_leaves_what_followed_behind_and_the_client_is_told_how_th
         assert chat.snapshots == []
 
 
+@pytest.mark.spec("http/ag-ui-history")
+async def test_clients_that_show_nothing_pay_for_no_search_however_long_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with open_doors() as doors:
+        chat = Chat(doors)
+        chat.messages = [user(f"old {number}") for number in range(700)]
+        await chat.say("u1")
+        read = list[int]()
+        transcript = doors.house.store.transcript
+
+        async def counted(*args: Any, **how: Any) -> Any:
+            rows = await transcript(*args, **how)
+            read.append(len(rows))
+            return rows
+
+        monkeypatch.setattr(doors.house.store, "transcript", counted)
+        chat.messages = []
+        await chat.say("u2")
+        assert 0 < sum(read) < 50
+        chat.messages = [user("old 0", "from the beginning again")]
+        await chat.answered("gladly")
+        assert await chat.said() == ["from the beginning again", "gladly"]
+
+
 @pytest.mark.spec("http/ag-ui-branches")
 async def test_a_history_that_ends_with_a_known_question_asks_it_again() -> None:
     async with open_doors() as doors:

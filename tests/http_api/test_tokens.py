@@ -15,6 +15,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
 from http_api.doors import assert_problem, open_doors
+from paddock.compose.doors import tokens_of
 from paddock.host.principals import Principal
 from paddock.http_api.issuer_keys import RETRY_SECONDS, STALE_SECONDS, IssuerKeys
 from paddock.http_api.tokens import TokenRules, Tokens
@@ -136,7 +137,7 @@ async def test_over_http_a_token_is_a_caller_and_keyless_access_is_over() -> Non
 
 
 class Issuer:
-    """An issuer that publishes keys on loopback and counts who looks."""
+    """An issuer on loopback that publishes keys, and its OpenID configuration, and counts who looks at the keys."""
 
     def __init__(self) -> None:
         self.keys = published(EC)
@@ -145,16 +146,19 @@ class Issuer:
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                issuer.looks += 1
+                about = self.path == "/.well-known/openid-configuration"
+                issuer.looks += not about
                 self.send_response(issuer.status)
                 self.end_headers()
-                self.wfile.write(json.dumps(issuer.keys).encode())
+                self.wfile.write(json.dumps(issuer.configuration if about else issuer.keys).encode())
 
             def log_message(self, *_: Any) -> None:
                 pass
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/keys"
+        self.name = f"http://127.0.0.1:{self.server.server_port}"
+        self.url = f"{self.name}/keys"
+        self.configuration: dict[str, Any] = {"issuer": self.name, "jwks_uri": self.url}
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
@@ -178,6 +182,60 @@ async def test_keys_are_fetched_when_needed_and_again_for_one_that_is_new_but_no
     with pytest.raises(HostError, match="cannot be read") as raised:
         await keys.find("one")
     assert raised.value.code is ErrorCode.UNAVAILABLE
+
+
+@pytest.mark.spec("http/issuer-discovery")
+async def test_an_issuers_name_is_enough_to_know_its_callers_also_after_it_changed_its_keys(tmp_path: Path) -> None:
+    issuer, now = Issuer(), [0.0]
+    settings = load({"data": tmp_path, "jwt_issuer": issuer.name, "jwt_audience": "paddock"}, environ={})
+    assert settings.takes_tokens
+    source = settings.issuer_keys
+    assert source is not None
+    keys = IssuerKeys(source, issuer=issuer.name, now=lambda: now[0])
+    rules = TokenRules(issuer=issuer.name, audience="paddock")
+    async with open_doors(tokens=Tokens(rules, keys=keys.find)) as doors:
+
+        async def asked(algorithm: str, key: Any, **claims: Any) -> int:
+            token = signed(algorithm, key, iss=issuer.name, exp=time.time() + 60, **claims).decode()
+            answer = await doors.client.get("/api/v1/users/me", headers={"Authorization": f"Bearer {token}"})
+            return answer.status_code
+
+        assert issuer.looks == 0
+        assert [await asked("ES256", EC), await asked("RS256", RSA)] == [200, 401]
+        issuer.keys = published(RSA)  # rotated, and moved
+        issuer.configuration["jwks_uri"] = f"{issuer.name}/elsewhere"
+        now[0] += RETRY_SECONDS
+        assert [await asked("RS256", RSA), await asked("ES256", EC, sub="late")] == [200, 401]
+        assert issuer.looks == 2
+
+
+@pytest.mark.spec("http/issuer-discovery")
+async def test_the_host_looks_up_the_issuer_that_is_set(tmp_path: Path) -> None:
+    issuer = Issuer()
+    tokens = tokens_of(load({"data": tmp_path, "jwt_issuer": issuer.name, "jwt_audience": "paddock"}, environ={}))
+    assert tokens is not None
+    token = signed("ES256", EC, iss=issuer.name, exp=time.time() + 60)
+    assert (await tokens.principal(token))[0] == Principal("default", "ann")
+
+
+@pytest.mark.spec("http/issuer-discovery")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"issuer": "https://other.example"},
+        {"jwks_uri": "http://id.example/keys"},
+        {"jwks_uri": "file:///etc/passwd"},
+        {"jwks_uri": 5},
+        {"jwks_uri": None},
+    ],
+)
+async def test_a_configuration_of_another_or_that_leads_elsewhere_is_not_followed(said: dict[str, Any]) -> None:
+    issuer = Issuer()
+    issuer.configuration |= said
+    keys = IssuerKeys(f"{issuer.name}/.well-known/openid-configuration", issuer=issuer.name)
+    with pytest.raises(HostError, match="cannot be read"):
+        await keys.find("one")
+    assert issuer.looks == 0
 
 
 @pytest.mark.spec("http/issuer-keys")
@@ -241,6 +299,9 @@ async def test_keys_are_for_administrators_of_their_workspace() -> None:
     [
         ({"jwt_keys": "https://id.example/keys"}, "needs jwt_issuer and jwt_audience"),
         ({"jwt_keys": "http://id.example/keys", "jwt_issuer": "i", "jwt_audience": "a"}, "https:// address"),
+        ({"jwt_issuer": "https://id.example"}, "jwt_issuer needs jwt_audience"),
+        ({"jwt_issuer": "http://id.example", "jwt_audience": "a"}, "must be an https:// address"),
+        ({"jwt_issuer": "id", "jwt_audience": "a"}, "must be an https:// address"),
         ({"jwt_keys": "nowhere.json", "jwt_issuer": "i", "jwt_audience": "a"}, "no such file"),
     ],
 )

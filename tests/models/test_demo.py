@@ -10,6 +10,7 @@ from paddock.models.demo_rules import answer
 from paddock.models.demo_words import likeness, vector
 from paddock.ports.models import ModelCall
 from paddock.rules.errors import HostError
+from paddock.tools.builtin import calculate
 from paddock_sdk.protocol.messages import LLMTool, Message
 
 pytestmark = pytest.mark.anyio
@@ -33,6 +34,11 @@ WEATHER = LLMTool(
     description="Weather of a city.",
     parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
+CALCULATE = LLMTool(
+    name="calculate",
+    description="Calculate an arithmetic expression.",
+    parameters={"type": "object", "properties": {"expression": {"type": "string"}}, "required": ["expression"]},
+)
 TOOLS = [ADD, TIME, WEATHER]
 
 
@@ -54,6 +60,10 @@ def a_call(messages: list[Message], **more: Any) -> ModelCall:
         ("what time is it in Asia/Shanghai?", "current_time", {"zone": "Asia/Shanghai"}),
         ("how is the weather in Paris?", "get_weather", {"city": "Paris"}),
         ('weather of "New York", please', "get_weather", {"city": "New York"}),
+        ("what time is it in Tokyo?", "current_time", {"zone": "Asia/Tokyo"}),
+        ("现在北京几点了？", "current_time", {"zone": "Asia/Shanghai"}),
+        ("现在几点", "current_time", {}),
+        ("今天几号？", "current_time", {}),
         ('call add {"a": 1, "b": "x"}', "add", {"a": 1, "b": "x"}),
         ("call current_time", "current_time", {}),
     ],
@@ -63,6 +73,48 @@ def test_a_message_that_speaks_of_a_tool_and_holds_its_arguments_calls_it(
 ) -> None:
     (call,) = answer(said(text), TOOLS).tool_calls
     assert (call.name, json.loads(call.arguments)) == (name, arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("what is 2 + 3", "2 + 3"),
+        ("What is 2+3?", "2+3"),
+        ("2+2=?", "2+2"),
+        ("7/2", "7/2"),
+        ("how much is (2 + 3) * 4 ?", "(2 + 3) * 4"),
+        ("what is 12 plus 30, please", "12 + 30"),
+        ("12 divided by 4", "12 / 4"),
+        ("what is 6 x 7?", "6 * 7"),
+        ("what's 15% of 80", "15 / 100 * 80"),
+        ("2加3等于多少？", "2 + 3"),
+        ("计算一下 12 乘以 3", "12 * 3"),
+        ("I have 3 apples and buy 4 + 5 more", "4 + 5"),
+    ],
+)
+def test_a_sum_is_given_to_a_tool_that_can_calculate(text: str, expression: str) -> None:
+    (call,) = answer(said(text), [TIME, CALCULATE]).tool_calls
+    assert (call.name, json.loads(call.arguments)) == ("calculate", {"expression": expression})
+    assert calculate(expression) is not None
+    assert answer(said(text), [TIME, ADD]).tool_calls == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see you on 2026-11-16",
+        "11/16/2026",
+        "call +49 30 1234",
+        "pages 3-7 of it",
+        "I am 30 and you are 40",
+        "either/or",
+        "what is my name?",
+        "(2 + 3",
+        "加油",
+    ],
+)
+def test_dates_numbers_and_ranges_are_no_sums(text: str) -> None:
+    assert answer(said(text), [CALCULATE]).tool_calls == ()
 
 
 @pytest.mark.parametrize("text", ["add 2", "I like trains", "the sum of it all"])

@@ -1,5 +1,6 @@
 """Models and tools with real parts: the host, a runner process, a model server over HTTP, own functions."""
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from model_server import Says, model_server
-from walk.hosts import HostProcess, text_of
+from walk.hosts import HostProcess, text_of, wait_until
 
 AGENTS = """
 default_agent: demo
@@ -74,6 +75,33 @@ def test_a_provider_is_spoken_to_with_its_key_and_the_key_is_nowhere_else(
     kept = b"".join(path.read_bytes() for path in host.data.rglob("*") if path.is_file())
     assert b"sk-walk" not in kept
     assert "sk-walk" not in "".join(host.output)
+
+
+def test_one_agents_file_names_its_models_its_tools_and_its_servers(
+    new_host: Callable[..., HostProcess], tmp_path: Path
+) -> None:
+    (tmp_path / "my_tools.py").write_text(TOOLS)
+    (tmp_path / "key").write_text("sk-of-the-file-0123456789")
+    moody = Path(__file__).parents[1] / "tools/servers/moody.py"
+    with model_server() as server:
+        agents = f"""{AGENTS}
+models:
+  real: {{provider: openai, base_url: "{server.url}", key: "file:key", retries: 0}}
+tools: [my_tools.py]
+mcp_servers:
+  moody: {{command: "{sys.executable}", args: ["{moody}"], tools: [add]}}
+"""
+        host = new_host(agents=agents, plugins=(PLUGINS,), env={"PADDOCK_DISCOVER_MODELS": "false"}).start()
+        assert any("models" in line and "real" in line for line in host.output)
+        server.says(Says(calls=(("add", '{"a": 2, "b": 3}'),)), Says("It is five."))
+        task = host.post("2 and 3?", agent="real").json()["taskId"]
+        assert text_of(host.events(task)) == "It is five."
+        assert server.asked[0][1]["authorization"] == "Bearer sk-of-the-file-0123456789"
+
+        def answer() -> str:
+            return text_of(host.events(host.post('call moody__add {"a": 20, "b": 22}').json()["taskId"]))
+
+        wait_until(lambda: "42" in answer(), 30, "the MCP server's tool answering")
 
 
 def test_a_tool_call_under_way_when_the_host_dies_is_unknown_and_not_made_again(

@@ -1,4 +1,4 @@
-"""Looking after an embedded data directory: verify, rebuild, back up, restore; delete a conversation, erase a message.
+"""Looking after the data: verify, rebuild, back up, restore; delete a conversation, erase a message.
 
 What only reads may run beside a host. What writes the directory takes its lock, or asks the host that holds it.
 """
@@ -7,26 +7,28 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
-from paddock.cli import presence
+from paddock.cli import database, presence
 from paddock.cli.client import connect
 from paddock.cli.failures import FAILED, USAGE, CommandError
 from paddock.cli.output import write
+from paddock.rules.addresses import is_postgres
+from paddock.rules.rebuilding import Difference
+from paddock.settings import Settings
 from paddock.storage import backup as backups
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite.copying import has_database
 from paddock.storage.sqlite.rebuilding import compare, rebuild
-from paddock.storage.verifying import look
+from paddock.storage.verifying import Looked, look
 
 SHOWN = 50
 """So many findings are printed; all are counted."""
 SESSIONS = "/api/v1/agent/sessions"
 
 
-def verify_all(data: Path | None) -> int:
-    directory = _existing(data)
+def verify_all(data: Path | None, settings: Settings) -> int:
     counts = {"conversation": 0, "bytes": 0}
     problems: list[str] = []
-    for looked in look(directory):
+    for looked in _looked(data, settings):
         counts[looked.kind] = counts.get(looked.kind, 0) + 1
         if looked.problem is not None:
             problems.append(looked.sentence)
@@ -36,20 +38,36 @@ def verify_all(data: Path | None) -> int:
     return FAILED if problems else 0
 
 
-def rebuild_all(data: Path | None, *, only_check: bool) -> int:
-    directory = _existing(data)
+def _looked(data: Path | None, settings: Settings) -> Iterable[Looked]:
+    if not is_postgres(settings.store):
+        return look(_existing(data))
+    return database.look(settings)
+
+
+def rebuild_all(data: Path | None, settings: Settings, *, only_check: bool) -> int:
     if only_check:
-        found = _show(one.sentence for one in compare(directory))
+        found = _show(one.sentence for one in _compared(data, settings))
         write(f"{found} rows differ from the log.\n" if found else "Runs and transcripts are what the log says.\n")
         return FAILED if found else 0
+    found = _show(one.sentence for one in _rebuilt(data, settings))
+    write(f"{found} rows were put right.\n" if found else "Runs and transcripts are what the log says.\n")
+    return 0
+
+
+def _compared(data: Path | None, settings: Settings) -> Iterable[Difference]:
+    return database.compare(settings) if is_postgres(settings.store) else compare(_existing(data))
+
+
+def _rebuilt(data: Path | None, settings: Settings) -> Iterable[Difference]:
+    if is_postgres(settings.store):
+        return database.rebuild(settings)
+    directory = _existing(data)
     try:
         with DataDirectory.lock(directory):
-            found = _show(one.sentence for one in rebuild(directory))
+            return list(rebuild(directory))
     except DataDirectoryInUseError as error:
         text = f"{error}. Stop that host first, or only compare, with --check."
         raise CommandError(text, exit_code=USAGE) from error
-    write(f"{found} rows were put right.\n" if found else "Runs and transcripts are what the log says.\n")
-    return 0
 
 
 def back_up(target: Path, data: Path | None) -> int:

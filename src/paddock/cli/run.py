@@ -36,9 +36,9 @@ def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> in
     """Returns the exit code."""
     agent = _agent_of(file)
     if message is None and not sys.stdin.isatty():
-        from paddock.cli.serve import serve
+        from paddock.cli.loading import load_serve
 
-        serve(settings)
+        load_serve()(settings)
         return 0
     with _host(settings):
         talk = Chat(

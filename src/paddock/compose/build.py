@@ -3,7 +3,6 @@
 import time
 from importlib.metadata import version
 
-from paddock.agent_program import Program, is_program, load_program
 from paddock.compose.cluster import blobs_of, keep_in_step, neighbourhood_of, peers_of
 from paddock.compose.doors import application
 from paddock.compose.house import House, Tasks
@@ -15,9 +14,10 @@ from paddock.compose.parts import (
     directories_of,
     mark_of,
     models_of,
+    named_agents,
     periods,
     platforms_of,
-    revealed,
+    servers_of,
     tools_of,
     traces_of,
     watch_of,
@@ -26,9 +26,6 @@ from paddock.compose.parts import (
 from paddock.host.admission import Admission
 from paddock.host.agent_files import AgentFiles, first_of
 from paddock.host.agent_health import AgentHealth
-from paddock.host.agents import Agents
-from paddock.host.agents_file import load_agents
-from paddock.host.agents_watch import state_of
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
@@ -70,25 +67,15 @@ from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
 from paddock.telemetry.metrics import Metrics, Now
 from paddock.telemetry.together import Together
-from paddock.tools.mcp import McpTools
-
-
-def named_agents(settings: Settings, files: AgentFiles) -> tuple[Program | None, Agents]:
-    """The agents that the settings name: in a Python program, in a file, or the built-in ones."""
-    path, max_queue = settings.agents, settings.max_queue
-    if path is not None and is_program(path):
-        program = load_program(path)
-        return program, program.agents(max_queue=max_queue)
-    return None, load_agents(path, max_queue=max_queue, files=files)
 
 
 def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
     tasks = Tasks()
-    seen = state_of(settings.agents) if settings.agents is not None else None
     files = AgentFiles()
-    program, agents = named_agents(settings, files)
+    named = named_agents(settings, files)
+    agents = named.agents
     store = store_at(settings.store, settings.data, serving=True, url=url)
     near = neighbourhood_of(settings, store)
     tails = Tails(store, near.live)
@@ -99,9 +86,9 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         store, blobs, clock=clock, limits=artifact_limits(settings), raw=first_of(events.raw, files.raw)
     )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
-    models = models_of(settings, clock, program.models if program else {})
-    mcp = McpTools(settings.mcp_servers, reveal=revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
-    calendars, tools = tools_of(settings, mcp, store, clock, program.tools if program else ())
+    models = models_of(settings, clock, named.resources.models)
+    mcp = servers_of(settings, named, clock)
+    calendars, tools = tools_of(settings, mcp, store, clock, named)
     kept = knowledge_in(store)
     ingest = Ingest(kept, embed=models.embed, clock=clock)
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
@@ -217,7 +204,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         tasks=tasks,
         stored_agents=stored_agents,
         health=AgentHealth(agents, runs.authority),
-        watch=watch_of(None if program else settings.agents, agents, seen, files, audit, clock),
+        watch=watch_of(named, files, audit, clock),
         ingest=ingest,
         bases=bases,
         offers=offers,
@@ -238,6 +225,11 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
             sessions=lambda: sessions.loaded,
             runners=gateway.count_by_state,
             store_healthy=store.healthy,
+            capacity=lambda: runs.admission.capacity,
+            waiting=lambda: runs.admission.waiting,
+            turned_away=lambda: runs.admission.turned_away,
+            hosts=lambda: 1 + (len(peers.others) if peers else 0),
+            bus_healthy=near.bus.healthy,
         )
     )
     house.app = application(house, settings, local_token)

@@ -143,4 +143,7 @@ def tokens_of(settings: Settings) -> Tokens | None:
         role_claim=settings.jwt_role_claim,
     )
     secret = settings.jwt_secret_file.read_bytes().strip() if settings.jwt_secret_file else None
-    return Tokens(rules, secret=secret, keys=IssuerKeys(settings.jwt_keys).find if settings.jwt_keys else None)
+    source = settings.issuer_keys
+    return Tokens(
+        rules, secret=secret, keys=IssuerKeys(source, issuer=settings.jwt_issuer).find if source is not None else None
+    )

@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paddock.agent_program import is_program, load_program
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
-from paddock.host.agents_watch import AgentsWatch, Mark
+from paddock.host.agents_file import defined_in, in_force
+from paddock.host.agents_watch import AgentsWatch, Mark, state_of
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
@@ -27,6 +30,7 @@ from paddock.ports import Store
 from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.budgets import Budget
 from paddock.rules.model_specs import ModelSpec
+from paddock.rules.named_resources import NamedResources
 from paddock.rules.retention import Periods
 from paddock.settings import SIGNING_KEYS, Settings
 from paddock.storage.signing_keys import KeyFile
@@ -88,16 +92,48 @@ async def why_no_network(store: Store) -> str | None:
     return "no API key exists yet, so it could call this host as anybody; create one first (paddock keys create)"
 
 
-def watch_of(
-    path: Path | None, agents: Agents, seen: Mark, files: AgentFiles, audit: Audit, clock: Callable[[], float]
-) -> AgentsWatch | None:
-    return None if path is None else AgentsWatch(path, agents, seen=seen, files=files, note=audit.soon, clock=clock)
+@dataclass(frozen=True, slots=True)
+class NamedAgents:
+    """The agents that the settings name, and what was named beside them."""
+
+    agents: Agents
+    resources: NamedResources
+    functions: Sequence[FunctionTool] = ()
+    watched: Path | None = None
+    """The file that is looked at again while the host runs."""
+    seen: Mark = None
+    """How it was before it was read."""
+
+
+def named_agents(settings: Settings, files: AgentFiles) -> NamedAgents:
+    """In a Python program, in a file, or the built-in ones. Raises AgentsFileError."""
+    path, max_queue = settings.agents, settings.max_queue
+    if path is not None and is_program(path):
+        program = load_program(path)
+        return NamedAgents(program.agents(max_queue=max_queue), NamedResources(program.models), program.tools)
+    seen = state_of(path) if path is not None else None
+    defined = defined_in(path, files)
+    return NamedAgents(in_force(defined, max_queue), defined.resources, watched=path, seen=seen)
+
+
+def watch_of(named: NamedAgents, files: AgentFiles, audit: Audit, clock: Callable[[], float]) -> AgentsWatch | None:
+    if named.watched is None:
+        return None
+    return AgentsWatch(
+        named.watched,
+        named.agents,
+        seen=named.seen,
+        files=files,
+        resources=named.resources,
+        note=audit.soon,
+        clock=clock,
+    )
 
 
 def models_of(settings: Settings, clock: Callable[[], float], named: Mapping[str, ModelSpec]) -> ModelCatalog:
-    """The demo model, those an agent's program names, those that are there anyway, and those of the settings."""
+    """The demo model, those that are there anyway, those of the agents file, and those of the settings."""
     found = found_models(os.environ) if settings.discover_models else {}
-    return load_models({**named, **found, **settings.models}, clock=clock, environ=os.environ)
+    return load_models({**found, **named, **settings.models}, clock=clock, environ=os.environ)
 
 
 def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:
@@ -108,17 +144,24 @@ def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> 
     return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
+def servers_of(settings: Settings, named: NamedAgents, clock: Callable[[], float]) -> McpTools:
+    """The MCP servers of the agents file and of the settings."""
+    servers = {**named.resources.mcp_servers, **settings.mcp_servers}
+    return McpTools(servers, reveal=revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
+
+
 def tools_of(
     settings: Settings,
     servers: McpTools,
     store: Store,
     clock: Callable[[], float],
-    named: Sequence[FunctionTool],
+    named: NamedAgents,
 ) -> tuple[Calendars, ToolCatalog]:
     """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins. And the
     calendars that some of them write."""
     calendars = Calendars(store, clock=clock)
-    functions = [*load_tools(settings.tools), *named]
+    places = dict.fromkeys([*settings.tools, *named.resources.tools])
+    functions = [*load_tools(list(places)), *named.functions]
     own = FunctionTools(functions, clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
     return calendars, ToolCatalog([own, servers, given, CalendarTools(calendars, clock=clock)])

@@ -23,20 +23,27 @@ class Admission:
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self.closed = False
         """The host is being stopped: nobody enters any more."""
+        self.turned_away = 0
+        """So many were told to try again, ever."""
 
     @property
     def full(self) -> bool:
         return self.closed or sum(self.busy.values()) >= self.capacity
 
+    @property
+    def waiting(self) -> int:
+        """So many wait for room now."""
+        return sum(map(len, self._waiting.values()))
+
     async def enter(self, workspace: str) -> None:
         """Wait for room. Raises HostError(UNAVAILABLE) with when to try again."""
         if self.closed:
-            raise _full("this host is being stopped")
+            raise self._full("this host is being stopped")
         if not self._waiting and admits(self.busy, workspace, self.capacity):
             return
         line = self._waiting.setdefault(workspace, deque())
         if len(line) >= MAX_WAITING:
-            raise _full("this host is full")
+            raise self._full("this host is full")
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(room)
         self.look()
@@ -44,7 +51,7 @@ class Admission:
             async with asyncio.timeout(WAIT_SECONDS):
                 await room
         except TimeoutError:
-            raise _full("this host is full") from None
+            raise self._full("this host is full") from None
         finally:
             self._forget(workspace, room)
 
@@ -88,7 +95,7 @@ class Admission:
             if not line:
                 del self._waiting[workspace]
 
-
-def _full(why: str) -> HostError:
-    text = f"{why}; try again shortly, or at another host"
-    return HostError(ErrorCode.UNAVAILABLE, text, retryable=True, details={"retry_after": RETRY_SECONDS})
+    def _full(self, why: str) -> HostError:
+        self.turned_away += 1
+        text = f"{why}; try again shortly, or at another host"
+        return HostError(ErrorCode.UNAVAILABLE, text, retryable=True, details={"retry_after": RETRY_SECONDS})

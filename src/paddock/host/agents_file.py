@@ -1,6 +1,6 @@
 """`agents.yaml`: which agents there are. What is wrong with it is said in one sentence that names the line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from paddock.host.agent_files import AgentFileError, AgentFiles
 from paddock.host.agent_shapes import AgentShape, in_words, name_problem
 from paddock.host.agents import AgentBinding, Agents, Origin, takes_messages
+from paddock.rules.mcp_specs import McpServerSpec
+from paddock.rules.model_specs import ModelSpec
+from paddock.rules.named_resources import NamedResources
 from paddock.rules.resources import OfferedFile
 
 BUILT_IN = """\
@@ -39,6 +42,15 @@ class AgentsFile(BaseModel):
         default=None, description="Who answers when nobody is named; the first agent unless set."
     )
     agents: dict[str, AgentShape] = Field(min_length=1, description="The agents, by name.")
+    models: dict[str, ModelSpec] = Field(
+        default_factory=dict[str, ModelSpec], description="Models of providers, by the name agents use for them."
+    )
+    tools: list[str] = Field(
+        default=[], max_length=100, description="Python files, beside this one, and modules whose functions are tools."
+    )
+    mcp_servers: dict[str, McpServerSpec] = Field(
+        default_factory=dict[str, McpServerSpec], description="MCP servers whose tools agents may use, by name."
+    )
 
     @field_validator("agents")
     @classmethod
@@ -48,9 +60,18 @@ class AgentsFile(BaseModel):
             raise ValueError(wrong)
         return value
 
+    @property
+    def resources(self) -> NamedResources:
+        return NamedResources(self.models, tuple(self.tools), self.mcp_servers)
+
 
 SHAPES = {1: AgentsFile, 3: AgentShape}
-"""Which keys may stand how deep in the file."""
+"""Which keys may stand how deep in the file, under `agents`."""
+OTHER_SHAPES: Mapping[str | int, type[BaseModel]] = {"models": ModelSpec, "mcp_servers": McpServerSpec}
+"""The same for what stands elsewhere."""
+
+
+NOTHING_NAMED = NamedResources()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +80,19 @@ class Defined:
 
     bindings: Sequence[AgentBinding]
     default_agent_id: str
+    resources: NamedResources = NOTHING_NAMED
 
 
-def load_agents(path: Path | None, *, max_queue: int = 100, files: AgentFiles | None = None) -> Agents:
+def load_agents(path: Path | None, *, max_queue: int = 100) -> Agents:
     """Read `agents.yaml`; without one, the built-in agents answer."""
+    return in_force(defined_in(path), max_queue)
+
+
+def defined_in(path: Path | None, files: AgentFiles | None = None) -> Defined:
+    """What the file says; without one, what is built in. Raises AgentsFileError."""
     if path is None:
-        return _in_force(read_agents(BUILT_IN, "built-in agents", origin="built-in"), max_queue)
-    return _in_force(read_file(path, files), max_queue)
+        return read_agents(BUILT_IN, "built-in agents", origin="built-in")
+    return read_file(path, files)
 
 
 def read_file(path: Path, files: AgentFiles | None = None) -> Defined:
@@ -81,10 +108,10 @@ def read_file(path: Path, files: AgentFiles | None = None) -> Defined:
 
 def parse_agents(text: str, where: str, *, max_queue: int = 100) -> Agents:
     """Agents from the text of a file. Raises AgentsFileError with one sentence that names the line."""
-    return _in_force(read_agents(text, where), max_queue)
+    return in_force(read_agents(text, where), max_queue)
 
 
-def _in_force(defined: Defined, max_queue: int) -> Agents:
+def in_force(defined: Defined, max_queue: int) -> Agents:
     return Agents(defined.bindings, defined.default_agent_id, max_queue=max_queue)
 
 
@@ -103,7 +130,9 @@ def read_agents(
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
-        problem = f"{where}, line {_line_of(tree, first['loc'])}: {place} {in_words(first, SHAPES)}"
+        other = OTHER_SHAPES.get(first["loc"][0]) if first["loc"] else None
+        shapes = {1: AgentsFile, 3: other} if other is not None else SHAPES
+        problem = f"{where}, line {_line_of(tree, first['loc'])}: {place} {in_words(first, shapes)}"
         raise AgentsFileError(problem) from error
     except RecursionError as error:
         raise AgentsFileError(f"{where}: is nested too deep") from error
@@ -118,7 +147,7 @@ def read_agents(
         named = read.default_agent is not None
         line = _line_of(tree, ("default_agent",) if named else ("agents", default, "events"))
         raise AgentsFileError(f"{where}, line {line}: default_agent {default!r} {problem}")
-    return Defined(list(bindings.values()), default)
+    return Defined(list(bindings.values()), default, read.resources.beside(base or Path()))
 
 
 def _files(

@@ -12,6 +12,7 @@ import structlog
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_file import AgentsFileError, Defined, read_file
+from paddock.rules.named_resources import NamedResources
 from paddock.rules.rows import AuditRow
 
 log = structlog.get_logger("paddock.agents")
@@ -30,16 +31,18 @@ class AgentsWatch:
         *,
         seen: Mark,
         files: AgentFiles,
+        resources: NamedResources,
         note: Callable[[AuditRow], None],
         clock: Callable[[], float],
     ) -> None:
-        """`seen` is the mark the file had before these agents were read from it."""
+        """`seen` is the mark the file had before these agents were read from it, `resources` what it named then."""
         self._path = path
         self._agents = agents
         self._note = note
         self._clock = clock
         self._seen = seen
         self._files = files
+        self._resources = resources
 
     async def run(self, changed: Callable[[], Awaitable[None]]) -> None:
         """Look every second, for as long as the house stands; `changed` is awaited when other agents are in force."""
@@ -75,6 +78,11 @@ class AgentsWatch:
         names = ", ".join(binding.agent_id for binding in defined.bindings)
         log.info("the agents file was changed and is in force", action="agents.reload", agents=names)
         self._record("allowed", f"in force: {names}")
+        if defined.resources != self._resources:
+            log.warning(
+                "models, tools or mcp_servers of the agents file were changed; the host takes them up when it starts",
+                action="agents.reload",
+            )
 
     def _record(self, result: str, reason: str) -> None:
         self._note(

@@ -38,12 +38,18 @@ class ClientHistory:
         """What is new in what a client tells of a conversation."""
         names = names_in(told)
         known = [*await self._records.transcript(thread_id, limit=FIRST_LOOK)]
-        more = len(known) == FIRST_LOOK
+        more = len(known) == FIRST_LOOK and not await self._is_new_alone(thread_id, told, names)
         while more and len(known) < MAX_ITEMS and not shows(names, known):
             page = await self._records.transcript(thread_id, before=known[-1].seq, limit=PAGE)
             known += page
             more = len(page) == PAGE
         return merge(told, known)
+
+    async def _is_new_alone(self, thread_id: str, told: Sequence[ClientMessage], names: Mapping[str, int]) -> bool:
+        """One message and nothing before it is new, or the first of all: clients that show nothing cost no search."""
+        if len(told) > 1:
+            return False
+        return not shows(names, await self._records.transcript(thread_id, limit=1, newest_first=False))
 
     async def answers(self, thread_id: str, told: Sequence[ClientMessage]) -> list[Supplied]:
         """The client's answers to calls that wait for them; a call is answered once, and no other call at all."""

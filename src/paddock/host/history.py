@@ -19,7 +19,7 @@ from paddock_sdk.protocol.history import HistoryPage, HistorySearchResult
 from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchParams
 
 SLICE = 34
-"""Rows read at once: three slices make the largest page, and a page of huge items ends after the first."""
+"""Rows read first: a page of huge items ends with them, and else the rest comes at once."""
 
 
 class History:
@@ -60,16 +60,17 @@ class History:
         limit = max(1, min(query.limit, MAX_PAGE))
         before, after = _place(query.before_cursor), _place(query.after_cursor)
         backward = query.direction == "backward"
-        rows: list[TranscriptRow] = []
+        rows, room = list[TranscriptRow](), MAX_ANSWER_BYTES
         while True:
-            size = min(SLICE, limit + 1 - len(rows))
+            size = min(SLICE, limit + 1) if not rows else limit + 1 - len(rows)
             part = await self._records.transcript(
                 conversation, before=before, after=after, limit=size, newest_first=backward
             )
-            rows += part
-            fitting = min(_fitting(rows), limit)
-            if fitting < len(rows):
-                return rows[:fitting], True
+            for row in part:
+                room -= weight_of(row)
+                if (room < 0 and rows) or len(rows) == limit:
+                    return rows, True
+                rows.append(row)
             if len(part) < size:
                 return rows, False
             before, after = (part[-1].seq, after) if backward else (before, part[-1].seq)

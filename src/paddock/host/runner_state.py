@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from paddock.host.state_room import StateRoom
 from paddock.host.work import Work
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
@@ -24,6 +25,7 @@ from paddock_sdk.protocol.host_calls import (
 class RunnerState:
     def __init__(self, records: Records) -> None:
         self._records = records
+        self._room = StateRoom(records)
 
     @property
     def work(self) -> Mapping[str, Work]:
@@ -43,21 +45,13 @@ class RunnerState:
         """Keep a value; with an expected version only if it is still the one that was read."""
         key = _key(asked.scope, grant)
         value = msgspec.json.encode(asked.value)
-        if not await self._fits(key, asked.key, len(value)):
+        row = StateRow(key, asked.key, value, audit.time, asked.expected_version)
+        if not await self._room.write(key, asked.key, len(value), lambda: self._records.write([row, audit])):
             raise HostError(
                 ErrorCode.PAYLOAD_TOO_LARGE,
                 f"the {asked.scope} scope would hold more than {MAX_STATE_SCOPE_BYTES} bytes; delete old keys first",
             )
-        await self._records.write([StateRow(key, asked.key, value, audit.time, asked.expected_version), audit])
         return StateSetResult(ok=True, version=version_of(value))
-
-    async def _fits(self, scope_key: str, key: str, size: int) -> bool:
-        """Whether a scope has room for a value; what it replaces is looked at only when that decides."""
-        held = await self._records.state_size(scope_key)
-        if held + size <= MAX_STATE_SCOPE_BYTES:
-            return True
-        old = await self._records.state(scope_key, key) or b""
-        return held - len(old) + size <= MAX_STATE_SCOPE_BYTES
 
     async def delete(self, grant: Grant, asked: StateDeleteParams, audit: AuditRow) -> Deleted:
         key = _key(asked.scope, grant)

@@ -99,6 +99,7 @@ class LiveRun:
         "_bytes",
         "_clock",
         "_line",
+        "_state_written",
         "_taken",
         "_timers",
         "_titles",
@@ -150,6 +151,8 @@ class LiveRun:
         self.rate: TokenBucket | None = None
         self.state_sizes: dict[str, int] = {}
         """Bytes in each scope when it started, and what it added since by its results; an upper bound."""
+        self._state_written: dict[tuple[str, str], int] = {}
+        """Bytes of its own last word on each key: a value that it writes again counts once."""
         self._clock = clock
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
@@ -226,10 +229,12 @@ class LiveRun:
     def _may_update(self, scope: str, result: Result) -> bool:
         if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
             return False
-        grown = self.state_sizes.get(scope, 0) + len(msgspec.json.encode(result.data["value"]))
+        place, size = (scope, str(result.data["key"])), len(msgspec.json.encode(result.data["value"]))
+        grown = self.state_sizes.get(scope, 0) - self._state_written.get(place, 0) + size
         if grown > MAX_STATE_SCOPE_BYTES:
             return False
         self.state_sizes[scope] = grown
+        self._state_written[place] = size
         return True
 
     def _action_requested(self, result: Result, size: int) -> None:

@@ -25,6 +25,12 @@ def weight_of(row: TranscriptRow) -> int:
     return ENVELOPE_BYTES + text + (len(row.content_json) or text) + len(row.metadata)
 
 
+def is_oversize(row: TranscriptRow) -> bool:
+    """Whether no frame can hold it. A short item is known by its length: a character takes six bytes at most."""
+    at_most = ENVELOPE_BYTES + 12 * len(row.content) + len(row.content_json) + len(row.metadata)
+    return at_most > MAX_ITEM_BYTES and weight_of(row) > MAX_ITEM_BYTES
+
+
 def item_of(row: TranscriptRow, grant: Grant, *, with_artifacts: bool = False) -> TranscriptItem:
     """An item that no frame can hold is there without its text, and its metadata says how long that is."""
     metadata: dict[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
@@ -35,7 +41,7 @@ def item_of(row: TranscriptRow, grant: Grant, *, with_artifacts: bool = False) -
     content: str | None = row.content
     whole: dict[str, Any] | None = msgspec.json.decode(row.content_json) if row.content_json else None
     refs = list(_refs(whole)) if with_artifacts and whole else []
-    if weight_of(row) > MAX_ITEM_BYTES:
+    if is_oversize(row):
         metadata |= {"oversize_bytes": len(row.content.encode())}
         content = whole = None
     elif whole is None:

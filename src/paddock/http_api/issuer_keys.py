@@ -1,7 +1,9 @@
 """The keys an issuer publishes, from a file or an address: read when the first token needs them, kept for a while.
 
-A token with a key we have not seen makes us look again, but not more than twice a minute: nobody can make this host
-knock at the issuer's door by sending it nonsense. When the issuer is away, what it said last counts for a day.
+The address may be that of the issuer's OpenID configuration, which names the place of the keys (discovery): both are
+read anew each time, so keys may move. A token with a key we have not seen makes us look again, but not more than twice
+a minute: nobody can make this host knock at the issuer's door by sending it nonsense. When the issuer is away, what it
+said last counts for a day.
 """
 
 import asyncio
@@ -16,6 +18,7 @@ import anyio.to_thread
 import msgspec
 import structlog
 
+from paddock.rules.addresses import is_private_way
 from paddock.rules.errors import ErrorCode, HostError
 
 FRESH_SECONDS = 600.0
@@ -28,8 +31,11 @@ log = structlog.get_logger(__name__)
 
 
 class IssuerKeys:
-    def __init__(self, source: str, *, now: Callable[[], float] = time.monotonic) -> None:
+    """`issuer` is what a configuration found at `source` must say of itself."""
+
+    def __init__(self, source: str, *, issuer: str | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._source = source
+        self._issuer = issuer
         self._now = now
         self._keys: Mapping[str, Any] | None = None
         self._read_at = self._tried_at = float("-inf")
@@ -59,11 +65,24 @@ class IssuerKeys:
         self._tried_at = self._now()
         try:
             with anyio.fail_after(FETCH_SECONDS * 2):
-                raw = await anyio.to_thread.run_sync(_read, self._source, abandon_on_cancel=True)
-            self._keys = _key_set(raw)
+                found = await anyio.to_thread.run_sync(_found, self._source, self._issuer, abandon_on_cancel=True)
+            self._keys = _key_set(found)
             self._read_at = self._now()
         except (OSError, HTTPException, ValueError, msgspec.MsgspecError) as error:
             log.warning("the issuer's keys cannot be read", action="auth.issuer_keys", reason=str(error))
+
+
+def _found(source: str, issuer: str | None) -> Mapping[str, Any]:
+    """What lies at the source, or, where that is the issuer's configuration, at the place of its keys."""
+    found = _document(_read(source))
+    if "keys" in found or "jwks_uri" not in found:
+        return found
+    if issuer is not None and found.get("issuer") != issuer:
+        raise ValueError("the configuration is that of another issuer than jwt_issuer says")
+    place = found["jwks_uri"]
+    if not isinstance(place, str) or not is_private_way(place):
+        raise ValueError("the configuration names no https:// address as the place of its keys (jwks_uri)")
+    return _document(_read(place))
 
 
 def _read(source: str) -> bytes:
@@ -82,10 +101,13 @@ def _read(source: str) -> bytes:
         connection.close()
 
 
-def _key_set(raw: bytes) -> Mapping[str, Any]:
+def _document(raw: bytes) -> Mapping[str, Any]:
     if len(raw) > MAX_BYTES:
         raise ValueError(f"it is longer than {MAX_BYTES} bytes")
-    found = msgspec.json.decode(raw, type=dict[str, Any])
+    return msgspec.json.decode(raw, type=dict[str, Any])
+
+
+def _key_set(found: Mapping[str, Any]) -> Mapping[str, Any]:
     keys = found.get("keys")
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in cast("list[Any]", keys)):
         raise ValueError("it is no JSON Web Key Set: there is no list of keys")

@@ -1,7 +1,8 @@
 """What the demo model answers: a pure function of the messages and the tools it is shown. No clock, no chance.
 
 In this order: tool results it asked for are told; `call NAME {json}` is obeyed; a summary is given; what the person
-said about themselves is remembered; a tool that fits is called; anything else is answered with what it heard.
+said about themselves is remembered; a sum is calculated and a tool that fits is called; anything else is answered with
+what it heard.
 """
 
 import json
@@ -9,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from paddock.models import demo_memory, demo_tools
+from paddock.models import demo_memory, demo_sums, demo_tools
 from paddock.models.demo_words import count
 from paddock.ports.models import CalledTool, ModelAnswer, Usage
 from paddock_sdk.protocol.messages import LLMTool, Message
@@ -56,6 +57,8 @@ def _reply(asked: Message, messages: Sequence[Message], tools: Sequence[LLMTool]
         return ModelAnswer(_summary(messages, facts))
     if about := demo_memory.asked_for(text):
         return ModelAnswer(demo_memory.recall(about, facts))
+    if (said := demo_sums.sum_in(text)) and (tool := demo_sums.calculator(tools)):
+        return _calls([(tool.name, demo_tools.as_json({demo_sums.PARAMETER: said}))], number)
     if picked := demo_tools.chosen(text, tools):
         return _calls([(picked[0].name, demo_tools.as_json(picked[1]))], number)
     return ModelAnswer(_small_talk(asked, facts, tools))

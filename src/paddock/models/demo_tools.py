@@ -18,6 +18,30 @@ _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'|“([^”]*)”|「([^」]*)」")
 _ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?\b|\bUTC\b")
 
 
+_CITIES = {
+    **dict.fromkeys(("beijing", "shanghai", "shenzhen", "北京", "上海", "深圳"), "Asia/Shanghai"),
+    **dict.fromkeys(("hong kong", "香港"), "Asia/Hong_Kong"),
+    **dict.fromkeys(("tokyo", "东京"), "Asia/Tokyo"),
+    **dict.fromkeys(("singapore", "新加坡"), "Asia/Singapore"),
+    **dict.fromkeys(("london", "伦敦"), "Europe/London"),
+    **dict.fromkeys(("paris", "巴黎"), "Europe/Paris"),
+    **dict.fromkeys(("berlin", "柏林"), "Europe/Berlin"),
+    **dict.fromkeys(("new york", "纽约"), "America/New_York"),
+    **dict.fromkeys(("san francisco", "los angeles", "旧金山", "洛杉矶"), "America/Los_Angeles"),
+    **dict.fromkeys(("sydney", "悉尼"), "Australia/Sydney"),
+    **dict.fromkeys(("delhi", "mumbai", "德里", "孟买"), "Asia/Kolkata"),
+}
+"""Where people ask for the time of, when they do not know the zone's name."""
+
+
+def zone_in(text: str) -> str | None:
+    """The time zone that a text names, by its own name or by a city's."""
+    if named := _ZONE.search(text):
+        return named[0]
+    heard = text.lower()
+    return next((zone for city, zone in _CITIES.items() if city in heard), None)
+
+
 def ordered(text: str) -> list[tuple[str, str]] | None:
     """Tools a message calls by name, `call NAME {json}`, one per line; None when it is no such message."""
     lines = [line for line in text.splitlines() if line.strip()]
@@ -105,8 +129,8 @@ class _Source:
         return list(taken) or None
 
     def _string(self, name: str, *, needed: bool) -> str | None:
-        if "zone" in name.lower() and (zone := _ZONE.search(self._text)):
-            return zone[0]
+        if "zone" in name.lower() and (zone := zone_in(self._text)):
+            return zone
         if self._quoted:
             return self._quoted.pop(0)
         if named := re.search(rf"\b{re.escape(name)}\s*[:=]?\s+([^\s,;]+)", self._text, re.IGNORECASE):

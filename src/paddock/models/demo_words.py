@@ -14,6 +14,14 @@ _SILENT = frozenset(
         "would you your",
     )
 )
+_IN_ENGLISH = {
+    **dict.fromkeys(("几点", "时间", "几号", "日期"), "time"),
+    **dict.fromkeys(("日历", "日程"), "calendar"),
+    "计算": "calculate",
+    "天气": "weather",
+    "搜索": "search",
+}
+"""Tools mostly describe themselves in English, and people need not ask so."""
 DIMENSIONS = 256
 
 
@@ -30,7 +38,7 @@ def words(text: str) -> list[str]:
 
 def telling(text: str) -> frozenset[str]:
     """The words that say what a text is about, without the plural's s."""
-    return frozenset(_singular(word) for word in words(text) if word not in _SILENT)
+    return frozenset(_IN_ENGLISH.get(word) or _singular(word) for word in words(text) if word not in _SILENT)
 
 
 def _singular(word: str) -> str:

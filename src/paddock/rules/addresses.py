@@ -1,7 +1,8 @@
 """Addresses of other servers as people write them, and what may be shown of them. Pure; nothing is looked up."""
 
+import ipaddress
 import re
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 POSTGRES = ("postgresql://", "postgres://")
 _SECRETS = (
@@ -12,6 +13,29 @@ _SECRETS = (
 
 def is_postgres(address: str) -> bool:
     return address.startswith(POSTGRES)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this very machine and nothing else."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_private_way(address: str) -> bool:
+    """Whether nobody can change what comes from this address on its way here: https, or this machine itself."""
+    parts = urlsplit(address)
+    if not parts.hostname:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname))
+
+
+def openid_configuration_of(issuer: str) -> str:
+    """Where an OpenID issuer tells about itself."""
+    return issuer.rstrip("/") + "/.well-known/openid-configuration"
 
 
 def without_secrets(text: str) -> str:

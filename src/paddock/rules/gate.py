@@ -269,6 +269,6 @@ def within_a_page(looked: Looked, asked: Any) -> Any:
     if not looked.at_most:
         return asked
     wanted = _field(asked, looked.at_most)
-    if wanted is None or 1 <= wanted <= MAX_PAGE:
+    if wanted is None or wanted == (given := max(1, min(wanted, MAX_PAGE))):
         return asked
-    return asked.model_copy(update={looked.at_most: max(1, min(wanted, MAX_PAGE))})
+    return asked.model_copy(update={looked.at_most: given})

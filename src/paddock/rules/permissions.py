@@ -5,6 +5,7 @@ cannot be granted, and a permission that opens nothing fails a test.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Literal
@@ -334,22 +335,30 @@ def state_key(scope: str, grant: Grant) -> str | None:
     None when the run has no identity for that scope (a message has no subject of its own).
     """
     at = grant.scope
-    identities: Mapping[str, Mapping[str, str | None]] = {
-        "conversation": {"conversation_id": at.conversation_id, "thread_id": at.thread_id},
-        "actor": {"actor_type": at.actor_type, "actor_id": at.actor_id or at.user_id},
-        "runner": {},
-        "binding": {},
-    }
-    subject = {"subject_type": at.subject_type, "subject_id": at.subject_id} if at.subject_id else None
-    identity = subject if scope == "subject" else identities.get(scope)
-    if identity is None:
-        return None
+    match scope:
+        case "conversation":
+            identity = (("conversation_id", at.conversation_id), ("thread_id", at.thread_id))
+        case "actor":
+            identity = (("actor_type", at.actor_type), ("actor_id", at.actor_id or at.user_id))
+        case "subject" if at.subject_id:
+            identity = (("subject_type", at.subject_type), ("subject_id", at.subject_id))
+        case "runner" | "binding":
+            identity = ()
+        case _:
+            return None
+    return _state_key(scope, at.workspace_id, at.agent_id, grant.runner_id, identity)
+
+
+@lru_cache(maxsize=512)
+def _state_key(
+    scope: str, workspace_id: str, agent_id: str, runner_id: str, identity: tuple[tuple[str, str | None], ...]
+) -> str:
     whole = {
         "version": 1,
         "scope": scope,
-        "workspace_id": at.workspace_id,
-        "agent_id": at.agent_id,
-        "runner_id": grant.runner_id,
-        **identity,
+        "workspace_id": workspace_id,
+        "agent_id": agent_id,
+        "runner_id": runner_id,
+        **dict(identity),
     }
     return f"{scope}:{sha256(_encode(whole)).hexdigest()}"

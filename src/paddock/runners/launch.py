@@ -10,6 +10,9 @@ from paddock.runners.leftovers import MARK_VARIABLE
 from paddock.runners.plugins import OPEN, Level, Place, Plugin
 from paddock.runners.process import Launch
 
+HOST_PYTHON = "host-python"
+"""Our own interpreter, for an adapter that comes with the host and starts the plugin's environment by itself."""
+
 
 def environment(plugin: Plugin, *, home: Path, mark: str, allowed: Mapping[str, str]) -> dict[str, str]:
     """All a runner process gets to see; nothing else of the host's environment, no secret by accident."""
@@ -55,6 +58,8 @@ def plan(
     program, *arguments = plugin.command
     if program == "python":  # the one of its own environment, if it has one, else ours
         program = str(plugin.python or sys.executable)
+    elif program == HOST_PYTHON:
+        program = sys.executable
     argv = (program, *arguments)
     env = environment(plugin, home=home, mark=mark, allowed=allowed)
     way_out = socket if plugin.ceiling.mcp else None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from paddock.rules.errors import ErrorCode
@@ -28,6 +28,11 @@ class Now:
     sessions: Callable[[], int]
     runners: Callable[[], Mapping[str, int]]
     store_healthy: Callable[[], bool]
+    capacity: Callable[[], int]
+    waiting: Callable[[], int]
+    turned_away: Callable[[], int]
+    hosts: Callable[[], int]
+    bus_healthy: Callable[[], bool]
 
 
 class Metrics:
@@ -87,6 +92,11 @@ class _AtTheMoment(Collector):
         yield _gauge("paddock_runs_in_flight", "Runs that have not ended.", self._now.runs())
         yield _gauge("paddock_sessions_loaded", "Conversations held in memory.", self._now.sessions())
         yield _gauge("paddock_store_healthy", "1 while the store can write.", self._now.store_healthy())
+        yield _gauge("paddock_runs_capacity", "Runs this host takes at once.", self._now.capacity())
+        yield _gauge("paddock_runs_waiting", "Requests that wait for room.", self._now.waiting())
+        yield CounterMetricFamily("paddock_turned_away", "Told to try again: full.", value=self._now.turned_away())
+        yield _gauge("paddock_hosts", "Hosts that share this store, with this one.", self._now.hosts())
+        yield _gauge("paddock_bus_healthy", "1 while hosts can ring each other.", self._now.bus_healthy())
         runners = GaugeMetricFamily("paddock_runners", "Runners by the state of their process.", labels=["state"])
         for state, count in self._now.runners().items():
             runners.add_metric([state], count)

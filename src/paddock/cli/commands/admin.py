@@ -11,23 +11,30 @@ from paddock.cli.commands.options import Config, Data, Url, family, option
 admin = family("Look after the data: check, rebuild, back up, restore, delete, erase, move into a cluster.")
 
 
+Store = Annotated[str | None, option("--store", says="The database.", env="PADDOCK_STORE", metavar="ADDRESS")]
+
+
 @admin.command("verify")
-def admin_verify(data: Data = None) -> None:
+def admin_verify(data: Data = None, store: Store = None, config: Config = None) -> None:
     """Check every conversation's log and every stored file. May run beside a host."""
     from paddock.cli.admin import verify_all
+    from paddock.settings import load
 
-    sys.exit(verify_all(data))
+    sys.exit(verify_all(data, load({"store": store, "data": data}, config=config)))
 
 
 @admin.command("rebuild")
 def admin_rebuild(
     data: Data = None,
+    store: Store = None,
     check: Annotated[bool, option("--check", says="Only compare; may run beside a host.")] = False,
+    config: Config = None,
 ) -> None:
     """Make runs and transcripts anew from the log, and say what was different."""
     from paddock.cli.admin import rebuild_all
+    from paddock.settings import load
 
-    sys.exit(rebuild_all(data, only_check=check))
+    sys.exit(rebuild_all(data, load({"store": store, "data": data}, config=config), only_check=check))
 
 
 @admin.command("backup")
@@ -50,9 +57,6 @@ def admin_restore(
     from paddock.cli.admin import restore
 
     sys.exit(restore(backup, data))
-
-
-Store = Annotated[str | None, option("--store", says="The database.", env="PADDOCK_STORE", metavar="ADDRESS")]
 
 
 @admin.command("migrate")

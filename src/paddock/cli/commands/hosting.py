@@ -99,9 +99,9 @@ def serve(  # noqa: PLR0917 - one parameter for each option is how typer is told
     loaded = settings.load(flags, config=config)
     for warning in settings.unknown_variables():
         typer.echo(f"paddock: {warning}", err=True)
-    from paddock.cli.serve import serve as serve_until_stopped
+    from paddock.cli.loading import load_serve
 
-    serve_until_stopped(loaded)
+    load_serve()(loaded)
 
 
 def run(

@@ -1,6 +1,7 @@
 """The files of a plugin package, read whole into memory and checked before anything is written anywhere.
 
-A package is a directory, a .zip or a .tar.gz with `paddock-plugin.toml` at its top (or inside its only directory).
+A package is a directory, a .zip or a .tar.gz with `paddock-plugin.toml` at its top (or inside its only directory), or
+a LangBot plugin with its `manifest.yaml` there.
 It holds plain files: a name that leads out, a link, a device or a bomb makes the whole package refused.
 A host's data directory that lies among them holds keys and conversations: it is left out, whatever it is called.
 What was read here is what gets installed, so nobody can change it between the look and the yes.
@@ -21,6 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 PLUGIN_FILE = "paddock-plugin.toml"
+TOP_FILES = frozenset({PLUGIN_FILE, "manifest.yaml"})
+"""One of these lies at the top of a package: ours, or that of a LangBot plugin."""
 MAX_ENTRIES = 512
 MAX_FILE_BYTES = 16 * 1024 * 1024
 MAX_TOTAL_BYTES = 64 * 1024 * 1024
@@ -113,7 +116,7 @@ def _entries(source: Path) -> Iterator[PackageFile | _Directory]:
     if source.is_dir():
         return _from_directory(source)
     name = source.name.lower()
-    if name.endswith(".zip"):
+    if name.endswith((".zip", ".lbpkg")):
         return _from_zip(_archive(source))
     if name.endswith((".tar.gz", ".tgz")):
         return _from_tar(_archive(source))
@@ -188,10 +191,10 @@ def _under_top(files: list[PackageFile]) -> list[PackageFile]:
     """Archives are often made of one directory; the package is then what lies in it."""
     files = [file for file in files if LEFT_OUT.isdisjoint(file.path.split("/"))]
     tops = {file.path.partition("/")[0] for file in files}
-    if all(file.path != PLUGIN_FILE for file in files) and len(tops) == 1:
+    if TOP_FILES.isdisjoint(file.path for file in files) and len(tops) == 1:
         prefix = f"{tops.pop()}/"
         files = [PackageFile(file.path.removeprefix(prefix), file.content, file.executable) for file in files]
-    if all(file.path != PLUGIN_FILE for file in files):
+    if TOP_FILES.isdisjoint(file.path for file in files):
         raise PackageError(f"The package has no {PLUGIN_FILE} at its top.")
     return files
 

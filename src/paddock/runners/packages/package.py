@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddock.runners.packages.contents import PLUGIN_FILE, Contents, read_contents
+from paddock.runners.packages.langbot import described, is_langbot_plugin
 from paddock.runners.packages.plugin_file import read_plugin_file
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
@@ -25,6 +26,8 @@ class Package:
 def read_package(source: Path) -> Package:
     """Read and check a package without running or installing any of it. Raises PackageError."""
     contents = read_contents(source)
+    if is_langbot_plugin(contents):
+        contents = described(contents)
     about, requirements = read_plugin_file(contents.read(PLUGIN_FILE) or b"")
     return Package(about, requirements, contents)
 
