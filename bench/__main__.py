@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench import accept, harness, history_day, local_agent, models, ui_schema
 from bench.apart import PARTS, machine_in_a_short_run
 from bench.load import LoadGenerator, load_generator
 from bench.paddock import paddock_launch
@@ -21,6 +22,15 @@ from bench.report import Figure, figures_of, table_of
 from bench.rounds import FULL, QUICK, SECTIONS, Bench, say
 from bench.servers import BenchError, Server, floor_launch, serving
 
+PRINTED = {
+    "accept": accept.run,
+    "history-day": history_day.run,
+    "ui-schema": ui_schema.run,
+    "gateway": models.run,
+    "local-agent": local_agent.run,
+    "harness": harness.run,
+}
+"""What is measured by itself and printed by itself, each with a floor or a target of its own."""
 LAUNCHES = {"floor": floor_launch, "paddock": paddock_launch}
 DOORS_OF = {"floor": ("floor",), "paddock": ("ag-ui", "pair")}
 
@@ -30,7 +40,12 @@ def main() -> int:
     options = _options()
     signal.signal(signal.SIGTERM, _leave)
     try:
-        return _measure(options)
+        for name in [name for name in options.only if name in PRINTED]:
+            say(f"measuring {name}")
+            PRINTED[name](quick=options.quick, directory=options.dir)
+            print(flush=True)
+            options.only.remove(name)
+        return _measure(options) if options.only else 0
     except BenchError as error:
         print(error, file=sys.stderr)
         return 2
@@ -47,7 +62,7 @@ def _leave(number: int, _: object) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the host beside the floor.")
     parser.add_argument("--quick", action="store_true", help="a few minutes, for a first look; full takes half an hour")
-    known = (*SECTIONS, *PARTS)
+    known = (*SECTIONS, *PARTS, *PRINTED)
     parser.add_argument("--only", type=_words(known), default=list(known), help=f"of {','.join(known)}")
     parser.add_argument("--systems", type=_words(LAUNCHES), default=list(LAUNCHES), help=f"of {','.join(LAUNCHES)}")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save everything that was measured")

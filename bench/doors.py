@@ -43,8 +43,13 @@ def _ask_ag_ui(thread: str, text: str) -> bytes:
     return _post("/api/v1/agent/ag-ui/bench", _run_input(thread, text, {}))
 
 
+def native_request(path: str, thread: str, text: str) -> bytes:
+    """A run handed in at a door that reads the published shape."""
+    return _post(path, _run_input(thread, text, {"runtime_mode": "chat"}))
+
+
 def _ask_native(thread: str, text: str) -> bytes:
-    return _post("/api/v1/agent/runs", _run_input(thread, text, {"runtime_mode": "chat"}))
+    return native_request("/api/v1/agent/runs", thread, text)
 
 
 def _follow_native(accepted: bytes) -> bytes:

@@ -1,53 +1,36 @@
-"""The local agent against a scripted model: what the host adds to a turn, and whether many streams keep up.
+"""`python -m bench.local_agent`: the local agent against a scripted model: what the host adds to a turn, and whether
+many streams keep up.
 
-    python -m bench.local_agent
-
-The model server streams a fixed answer on loopback at a fixed pace. Overhead of a turn = time from POST to the end of
-its stream, minus the time the same answer takes when the model server is asked directly, in the same run.
+The model server streams a fixed answer on loopback, at once or at a fixed pace. Overhead of a turn = time from POST to
+the end of its stream, minus the time the same answer takes when the model server is asked directly, in the same run.
+On a machine that others use too, both wait for a processor; the CPU that host and runner take is printed beside them.
 """
 
+import argparse
 import asyncio
-import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 
+from bench.servers import Launch, Server, cpu_of, free_port, serving
+from bench.verdicts import Line, shown
+
+OVERHEAD_MS = 5.0
 WORDS = 100
 STREAMS = 50
 PACE = 50
 """Tokens a second of each stream."""
-TURNS = 40
-
-MODEL = """
-import asyncio, json, sys
-import uvicorn
-from starlette.applications import Starlette
-from starlette.responses import StreamingResponse
-from starlette.routing import Route
-
-async def chat(request):
-    asked = await request.json()
-    words, pace = (int(part) for part in asked["model"].split("-")[1:])
-    async def said():
-        loop, begun = asyncio.get_running_loop(), asyncio.get_running_loop().time()
-        for number in range(words):
-            if pace:
-                await asyncio.sleep(max(0.0, begun + number / pace - loop.time()))
-            delta = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": f"word{number} "}}]}
-            yield f"data: {json.dumps(delta)}\\n\\n"
-        last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-        yield f"data: {json.dumps(last)}\\n\\ndata: [DONE]\\n\\n"
-    return StreamingResponse(said(), media_type="text/event-stream")
-
-app = Starlette(routes=[Route("/v1/chat/completions", chat, methods=["POST"])])
-uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="critical", access_log=False)
-"""
+LATE_MS = 200.0
+"""A stream whose last word comes no later than that after its time did not fall behind."""
+SETTLE_SECONDS = 3.0
+"""After its start a host goes on importing in the background what it may need later."""
 SETTINGS = """
 discover_models = false
 host_call_rate = 0
@@ -67,92 +50,132 @@ agents:
 """
 
 
-def _free_port() -> int:
-    import socket
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Seconds of whole turns and of asking the model directly, and CPU of the host and of what it started, each."""
 
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-async def _turn(client: httpx.AsyncClient, url: str, agent: str, number: int) -> tuple[float, list[float]]:
-    """Seconds of a whole turn, and when each piece arrived."""
-    body = {"threadId": f"{agent}-{number}", "runId": f"r-{number}-{time.monotonic_ns()}"}
-    message = {"id": str(time.monotonic_ns()), "role": "user", "content": "go"}
-    begun, seen = time.perf_counter(), list[float]()
-    address = f"{url}/api/v1/agent/ag-ui/{agent}"
-    async with client.stream("POST", address, json={**body, "messages": [message]}) as answer:
-        async for line in answer.aiter_lines():
-            if "TEXT_MESSAGE_CONTENT" in line:
-                seen.append(time.perf_counter() - begun)
-    return time.perf_counter() - begun, seen
+    turns: Sequence[float]
+    direct: Sequence[float]
+    host_cpu: float
+    runner_cpu: float
 
 
-async def _direct(client: httpx.AsyncClient, port: int) -> float:
-    begun = time.perf_counter()
-    body = {"model": "m-1-0", "messages": [], "stream": True}
-    async with client.stream("POST", f"http://127.0.0.1:{port}/v1/chat/completions", json=body) as answer:
-        async for _ in answer.aiter_lines():
-            pass
-    return time.perf_counter() - begun
+@dataclass(frozen=True, slots=True)
+class Streams:
+    late: Sequence[float]
+    """By how many seconds each stream's last word came after its time."""
+    cpu: float
+    """Seconds of CPU of host and runner for each word."""
 
 
-async def measure(url: str, port: int) -> dict[str, Any]:
-    async with httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=200)) as client:
-        for number in range(5):
-            await _turn(client, url, "quick", 1000 + number)
-        turns, bare = [], []
-        for number in range(TURNS):
-            bare.append(await _direct(client, port))
-            turns.append((await _turn(client, url, "quick", number))[0])
+class Bench:
+    def __init__(self, host: Server, model: Server, client: httpx.AsyncClient) -> None:
+        self._host = host
+        self._model = model
+        self._client = client
+
+    async def turn(self, agent: str, number: int) -> tuple[float, list[float]]:
+        """Seconds of a whole turn, and when each piece arrived."""
+        body = {"threadId": f"{agent}-{number}", "runId": f"r-{number}-{time.monotonic_ns()}"}
+        message = {"id": str(time.monotonic_ns()), "role": "user", "content": "go"}
+        begun, seen = time.perf_counter(), list[float]()
+        address = f"http://127.0.0.1:{self._host.port}/api/v1/agent/ag-ui/{agent}"
+        async with self._client.stream("POST", address, json={**body, "messages": [message]}) as answer:
+            async for line in answer.aiter_lines():
+                if "TEXT_MESSAGE_CONTENT" in line:
+                    seen.append(time.perf_counter() - begun)
+        if not seen:
+            raise SystemExit(f"the agent {agent} said nothing; see {self._host.log}")
+        return time.perf_counter() - begun, seen
+
+    async def direct(self) -> float:
         begun = time.perf_counter()
-        streams = await asyncio.gather(*(_turn(client, url, "paced", number) for number in range(STREAMS)))
-        whole = time.perf_counter() - begun
-    ideal = (WORDS - 1) / PACE
-    return {
-        "turn_ms_p50": round(statistics.median(turns) * 1000, 2),
-        "model_ms_p50": round(statistics.median(bare) * 1000, 2),
-        "overhead_ms_p50": round((statistics.median(turns) - statistics.median(bare)) * 1000, 2),
-        "streams": STREAMS,
-        "tokens_per_second_each": PACE,
-        "ideal_seconds": ideal,
-        "slowest_stream_seconds": round(max(one[0] for one in streams), 2),
-        "all_seconds": round(whole, 2),
-        "last_piece_late_ms_p99": round(sorted(one[1][-1] - ideal for one in streams)[int(STREAMS * 0.99)] * 1000),
-    }
+        body = {"model": "m-1-0", "messages": [], "stream": True}
+        address = f"http://127.0.0.1:{self._model.port}/v1/chat/completions"
+        async with self._client.stream("POST", address, json=body) as answer:
+            async for _ in answer.aiter_lines():
+                pass
+        return time.perf_counter() - begun
+
+    def cpu(self) -> tuple[float, float]:
+        """Of the host, and of everything below it."""
+        return cpu_of(self._host.process), sum(map(cpu_of, self._host.process.children(recursive=True)))
+
+    async def alone(self, count: int) -> Turns:
+        """One turn after the other, each in a conversation of its own."""
+        for number in range(10):
+            await self.turn("quick", 1_000_000 + number)
+            await self.direct()
+        await asyncio.sleep(SETTLE_SECONDS)
+        direct = [await self.direct() for _ in range(count)]
+        before = self.cpu()
+        turns = [(await self.turn("quick", number))[0] for number in range(count)]
+        after = self.cpu()
+        return Turns(turns, direct, (after[0] - before[0]) / count, (after[1] - before[1]) / count)
+
+    async def together(self) -> Streams:
+        before = sum(self.cpu())
+        streams = await asyncio.gather(*(self.turn("paced", number) for number in range(STREAMS)))
+        spent = sum(self.cpu()) - before
+        return Streams([seen[-1] - (WORDS - 1) / PACE for _, seen in streams], spent / STREAMS / WORDS)
 
 
-def main() -> None:
-    port, host_port = _free_port(), _free_port()
-    with tempfile.TemporaryDirectory() as place:
-        data = Path(place) / "data"
-        data.mkdir()
-        (data / "paddock.toml").write_text(SETTINGS.format(port=port, words=WORDS, pace=PACE))
-        agents = Path(place) / "agents.yaml"
-        agents.write_text(AGENTS)
-        paddock = str(Path(sys.executable).with_name("paddock"))
-        model = subprocess.Popen([sys.executable, "-c", MODEL, str(port)])
-        flags = ["--data", str(data), "--agents", str(agents), "--port", str(host_port), "--log-level", "error"]
-        host = subprocess.Popen([paddock, "serve", *flags], stdout=subprocess.DEVNULL)
-        try:
-            _wait(f"http://127.0.0.1:{host_port}/readyz")
-            print(json.dumps(asyncio.run(measure(f"http://127.0.0.1:{host_port}", port)), indent=1))
-        finally:
-            for one in (host, model):
-                one.terminate()
-                one.wait(20)
+def lines_of(alone: Turns, together: Streams) -> list[Line]:
+    turn, direct = statistics.median(alone.turns) * 1000, statistics.median(alone.direct) * 1000
+    late = max(together.late) * 1000
+    return [
+        Line("a turn of the local agent, whole, p50", f"{turn:.2f} ms"),
+        Line("the same answer from the model server directly, p50", f"{direct:.2f} ms"),
+        Line(
+            "overhead of a turn at concurrency 1",
+            f"{turn - direct:.2f} ms",
+            f"< {OVERHEAD_MS:g} ms",
+            turn - direct < OVERHEAD_MS,
+        ),
+        Line("CPU of the host for a turn", f"{alone.host_cpu * 1000:.2f} ms"),
+        Line("CPU of the runner for a turn", f"{alone.runner_cpu * 1000:.2f} ms"),
+        Line(
+            f"{STREAMS} streams at {PACE} tokens/s: the last word of the slowest after its time",
+            f"{late:.0f} ms",
+            f"<= {LATE_MS:g} ms",
+            late <= LATE_MS,
+        ),
+        Line("CPU of host and runner for a streamed word", f"{together.cpu * 1e6:.0f} us"),
+    ]
 
 
-def _wait(url: str) -> None:
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        try:
-            if httpx.get(url).status_code == 200:
-                return
-        except httpx.HTTPError:
-            time.sleep(0.1)
-    raise SystemExit("the host did not get ready")
+async def measure(host: Server, model: Server, turns: int) -> list[Line]:
+    async with httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=200)) as client:
+        bench = Bench(host, model, client)
+        return lines_of(await bench.alone(turns), await bench.together())
+
+
+def host_launch(work: Path, model_port: int) -> Launch:
+    data, port = work / "data", free_port()
+    data.mkdir()
+    (data / "paddock.toml").write_text(SETTINGS.format(port=model_port, words=WORDS, pace=PACE))
+    agents = work / "agents.yaml"
+    agents.write_text(AGENTS)
+    paddock = str(Path(sys.executable).with_name("paddock"))
+    flags = ["--data", str(data), "--agents", str(agents), "--port", str(port), "--log-level", "error"]
+    return Launch("paddock", (paddock, "serve", *flags), port, "/readyz")
+
+
+def run(*, quick: bool, directory: Path | None = None) -> None:
+    with tempfile.TemporaryDirectory(prefix="paddock-bench-", dir=directory) as place, ExitStack() as running:
+        port = free_port()
+        script = (sys.executable, "-m", "bench.scripted_model", "--port", str(port))
+        model = running.enter_context(serving(Launch("model", script, port), Path(place) / "model.log"))
+        host = running.enter_context(serving(host_launch(Path(place), port), Path(place) / "host.log"))
+        print(shown(asyncio.run(measure(host, model, 40 if quick else 150))))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.local_agent", description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    run(quick=parser.parse_args().quick)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

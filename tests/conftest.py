@@ -1,6 +1,15 @@
-"""What every test shares: the event loop that production uses."""
+"""What every test shares: the event loop that production uses, and one worker for tests that share what is dear."""
 
 import pytest
+
+SHARING = frozenset({"cli", "cluster", "langbot", "models"})
+"""Rooms whose tests share a host, a server or an environment within a file: on two workers it would be made twice."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SHARING & set(item.path.parts) and item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.fixture

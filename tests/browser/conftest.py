@@ -2,8 +2,12 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +26,8 @@ agents:
   helper: {runner: "plugin:paddock/local-agent/default", label: Helper, config: {model: demo}}
   careful: {runner: "plugin:paddock/local-agent/default", label: Careful, config: {model: demo, approve: ["calculate"]}}
   echo: {runner: "plugin:paddock/echo/default", label: Echo}
+  secretary:
+    {runner: "plugin:paddock/local-agent/default", label: Secretary, config: {model: demo}, tools: [calendar_write]}
   slow: {runner: "plugin:test/slow/default", label: Slow}
   asker: {runner: "plugin:test/asker/default", label: Asker, platform_actions: [message.edit]}
 """
@@ -29,7 +35,7 @@ SECRET = "sixteen bytes and more"
 CONFIG = """\
 [platforms.chat]
 secret = "env:CHAT_SECRET"
-webhook = "http://127.0.0.1:9/nobody-listens"
+webhook = "{webhook}"
 agent = "asker"
 actions = ["message.edit"]
 user = "dev"
@@ -46,9 +52,78 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.timeout(300))
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    """For one module: while Playwright is open it holds the event loop, and no other test of this process gets one."""
+class Gone(BaseHTTPRequestHandler):
+    """A chat platform that takes nothing any more."""
+
+    def do_POST(self) -> None:
+        self.send_response(410)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def a_platform() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Gone) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/hook"
+        server.shutdown()
+
+
+def a_host(place: Path, webhook: str = "http://127.0.0.1:9/nobody-listens") -> HostProcess:
+    """With agents that do and ask all there is to show, and a chat platform."""
+    config = place / "paddock.toml"
+    config.write_text(CONFIG.format(webhook=webhook))
+    env = {"PADDOCK_CONFIG": str(config), "CHAT_SECRET": SECRET}
+    return HostProcess(place / "data", agents=AGENTS, plugins=PLUGINS, env=env)
+
+
+class Stage:
+    """One browser and one host for all stories that follow each other; they cost seconds to start.
+
+    While Playwright is open it holds the event loop, and no other test of this process gets one: so it is closed as
+    soon as the next test is no story.
+    """
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._browser: Browser | None = None
+        self._host: HostProcess | None = None
+
+    @property
+    def browser(self) -> "Browser":
+        if self._browser is None:
+            chromium = _chromium()
+            from playwright.sync_api import expect, sync_playwright
+
+            expect.set_options(timeout=PATIENCE_MS)
+            playwright = self._open.enter_context(sync_playwright())
+            self._browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            self._open.callback(self._browser.close)
+        return self._browser
+
+    @property
+    def host(self) -> HostProcess:
+        if self._host is None:
+            place = self._open.enter_context(TemporaryDirectory(prefix="console-"))
+            self._host = a_host(Path(place), self._open.enter_context(a_platform())).start()
+            self._open.callback(_stopped_well, self._host)
+        return self._host
+
+    def close(self) -> None:
+        self._browser = self._host = None
+        self._open.close()
+
+
+STAGE = Stage()
+
+
+def _stopped_well(host: HostProcess) -> None:
+    assert host.stop() == 0
+
+
+def _chromium() -> str:
     chromium = shutil.which("chromium")
     if chromium is None:
         not_run("the stories of the web console, because there is no Chromium here; `make browser` installs it")
@@ -56,28 +131,23 @@ def browser() -> Iterator["Browser"]:
         not_run("the stories of the web console, because Playwright is not installed")
     if not (ASSETS / "index.html").is_file():
         not_run("the stories of the web console, because it is not built; `make console` builds it, with Node.js")
-    from playwright.sync_api import expect, sync_playwright
-
-    expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    return chromium
 
 
-def a_host(place: Path) -> HostProcess:
-    """With agents that do and ask all there is to show, and a chat platform that never answers."""
-    config = place / "paddock.toml"
-    config.write_text(CONFIG)
-    env = {"PADDOCK_CONFIG": str(config), "CHAT_SECRET": SECRET}
-    return HostProcess(place / "data", agents=AGENTS, plugins=PLUGINS, env=env)
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    if nextitem is None or "browser" not in nextitem.path.parts:
+        STAGE.close()
 
 
-@pytest.fixture(scope="module")
-def host(browser: "Browser", tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostProcess]:
-    host = a_host(tmp_path_factory.mktemp("console")).start()
-    yield host
-    assert host.stop() == 0
+@pytest.fixture
+def browser() -> "Browser":
+    return STAGE.browser
+
+
+@pytest.fixture
+def host(browser: "Browser") -> HostProcess:
+    return STAGE.host
 
 
 @pytest.fixture
@@ -96,3 +166,13 @@ def visit(browser: "Browser", host: HostProcess) -> Iterator[Callable[..., Visit
     yield arrive
     for visitor in visitors:
         visitor.leave()
+
+
+@pytest.fixture
+def locked(browser: "Browser", tmp_path: Path) -> Iterator[tuple[HostProcess, str]]:
+    """A host that knows its callers by key."""
+    host = a_host(tmp_path).start()
+    with host.client() as client:
+        key = client.post("/api/v1/api-keys", json={"user": "ann", "role": "admin"}).json()["key"]
+    yield host, key
+    assert host.stop() == 0

@@ -53,20 +53,6 @@ def test_a_reload_in_the_middle_loses_and_doubles_no_word(visit: Visit) -> None:
     assert ann.turns.first.locator(".markdown").inner_text().split() == COUNTED.split()
 
 
-def test_a_lost_network_is_said_and_made_good_without_a_lost_or_doubled_word(visit: Visit) -> None:
-    ann = visit(agent="slow")
-    ann.forgiving = True
-    ann.write("count 40 0.05")
-    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
-    session = ann.context.new_cdp_session(ann.page)
-    session.send("Network.enable")
-    ann.context.set_offline(True)
-    ann.page.evaluate("window.dispatchEvent(new Event('offline'))")
-    ann.context.set_offline(False)
-    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
-    assert ann.turns.first.locator(".markdown").inner_text().split() == COUNTED.split()
-
-
 def test_stop_stops_and_says_so_also_after_a_reload_and_it_can_be_asked_again(visit: Visit) -> None:
     ann = visit(agent="slow")
     ann.write("count 5000 0.02")

@@ -1,7 +1,7 @@
 """The other pages, as people use them: the story of a run, agents, operation; keys, small screens, both languages."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,19 +52,6 @@ def test_two_runs_are_compared(visit: Visit) -> None:
     expect(ann.page.locator(".compare tr.differs", has_text="Agent")).to_contain_text("echo")
 
 
-def test_a_run_can_be_watched_and_stopped_from_operation(visit: Visit) -> None:
-    ann = visit(agent="slow")
-    ann.write("count 5000 0.02")
-    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
-    run = ann.turns.first.get_attribute("data-turn")
-    ann.page.get_by_role("link", name="Operate").click()
-    flying, ended = (ann.page.locator(".panel").nth(place).locator(f"tr:has(a[href$='{run}'])") for place in (0, 1))
-    expect(flying).to_contain_text("running")
-    flying.get_by_role("button", name="Stop").click()
-    expect(flying).to_have_count(0)
-    expect(ended).to_contain_text("cancelled")
-
-
 def test_an_agent_is_made_by_a_form_from_its_runners_schema_and_shows_what_it_would_get(visit: Visit) -> None:
     ann = visit()
     ann.page.get_by_role("link", name="Agents").click()
@@ -93,15 +80,6 @@ def test_what_cannot_be_saved_is_said(visit: Visit) -> None:
     expect(ann.page.get_by_role("alert")).to_contain_text("echo")
 
 
-def test_every_part_of_operation_opens_and_has_something_to_say(visit: Visit) -> None:
-    ann = visit()
-    for section in ("live", "approvals", "usage", "audit", "keys", "knowledge", "automations"):
-        ann.page.goto(ann.page.url.split("#")[0] + f"#/operate/{section}")
-        expect(ann.page.locator(".panel").first).to_be_visible()
-        expect(ann.page.get_by_text("Loading…")).to_have_count(0)
-        expect(ann.page.get_by_role("alert")).to_have_count(0)
-
-
 HOSTILE = (
     "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
     "[click](javascript:window.hacked=1) ![p](https://evil.example/leak.png) "
@@ -120,16 +98,6 @@ def test_a_hostile_agent_reaches_nothing(visit: Visit) -> None:
         ann.page.reload()
         turn = ann.turns.first
     assert ann.complaints == []
-
-
-@pytest.fixture
-def locked(browser: object, tmp_path: Path) -> Iterator[tuple[HostProcess, str]]:
-    """A host that knows its callers by key."""
-    host = HostProcess(tmp_path / "data").start()
-    with host.client() as client:
-        key = client.post("/api/v1/api-keys", json={"user": "ann", "role": "admin"}).json()["key"]
-    yield host, key
-    assert host.stop() == 0
 
 
 def test_a_key_is_asked_for_survives_a_reload_and_is_nowhere_to_be_found(

@@ -1,15 +1,13 @@
 """What waits for a person's word, answered where it stands: questions, permissions, calls of the page's own, cards."""
 
 import json
-import time
 import uuid
 from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from browser.conftest import SECRET
 from browser.people import Visitor
-from paddock.rules.webhook_signatures import headers_for
+from browser.platform import the_platform_says
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
@@ -48,17 +46,6 @@ def test_several_questions_are_answered_together_after_a_reload_too(visit: Visit
     send.click()
     expect(ann.turns.nth(1)).to_contain_text('Told: {"seat": {"row": 7, "side": "left"}, "sure": {"approved": true}}')
     expect(box).to_have_count(0)
-
-
-def the_platform_says(host: HostProcess, text: str) -> str:
-    """An event of the chat platform's; the conversation it is in."""
-    event = {"event_id": uuid.uuid4().hex, "event_type": "message.received", "conversation_id": uuid.uuid4().hex}
-    body = json.dumps({**event, "actor": {"actor_id": "u-42"}, "input": {"text": text}}).encode()
-    signed = headers_for(SECRET.encode(), event["event_id"], time.time(), body)
-    with host.client() as client:
-        answer = client.post("/api/v1/events?platform=chat", content=body, headers=signed)
-    assert answer.status_code == 202, answer.text
-    return answer.json()["threadId"]
 
 
 def test_a_permission_that_a_run_asked_for_is_given_in_the_conversation(visit: Visit, host: HostProcess) -> None:

@@ -39,6 +39,19 @@ class Stage:
         self.model.says(*answers)
         return self.host.post(text, thread=thread or self.thread, agent=agent).json()["taskId"]
 
+    def shown(self, text: str, picture: bytes, *answers: Says) -> list[Event]:
+        """Upload a picture, send it along with the words, and wait for the answer."""
+        self.model.says(*answers)
+        with self.host.client() as client:
+            sent = client.post("/api/v1/agent/attachments", files={"file": ("tea.png", picture, "image/png")}).json()
+            block = {"type": "binary", "mimeType": "image/png", "url": sent["url"]}
+            said = {"id": "m1", "role": "user", "content": [{"type": "text", "text": text}, block]}
+            body = {"threadId": self.thread, "runId": uuid.uuid4().hex, "messages": [said]}
+            body |= {"forwardedProps": {"runtime_mode": "chat"}}
+            answer = client.post("/api/v1/agent/runs", json=body, params={"agent": "free"})
+        assert answer.status_code == 202, answer.text
+        return self.host.events(answer.json()["taskId"])
+
     def said(self, text: str, *answers: Says, **more: Any) -> list[Event]:
         return self.host.events(self.start(text, *answers, **more))
 

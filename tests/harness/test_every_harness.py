@@ -1,6 +1,7 @@
 """What is true of every harness runner, whatever its wire. The harness is a fake, the processes are real."""
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncIterator
@@ -276,7 +277,38 @@ async def test_an_input_without_words_is_told_as_what_it_is(desk: Desk) -> None:
     file = {"artifact_id": "a1", "name": "plan.pdf", "mime_type": "application/pdf"}
     desk.more = {"input": {"text": "read this", "attachments": [file]}}
     await desk.run("read this")
-    assert "- plan.pdf (application/pdf, id a1)" in desk.prompts[1]
+    assert "- plan.pdf (application/pdf, id a1), not laid out: there is no such artifact" in desk.prompts[1]
+
+
+SHOWN = {
+    "claude-code": {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "UE5H"}},
+    "codex": {"type": "localImage", "path": "{path}"},
+    "acp": {"type": "image", "mimeType": "image/png", "data": "UE5H"},
+}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+async def test_files_are_laid_out_and_pictures_are_shown_in_the_harness_own_form(kind: str, tmp_path: Path) -> None:
+    files = {"a1": ("../.ssh/plan.pdf", "application/pdf"), "a2": ("tea.png", "image/png")}
+    refs = [{"artifact_id": key, "name": name, "mime_type": mime} for key, (name, mime) in files.items()]
+    async with a_desk(KINDS[kind], tmp_path, artifacts={"a1": b"%PDF", "a2": b"PNG"}) as desk:
+        desk.more = {"input": {"text": "hello there", "attachments": refs}}
+        await desk.run("hello there")
+        plan, picture = sorted(desk.directory.glob(".paddock/attachments/*/*"))
+        assert (plan.name, plan.read_bytes()) == ("1-plan.pdf", b"%PDF")
+        assert (picture.name, picture.read_bytes()) == ("2-tea.png", b"PNG")
+        for file, key in ((plan, "a1"), (picture, "a2")):
+            assert f"- {file.relative_to(desk.directory)} ({files[key][1]}, id {key})" in desk.prompts[0]
+        expected = {name: str(picture) if value == "{path}" else value for name, value in SHOWN[kind].items()}
+        assert json.loads((desk.directory / "pictures.jsonl").read_text()) == expected
+
+
+async def test_attached_files_are_taken_away_with_the_other_files_when_that_is_the_policy(tmp_path: Path) -> None:
+    async with a_desk(KINDS["codex"], tmp_path, artifacts={"a1": b"PNG"}) as desk:
+        desk.more = {"input": {"text": "hello", "attachments": [{"artifact_id": "a1", "mime_type": "image/png"}]}}
+        await desk.run("hello", projection="remove")
+        assert "attachments/" in desk.prompts[0]
+        assert not (desk.directory / ".paddock").exists()
 
 
 async def test_two_conversations_at_once_have_nothing_in_common(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from harness.clis import REAL, Real, processes_of, token_of
 from harness.stages import Stage, a_house, results
+from images.pictures import picture
 from model_server import ModelServer, Says
 from walk.hosts import HostProcess, text_of, wait_until
 
@@ -50,6 +51,16 @@ def test_it_answers_in_pieces_with_the_hosts_tools_and_goes_on_with_another_toke
     assert text_of(stage.host.events(again)) == "Six."
     assert "It is five." in stage.asked(), "the session went on"
     assert stage.audited("tools.call") == [task, again]
+
+
+def test_a_persons_picture_reaches_the_model_and_lies_in_the_working_directory(stage: Stage) -> None:
+    drawn = picture(size=(64, 64))
+    events = stage.shown("what is this?", drawn, Says("Red and blue."))
+    assert text_of(events) == "Red and blue."
+    [file] = stage.host.data.rglob("attachments/*/1-tea.png")
+    assert f"attachments/{file.parent.name}/1-tea.png (image/png" in stage.asked()
+    shown = {"claude-code": '"type": "image", "source"', "codex": '"type": "input_image"'}[stage.real.name]
+    assert shown in stage.asked(), "the model is shown it, not only told where it lies"
 
 
 def test_a_cancel_in_a_tool_leaves_no_process(stage: Stage) -> None:

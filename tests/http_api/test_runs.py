@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from http_api.doors import Doors, a_body, assert_problem, open_doors
 from http_api.facts import events_of
 from http_api.frames import cursor_of, split
 from http_api.ordering import assert_official, assert_ordered
+from paddock.http_api.runs import iso
 from paddock.ports import Batch
 from paddock.storage.memory import MemoryStore, open_memory_store
 
@@ -288,3 +290,9 @@ async def test_when_the_store_cannot_write_nothing_is_accepted_and_the_caller_he
         assert int(answer.headers["retry-after"]) >= 1
         await doors.house.store.open()
         assert (await doors.post(a_body())).status_code == 202
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.9999999, 951_782_399.9996, 1_700_000_000.123456, 4_102_444_799.999, -1.5])
+def test_moments_are_told_in_utc_to_the_millisecond(seconds: float) -> None:
+    told = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert iso(seconds) == told

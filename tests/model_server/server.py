@@ -36,6 +36,8 @@ class ModelServer:
     """Path, headers and body of every request so far."""
     rule: Callable[[Any], Says | None] | None = None
     """Asked first, with the request's body: for tests where several clients speak at once."""
+    connections: set[int] = field(default_factory=set[int])
+    """The clients' ports: one for each connection that was used."""
     left: threading.Event = field(default_factory=threading.Event)
     """A client went away before the answer was complete."""
 
@@ -47,6 +49,7 @@ class ModelServer:
         """The same server, for the next test."""
         self.script.clear()
         self.asked.clear()
+        self.connections.clear()
         self.left.clear()
         self.rule = None
         self.otherwise = Says("Hello from the scripted model.")
@@ -81,6 +84,8 @@ class ModelServer:
 
     async def _next(self, request: Request) -> tuple[Says, Any]:
         body = await request.json()
+        if request.client is not None:
+            self.connections.add(request.client.port)
         self.asked.append((request.url.path, dict(request.headers), body))
         ruled = self.rule(body) if self.rule is not None else None
         return ruled or (self.script.popleft() if self.script else self.otherwise), body

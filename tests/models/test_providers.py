@@ -130,6 +130,17 @@ async def test_a_whole_conversation_is_sent_in_the_words_of_the_api(
     assert server.last == expected
 
 
+async def test_questions_one_after_the_other_share_a_connection(
+    models: ModelCatalog, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paddock.models.remote.READ_OFF_SECONDS", 10.0)  # also on a machine that is busy
+    for _ in range(3):
+        await streamed(models, asking())
+        await models.invoke(asking())
+    assert len(server.asked) == 6
+    assert len(server.connections) == 1
+
+
 async def test_the_key_is_sent_where_the_provider_looks_for_it(models: ModelCatalog, server: ModelServer) -> None:
     await models.invoke(asking())
     headers = server.asked[-1][1]

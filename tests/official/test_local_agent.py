@@ -188,7 +188,7 @@ async def test_a_picture_reaches_the_model_and_one_that_is_gone_is_said_to_be() 
     words, picture, gone = shown(asked[0])[-1]["content"]
     assert words["text"] == "look"
     assert picture["image_base64"] == "data:image/png;base64,iVBORzE="
-    assert gone["text"] == "(the picture gone cannot be read: there is no such artifact)"
+    assert gone["text"] == "(the picture gone cannot be shown: there is no such artifact)"
 
 
 async def test_a_card_the_model_wants_shown_comes_with_the_answer() -> None:

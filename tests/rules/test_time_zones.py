@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -63,15 +64,44 @@ def test_an_hour_that_comes_twice_around_midnight_stays_with_the_day_that_has_be
     assert day_of(again, there) == date(2010, 11, 7)
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/St_Johns"])
+ABOUT_TIME = (
+    "rules/test_time_zones.py",
+    "rules/test_schedule.py",
+    "rules/test_calendar.py",
+    "http_api/test_history.py",
+    "http_api/test_calendar.py",
+    "http_api/test_validation_table.py",
+)
+WHOLE = ("rules", "protocol", "contracts", "host", "http_api", "models", "tools", "knowledge")
+"""All that does not start hosts; what it leaves out reads clocks through what it runs."""
+ZONES = pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/St_Johns"])
+
+
+def assert_true_elsewhere(zone: str, places: Sequence[str], *more: str, seconds: float) -> None:
+    command = [sys.executable, "-m", "pytest", *(f"tests/{place}" for place in places), "-q", "-x", *more]
+    environment = {**os.environ, "TZ": zone}
+    ran = subprocess.run(
+        [*command, "-k", "not zone_of_the_machine"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:]
+
+
+@ZONES
+@pytest.mark.timeout(300)
 def test_nothing_depends_on_the_zone_of_the_machine(zone: str) -> None:
     """The tests about time, whole, on a machine that lives elsewhere."""
-    files = [
-        "tests/rules/test_time_zones.py",
-        "tests/http_api/test_history.py",
-        "tests/http_api/test_validation_table.py",
-    ]
-    command = [sys.executable, "-m", "pytest", *files, "-q", "-x", "-p", "no:xdist", "-k", "not zone_of_the_machine"]
-    environment = {**os.environ, "TZ": zone}
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False)
-    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert_true_elsewhere(zone, ABOUT_TIME, "-p", "no:xdist", seconds=280)
+
+
+@ZONES
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_nothing_at_all_depends_on_the_zone_of_the_machine(zone: str) -> None:
+    """The whole suite of rules, stores, host and doors."""
+    assert_true_elsewhere(zone, WHOLE, "-m", "not long", seconds=1700)

@@ -103,10 +103,11 @@ export async function download(path: string, name: string): Promise<void> {
 }
 
 /** One connection of a stream, from the cursor on. Ends when the body ends; throws when it is cut or refused. */
-export async function* stream(path: string, after: string | null, signal: AbortSignal): AsyncGenerator<Frame[]> {
+export async function* stream(path: string, after: string | null, signal: AbortSignal, opened: () => void = () => undefined): AsyncGenerator<Frame[]> {
   const more: Record<string, string> = { Accept: "text/event-stream" };
   if (after !== null) more["Last-Event-ID"] = after;
   const answer = await send(path, { headers: headers(more), signal });
+  opened();
   if (answer.body) yield* framesOf(answer.body);
 }
 

@@ -57,6 +57,11 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
   const open = openOf(newest);
   const mine = (approvals.value?.approvals ?? []).filter((one) => one.threadId === id);
   const asked = mine.filter((one) => !open.interrupts.some((interrupt) => interrupt.id === one.approvalId));
+  const { again: askApprovals } = approvals;
+  const questions = open.interrupts.map((one) => one.id).join();
+  useEffect(() => {
+    if (questions) void askApprovals(); // the host's own among them are shown with what they are about
+  }, [questions, askApprovals]);
   const active = thread.active ?? agent ?? defaultAgent;
 
   const waiting = useMemo(() => {
@@ -124,6 +129,11 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
     return all;
   }, [thread.feedback, feedback]);
 
+  const lastEnded = newest && hasEnded(newest) ? newest.turnId : null;
+  const { again: askThreads } = threads;
+  useEffect(() => {
+    if (lastEnded) void askThreads(); // its place in the list, and a title the agent may have given
+  }, [lastEnded, askThreads]);
   const title = threads.value?.sessions.find((one) => one.threadId === id)?.title ?? thread.title;
   const empty = thread.turns.length === 0 && waiting.length === 0;
   if (connection === "gone" && empty)

@@ -21,10 +21,8 @@ export function ApprovalCard({ approval, approvals }: { approval: Approval; appr
     setBusy(true);
     post(`/api/v1/approvals/${approval.approvalId}`, { decision })
       .catch((error: unknown) => setProblem(sentence(asProblem(error), t)))
-      .finally(() => {
-        setBusy(false);
-        approvals.again();
-      });
+      .then(approvals.again)
+      .finally(() => setBusy(false));
   };
   return (
     <section className="question host" aria-label={t("approval.title", { agent: agentName(approval.agentId) })}>

@@ -60,7 +60,7 @@ export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, 
           <strong>{agentName}</strong>
         </div>
         {turn.parts.map((part, index) => (
-          <PartView key={`${part.kind}:${part.id}:${index}`} part={part} ended={hasEnded(turn)} waits={newest && turn.pendingToolCallIds.includes(part.id)} asked={asked} press={actions.press} />
+          <PartView key={`${part.kind}:${part.id}:${index}`} part={part} ended={hasEnded(turn)} waits={newest && turn.pendingToolCallIds.includes(part.id)} asked={asked} about={turn.interrupts.some((one) => one.toolCallId === part.id)} press={actions.press} />
         ))}
         <Ending turn={turn} agentName={agentName} />
         {hasEnded(turn) && (
@@ -131,10 +131,12 @@ interface PartProps {
   waits: boolean;
   /** The run ended with questions, which the host asks in its own box. */
   asked: boolean;
+  /** One of them is about this part. */
+  about: boolean;
   press: TurnActions["press"];
 }
 
-function PartView({ part, ended, waits, asked, press }: PartProps) {
+function PartView({ part, ended, waits, asked, about, press }: PartProps) {
   const { t } = useWords();
   switch (part.kind) {
     case "text":
@@ -147,7 +149,7 @@ function PartView({ part, ended, waits, asked, press }: PartProps) {
         </details>
       ) : null;
     case "tool":
-      return <ToolView part={part} ended={ended} waiting={waits} />;
+      return <ToolView part={part} ended={ended} waiting={waits} asked={about} />;
     case "card":
       return part.activity === "ui-schema" && !(asked && isOnlyButtons(part.content)) ? <Card document={part.content} press={press} /> : null;
     case "step":
@@ -161,9 +163,9 @@ function PartView({ part, ended, waits, asked, press }: PartProps) {
   }
 }
 
-function ToolView({ part, ended, waiting }: { part: ToolPart; ended: boolean; waiting: boolean }) {
+function ToolView({ part, ended, waiting, asked }: { part: ToolPart; ended: boolean; waiting: boolean; asked: boolean }) {
   const { t } = useWords();
-  const state = part.failed ? "failed" : part.result !== null ? "done" : waiting ? "open" : ended ? "unanswered" : "running";
+  const state = part.failed ? "failed" : part.result !== null ? "done" : asked ? "needed" : waiting ? "open" : ended ? "unanswered" : "running";
   return (
     <details className={`tool ${state}`}>
       <summary>

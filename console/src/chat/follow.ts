@@ -54,6 +54,7 @@ export class ThreadFollower {
     if (this.stopping.signal.aborted) this.stopping = new AbortController();
     document.addEventListener("visibilitychange", this.onVisibility);
     window.addEventListener("online", this.onOnline);
+    window.addEventListener("offline", this.onOffline);
     void this.run(this.stopping.signal);
   }
 
@@ -64,15 +65,22 @@ export class ThreadFollower {
     clearTimeout(this.hiddenTimer);
     document.removeEventListener("visibilitychange", this.onVisibility);
     window.removeEventListener("online", this.onOnline);
+    window.removeEventListener("offline", this.onOffline);
   }
 
   /** Take a new picture: after an edit, or when somebody else changed the course of the conversation. */
   reload(): void {
-    this.again = true;
+    this.asked += 1;
     this.connectionAbort?.abort();
     this.wake?.();
   }
-  private again = false;
+  private asked = 0;
+  private pictured = 0;
+
+  /** A new picture is wanted and not taken yet. */
+  private get again(): boolean {
+    return this.asked !== this.pictured;
+  }
 
   private async run(signal: AbortSignal): Promise<void> {
     let failures = 0;
@@ -80,9 +88,11 @@ export class ThreadFollower {
     while (!signal.aborted) {
       try {
         if (cursor === null || this.again) cursor = await this.picture(signal);
-        this.set({ connection: "live", problem: null });
-        failures = 0;
-        for await (const frames of this.frames(cursor, signal)) {
+        const opened = () => {
+          failures = 0;
+          this.set({ connection: "live", problem: null });
+        };
+        for await (const frames of this.frames(cursor, signal, opened)) {
           cursor = frames.cursor;
           this.apply(frames.items);
         }
@@ -96,8 +106,8 @@ export class ThreadFollower {
         failures += 1;
         if (failures > 1 || cursor === null) this.set({ connection: cursor === null && failures === 1 ? "loading" : "lost" });
       }
-      if (this.again) continue;
-      if (failures) await this.pause(RETRY_MS[Math.min(failures, RETRY_MS.length) - 1] ?? 8_000);
+      if (this.again && failures === 0) continue;
+      await this.pause(RETRY_MS[Math.max(0, Math.min(failures, RETRY_MS.length) - 1)] ?? 8_000);
       while (document.hidden && !signal.aborted && this.connectionAbort?.signal.aborted) await this.pause(60_000);
     }
   }
@@ -109,20 +119,21 @@ export class ThreadFollower {
 
   private async picture(signal: AbortSignal): Promise<string> {
     if (this.state.connection === "new") this.set({ connection: "loading" });
-    this.again = false;
+    const asked = this.asked;
     const look = await get<SessionLook>(sessionPath(this.id), signal);
     const [day, runs] = await Promise.all([historyDay(this.id, null, signal), runsOf(this.id, signal)]);
     this.waiting = [];
+    this.pictured = asked;
     this.set({ thread: withKnown(opened(look, day, runs), this.state.thread) });
     return look.inflightCursor ?? look.cursor;
   }
 
-  private async *frames(cursor: string, signal: AbortSignal): AsyncGenerator<{ cursor: string; items: SessionFrame[] }> {
+  private async *frames(cursor: string, signal: AbortSignal, opened: () => void): AsyncGenerator<{ cursor: string; items: SessionFrame[] }> {
     const connection = (this.connectionAbort = new AbortController());
     const stop = () => connection.abort();
     signal.addEventListener("abort", stop);
     try {
-      for await (const frames of stream(`${sessionPath(this.id)}/events?format=ag-ui`, cursor, connection.signal)) {
+      for await (const frames of stream(`${sessionPath(this.id)}/events?format=ag-ui`, cursor, connection.signal, opened)) {
         yield { cursor: frames.findLast((frame) => frame.id !== null)?.id ?? cursor, items: frames.flatMap(asSessionFrame) };
       }
     } catch (error) {
@@ -224,6 +235,9 @@ export class ThreadFollower {
   };
 
   private onOnline = (): void => this.wake?.();
+
+  /** The machine lost its network, which a host on the same machine does not mind: see whether it still answers. */
+  private onOffline = (): void => this.connectionAbort?.abort();
 }
 
 function asSessionFrame({ id, data }: { id: string | null; data: string }): SessionFrame[] {

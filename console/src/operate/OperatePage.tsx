@@ -4,15 +4,17 @@ import { Notice } from "../ui/parts";
 import { toSection } from "../ui/router";
 import { useWords } from "../words";
 import type { WordKey } from "../words/en";
+import { AutomationsPart } from "./automations";
+import { CalendarPart } from "./calendar";
 import { ApprovalsPart, AuditPart } from "./decisions";
+import { DeliveriesPart } from "./deliveries";
 import { KeysPart } from "./keys";
 import { KnowledgePart } from "./knowledge";
 import { RunsPart } from "./runs";
-import { AutomationsPart, CalendarPart, DeliveriesPart } from "./schedules";
 import { UsagePart } from "./usage";
 
 const SECTIONS = ["live", "approvals", "usage", "audit", "keys", "knowledge", "automations", "calendar", "deliveries"] as const;
-const FOR_ADMINS = new Set<string>(["audit", "keys"]);
+const FOR_ADMINS = new Set<string>(["audit", "keys", "deliveries"]);
 
 export default function OperatePage({ section }: { section: string }) {
   const { t } = useWords();

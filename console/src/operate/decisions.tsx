@@ -64,8 +64,15 @@ export function AuditPart() {
         { name: t("op.actor"), show: (row) => row.actor },
         { name: t("op.action"), show: (row) => (row.taskId ? <a href={toRun(row.taskId)}>{row.action}</a> : row.action) },
         { name: t("op.resource"), show: (row) => row.resource },
-        { name: t("op.result"), show: (row) => <Status of={row.result} /> },
-        { name: t("op.reason"), show: (row) => row.reason },
+        {
+          name: t("op.result"),
+          show: (row) => (
+            <>
+              <Status of={row.result} />
+              <p className="hint">{row.reason}</p>
+            </>
+          ),
+        },
       ]}
     >
       <p className="hint">{t("op.audit_text")}</p>

@@ -1,10 +1,12 @@
 /** Knowledge bases: what is in them, and how far documents on their way in have come. */
-import { useState, type FormEvent } from "react";
-import { get, post } from "../api/client";
+import { useRef, useState, type FormEvent } from "react";
+import { get, post, remove } from "../api/client";
 import { useWorld } from "../chat/world";
 import { asProblem, sentence, useLoaded, useRhythm } from "../ui/data";
+import { Icon } from "../ui/icons";
 import { Empty, Notice, ProblemNotice, Status } from "../ui/parts";
 import { useWords } from "../words";
+import { useAttempts } from "./attempts";
 
 interface Base {
   kbId: string;
@@ -67,17 +69,23 @@ function BaseTile({ base, admin }: { base: Base; admin: boolean }) {
   const { t } = useWords();
   const path = `/api/v1/knowledge/${encodeURIComponent(base.kbId)}`;
   const documents = useLoaded<{ documents: { documentId: string; name: string }[] }>(`${path}/documents`);
+  const { problem: refused, busy, attempt } = useAttempts(documents.again);
   const [job, setJob] = useState<Job | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
+  const asking = useRef(false);
   const going = job?.status === "queued" || job?.status === "running";
-  useRhythm(going ? 700 : 0, () => {
-    if (!job) return;
+  useRhythm(going ? 500 : 0, () => {
+    if (!job || asking.current) return;
+    asking.current = true;
     get<Job>(`${path}/jobs/${job.jobId}`)
       .then((found) => {
         setJob(found);
         if (found.status === "completed") documents.again();
       })
-      .catch((error: unknown) => setProblem(sentence(asProblem(error), t)));
+      .catch((error: unknown) => setProblem(sentence(asProblem(error), t)))
+      .finally(() => {
+        asking.current = false;
+      });
   });
   const add = (file: File | undefined) => {
     if (!file) return;
@@ -96,15 +104,29 @@ function BaseTile({ base, admin }: { base: Base; admin: boolean }) {
       <p>{base.description}</p>
       <ul>
         {documents.value?.documents.slice(0, 8).map((one) => (
-          <li key={one.documentId}>{one.name}</li>
+          <li key={one.documentId} className="document">
+            <span>{one.name}</span>
+            {admin && (
+              <button type="button" className="icon-button" disabled={busy === one.documentId} aria-label={t("op.kb_remove", { name: one.name })} title={t("op.kb_remove", { name: one.name })} onClick={() => void attempt(one.documentId, () => remove(`${path}/documents/${encodeURIComponent(one.documentId)}`))}>
+                <Icon name="close" size={14} />
+              </button>
+            )}
+          </li>
         ))}
       </ul>
       {job && (
-        <p>
-          {job.name} <Status of={job.status} /> {going && t("op.kb_progress", { done: job.done, total: job.total })} {job.message}
+        <div role="status">
+          <p>
+            {job.name} <Status of={job.status} /> {going && job.total > 0 && t("op.kb_progress", { done: job.done, total: job.total })} {job.message}
+          </p>
+          {going && <progress className="full" aria-label={job.name} max={job.total || 1} {...(job.total ? { value: job.done } : {})} />}
+        </div>
+      )}
+      {(problem ?? refused) && (
+        <p className="error-text" role="alert">
+          {problem ?? refused}
         </p>
       )}
-      {problem && <p className="error-text">{problem}</p>}
       {admin && (
         <label className="field">
           <span>{t("op.kb_add")}</span>

@@ -1,13 +1,14 @@
 /** Runs in flight, which can be stopped, and the latest that ended. */
-import { useEffect, useState } from "react";
+import { useEffect } from "react";
 import type { RunEntry } from "../api/shapes";
 import { cancelRun } from "../chat/send";
 import { useWorld } from "../chat/world";
-import { asProblem, sentence, useLoaded } from "../ui/data";
+import { useLoaded } from "../ui/data";
 import { Notice, Status } from "../ui/parts";
 import { toRun, toThread } from "../ui/router";
 import { tookOf } from "../run/story";
 import { useWords } from "../words";
+import { useAttempts } from "./attempts";
 import { Listing, type Column } from "./table";
 
 type Page = { runs: RunEntry[]; next: string | null };
@@ -15,7 +16,6 @@ type Page = { runs: RunEntry[]; next: string | null };
 export function RunsPart() {
   const { t, time, took } = useWords();
   const { admin, agentName, me } = useWorld();
-  const [problem, setProblem] = useState<string | null>(null);
   const scope = admin ? "&scope=workspace" : "";
   const live = useLoaded<Page>(`/api/v1/agent/runs?status=running,queued&limit=200${scope}`, 2_000);
   const recent = useLoaded<Page>(`/api/v1/agent/runs?status=completed,failed,cancelled&limit=50${scope}`, 5_000);
@@ -25,12 +25,8 @@ export function RunsPart() {
   useEffect(() => {
     if (flying !== null) askRecent();
   }, [flying, askRecent]);
-  const stop = (run: RunEntry) => {
-    cancelRun(run.taskId)
-      .then(() => setProblem(null))
-      .catch((error: unknown) => setProblem(sentence(asProblem(error), t)))
-      .finally(live.again);
-  };
+  const { problem, busy, attempt } = useAttempts(live.again);
+  const flights = live.value?.runs ?? [];
   const columns: Column<RunEntry>[] = [
     { name: t("op.began"), show: (run) => <a href={toRun(run.taskId)}>{time(run.createdAt)}</a> },
     { name: t("op.agent"), show: (run) => agentName(run.agentId) },
@@ -42,7 +38,7 @@ export function RunsPart() {
   const stoppable: Column<RunEntry> = {
     name: t("op.action"),
     show: (run) => (
-      <button type="button" className="button" onClick={() => stop(run)}>
+      <button type="button" className="button" disabled={busy === run.taskId} onClick={() => void attempt(run.taskId, () => cancelRun(run.taskId))}>
         {t("chat.stop")}
       </button>
     ),
@@ -50,8 +46,23 @@ export function RunsPart() {
   return (
     <>
       {problem && <Notice tone="bad" title={problem} />}
+      <div className="panel figures-row" role="group" aria-label={t("op.live")}>
+        <Count name={t("op.sessions_alive")} value={new Set(flights.map((run) => run.threadId)).size} />
+        <Count name={t("status.running")} value={flights.filter((run) => run.status === "running").length} />
+        <Count name={t("status.queued")} value={flights.filter((run) => run.status === "queued").length} />
+        <Count name={t("op.users_alive")} value={new Set(flights.map((run) => run.userId)).size} />
+      </div>
       <Listing title={t("op.live")} icon="gauge" columns={[...columns, stoppable]} rows={live.value?.runs ?? null} keyOf={(run) => run.taskId} empty={t("op.live_none")} problem={live.problem} again={live.again} />
       <Listing title={t("op.recent")} icon="chat" columns={columns} rows={recent.value?.runs ?? null} keyOf={(run) => run.taskId} empty={t("op.recent_none")} problem={recent.problem} again={recent.again} />
     </>
+  );
+}
+
+function Count({ name, value }: { name: string; value: number }) {
+  return (
+    <div className="figure">
+      <b>{value}</b>
+      <span>{name}</span>
+    </div>
   );
 }

@@ -32,7 +32,7 @@ export function Listing<T>({ title, columns, rows, keyOf, empty, icon, problem, 
       {rows?.length === 0 && <Empty icon={icon}>{empty}</Empty>}
       {rows && rows.length > 0 && (
         <div className="table-wrap" tabIndex={0}>
-          <table className="full">
+          <table className="full listing">
             <thead>
               <tr>
                 {columns.map((column) => (
@@ -46,7 +46,9 @@ export function Listing<T>({ title, columns, rows, keyOf, empty, icon, problem, 
               {rows.map((row) => (
                 <tr key={keyOf(row)}>
                   {columns.map((column) => (
-                    <td key={column.name}>{column.show(row)}</td>
+                    <td key={column.name} data-label={column.name}>
+                      {column.show(row)}
+                    </td>
                   ))}
                 </tr>
               ))}

@@ -1,9 +1,10 @@
-/** What was used and how long it took, as figures and as bars. */
+/** What was used and how long it took, as figures and as charts. */
 import { useState } from "react";
 import { useWorld } from "../chat/world";
 import { useLoaded } from "../ui/data";
 import { Empty, ProblemNotice } from "../ui/parts";
 import { useWords } from "../words";
+import { Chart, type Bar } from "./chart";
 import { Listing } from "./table";
 
 interface Line {
@@ -37,15 +38,9 @@ export function UsagePart() {
   const [span, setSpan] = useState<(typeof SPANS)[number]>("day");
   const usage = useLoaded<Usage>(`/api/v1/usage?span=${span}${admin ? "&scope=workspace" : ""}`, 30_000);
   const found = usage.value;
+  const lines = summed(found?.usage ?? []);
   const total = (pick: (pace: Pace) => number) => (found?.runs ?? []).reduce((sum, pace) => sum + pick(pace), 0);
-  const lines = (found?.usage ?? []).reduce<Record<string, Line>>((sums, line) => {
-    const key = `${line.agentId} ${line.modelId}`;
-    const before = sums[key];
-    sums[key] = before ? { ...before, modelCalls: before.modelCalls + line.modelCalls, totalTokens: before.totalTokens + line.totalTokens, cost: before.cost + line.cost } : line;
-    return sums;
-  }, {});
-  const tokens = Object.values(lines).reduce((sum, line) => sum + line.totalTokens, 0);
-  const cost = Object.values(lines).reduce((sum, line) => sum + line.cost, 0);
+  const latest = found?.runs.at(-1);
   return (
     <>
       <section className="panel">
@@ -58,18 +53,22 @@ export function UsagePart() {
           ))}
         </div>
         {usage.problem && <ProblemNotice problem={usage.problem} again={usage.again} />}
+        {usage.loading && <p className="hint">{t("app.loading")}</p>}
         {found && found.runs.length === 0 && <Empty icon="gauge">{t("op.usage_none")}</Empty>}
         {found && found.runs.length > 0 && (
           <>
             <div className="figures-row">
               <Figure name={t("op.usage_runs")} value={number(total((pace) => pace.runs))} />
               <Figure name={t("op.usage_failed")} value={number(total((pace) => pace.failed))} />
-              <Figure name={t("op.usage_tokens")} value={number(tokens)} />
-              <Figure name={t("op.usage_cost")} value={number(cost)} />
-              <Figure name={t("op.usage_median")} value={took((found.runs.at(-1)?.medianSeconds ?? 0) * 1000)} />
-              <Figure name={t("op.usage_p95")} value={took((found.runs.at(-1)?.p95Seconds ?? 0) * 1000)} />
+              <Figure name={t("op.usage_tokens")} value={number(lines.reduce((sum, line) => sum + line.totalTokens, 0))} />
+              <Figure name={t("op.usage_cost")} value={number(lines.reduce((sum, line) => sum + line.cost, 0))} />
+              <Figure name={t("op.usage_median")} value={took((latest?.medianSeconds ?? 0) * 1000)} />
+              <Figure name={t("op.usage_p95")} value={took((latest?.p95Seconds ?? 0) * 1000)} />
             </div>
-            <Bars usage={found} />
+            <div className="two charts">
+              <Chart title={t("op.usage_runs")} since={found.since} every={found.everySeconds} bars={runsIn(found)} names={[t("op.usage_runs"), t("op.usage_failed")]} show={number} />
+              <Chart title={t("op.latency")} since={found.since} every={found.everySeconds} bars={latencyIn(found)} names={[t("op.usage_p95"), t("op.usage_median")]} show={took} />
+            </div>
           </>
         )}
       </section>
@@ -77,7 +76,7 @@ export function UsagePart() {
         title={t("op.usage_tokens")}
         icon="gauge"
         empty={t("op.usage_none")}
-        rows={found ? Object.values(lines) : null}
+        rows={found ? lines : null}
         keyOf={(line) => `${line.agentId} ${line.modelId}`}
         columns={[
           { name: t("op.agent"), show: (line) => agentName(line.agentId) },
@@ -91,37 +90,24 @@ export function UsagePart() {
   );
 }
 
+function summed(lines: Line[]): Line[] {
+  const sums = new Map<string, Line>();
+  for (const line of lines) {
+    const key = `${line.agentId} ${line.modelId}`;
+    const before = sums.get(key);
+    sums.set(key, before ? { ...before, modelCalls: before.modelCalls + line.modelCalls, totalTokens: before.totalTokens + line.totalTokens, cost: before.cost + line.cost } : line);
+  }
+  return [...sums.values()];
+}
+
+const runsIn = (usage: Usage): Bar[] => usage.runs.map((pace) => ({ start: pace.start, whole: pace.runs, part: pace.failed, tone: "bad" }));
+const latencyIn = (usage: Usage): Bar[] => usage.runs.map((pace) => ({ start: pace.start, whole: (pace.p95Seconds ?? 0) * 1000, part: (pace.medianSeconds ?? 0) * 1000, tone: "busy" }));
+
 function Figure({ name, value }: { name: string; value: string }) {
   return (
     <div className="figure">
       <b>{value}</b>
       <span>{name}</span>
     </div>
-  );
-}
-
-/** Runs by span of time; what failed is the lower, other-coloured part. */
-function Bars({ usage }: { usage: Usage }) {
-  const { t, time } = useWords();
-  const start = Date.parse(usage.since);
-  const every = usage.everySeconds * 1000;
-  const count = Math.max(1, Math.ceil((Date.now() - start) / every));
-  const most = Math.max(1, ...usage.runs.map((pace) => pace.runs));
-  const width = 600 / count;
-  return (
-    <svg className="chart" viewBox="0 0 600 130" role="img" aria-label={`${t("op.usage_runs")}: ${usage.runs.map((pace) => `${time(pace.start)} ${pace.runs}`).join(", ")}`} preserveAspectRatio="none">
-      <line x1="0" y1="120" x2="600" y2="120" />
-      {usage.runs.map((pace) => {
-        const x = Math.round((Date.parse(pace.start) - start) / every) * width;
-        const all = (pace.runs / most) * 110;
-        const bad = (pace.failed / most) * 110;
-        return (
-          <g key={pace.start}>
-            <rect className="bar-ok" x={x + 1} y={120 - all} width={Math.max(1, width - 2)} height={all} />
-            <rect className="bar-bad" x={x + 1} y={120 - bad} width={Math.max(1, width - 2)} height={bad} />
-          </g>
-        );
-      })}
-    </svg>
   );
 }

@@ -8,7 +8,8 @@ import { asRecord, asText } from "../model/events";
 import { textOf } from "../model/run";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
-import { Empty, JsonView, ProblemNotice, Status } from "../ui/parts";
+import { useAttempts } from "../operate/attempts";
+import { Empty, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
 import { go, toRun, toThread } from "../ui/router";
 import { useWords } from "../words";
 import type { WordKey } from "../words/en";
@@ -27,18 +28,20 @@ export default function RunPage({ run, other }: { run: string; other: string | n
       <div className="page-inner">
         {story.problem && !story.value && <ProblemNotice problem={story.problem} again={story.again} />}
         {!story.value && !story.problem && <p className="hint">{t("app.loading")}</p>}
-        {story.value && <Told story={story.value} other={other} />}
+        {story.value && <Told story={story.value} other={other} again={story.again} />}
       </div>
     </div>
   );
 }
 
-function Told({ story, other }: { story: Story; other: string | null }) {
+function Told({ story, other, again }: { story: Story; other: string | null; again: () => Promise<void> }) {
   const { t, time, took, number } = useWords();
   const { agentName } = useWorld();
   const { run } = story;
+  const { problem, busy, attempt } = useAttempts(again);
   return (
     <>
+      {problem && <Notice tone="bad" title={problem} />}
       <header className="page-head">
         <a className="icon-button" href={toThread(run.threadId)} aria-label={t("run.back")} title={t("run.back")}>
           <Icon name="back" />
@@ -48,7 +51,7 @@ function Told({ story, other }: { story: Story; other: string | null }) {
         </h1>
         <Status of={run.status} />
         {live(run) && (
-          <button type="button" className="button danger" onClick={() => void cancelRun(run.taskId)}>
+          <button type="button" className="button danger" disabled={busy !== null} onClick={() => void attempt("stop", () => cancelRun(run.taskId))}>
             {t("run.cancel")}
           </button>
         )}

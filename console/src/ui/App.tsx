@@ -73,7 +73,11 @@ function Frame() {
   const { me, agents } = useWorld();
   const [drawer, setDrawer] = useState(false);
   const [settings, setSettings] = useState(false);
-  useEffect(() => setDrawer(false), [place.page]);
+  useEffect(() => {
+    const close = () => setDrawer(false);
+    window.addEventListener("hashchange", close);
+    return () => window.removeEventListener("hashchange", close);
+  }, []);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => event.key === "Escape" && setDrawer(false);
     window.addEventListener("keydown", onKey);

@@ -20,6 +20,8 @@ const TONES: Record<string, string> = {
   unauthorized: "bad",
   running: "busy",
   starting: "busy",
+  delivered: "good",
+  dead: "bad",
   queued: "wait",
   pending: "wait",
 };

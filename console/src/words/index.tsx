@@ -13,6 +13,10 @@ export interface Speaker {
   t: (key: WordKey, filled?: Record<string, string | number>) => string;
   time: (value: string | number | null | undefined) => string;
   day: (value: string | number) => string;
+  /** Hours and minutes. */
+  clock: (value: string | number) => string;
+  /** A day and an hour, short. */
+  moment: (value: string | number) => string;
   took: (milliseconds: number) => string;
   number: (value: number) => string;
   pick: (value: string | Record<string, string> | undefined | null) => string;
@@ -28,14 +32,25 @@ function first(): Language {
 
 export function speaker(language: Language, choose: (language: Language) => void = () => undefined): Speaker {
   const locale = language === "zh" ? "zh-CN" : "en";
-  const times = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
+  const hour = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+  const date = { month: "short", day: "numeric" } as const;
+  const times = new Intl.DateTimeFormat(locale, { ...date, ...hour, second: "2-digit" });
+  const oldTimes = new Intl.DateTimeFormat(locale, { year: "numeric", ...date, ...hour });
+  const clocks = new Intl.DateTimeFormat(locale, hour);
+  const moments = new Intl.DateTimeFormat(locale, { ...date, ...hour });
   const days = new Intl.DateTimeFormat(locale, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
   const numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 4 });
   return {
     language,
     choose,
     t: (key, filled = {}) => TABLES[language][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(filled[name] ?? whole)),
-    time: (value) => (value === null || value === undefined ? "" : times.format(new Date(value))),
+    time: (value) => {
+      if (value === null || value === undefined) return "";
+      const at = new Date(value);
+      return (at.getFullYear() === new Date().getFullYear() ? times : oldTimes).format(at);
+    },
+    clock: (value) => clocks.format(new Date(value)),
+    moment: (value) => moments.format(new Date(value)),
     day: (value) => days.format(new Date(value)),
     took: (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`),
     number: (value) => numbers.format(value),

@@ -60,9 +60,11 @@ class HistoryDoor:
     def _with_opinion(
         self, request: Request, principal: Principal, row: TranscriptRow, found: Day
     ) -> Mapping[str, Any]:
+        told = self.message(request, principal, row)
         opinion = found.opinions.get(row.item_id)
-        told = {"feedback": {"rating": opinion.rating, "comment": opinion.comment}} if opinion else {}
-        return {**self.message(request, principal, row), **told}
+        if opinion is None:
+            return told
+        return {**told, "feedback": {"rating": opinion.rating, "comment": opinion.comment}}
 
     def message(self, request: Request, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
         return self._user(request, principal, row) if row.role == "user" else self._assistant(principal, row)
@@ -96,7 +98,9 @@ class HistoryDoor:
 
     def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[Mapping[str, Any]]:
         """What came along, under fresh URLs; a file that is gone is left out."""
-        whole: dict[str, Any] = msgspec.json.decode(row.content_json) if row.content_json else {}
+        if b'"binary"' not in row.content_json:
+            return []
+        whole: dict[str, Any] = msgspec.json.decode(row.content_json)
         content = whole.get("content")
         files: list[Mapping[str, Any]] = []
         for block in cast("list[dict[str, Any]]", content) if isinstance(content, list) else ():

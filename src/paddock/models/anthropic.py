@@ -21,5 +21,6 @@ class AnthropicModel(RemoteModel):
         return library.AsyncAnthropic(api_key=key or NO_KEY, **common)
 
     def _open(self, client: Any, body: Mapping[str, Any], **common: Any) -> Opening:
-        named, rest = split(body, "model", "messages", "max_tokens", "stream")
-        return client.messages.with_streaming_response.create(**named, extra_body=rest, **common)
+        named, rest = split(body, "model", "max_tokens", "stream")
+        create = client.messages.with_streaming_response.create
+        return create(**named, messages=(), extra_body=rest, **common)

@@ -49,8 +49,9 @@ class OpenAIChatModel(RemoteModel):
         return library.AsyncOpenAI(api_key=key or NO_KEY, **common)
 
     def _open(self, client: Any, body: Mapping[str, Any], **common: Any) -> Opening:
-        named, rest = split(body, "model", "messages", "stream")
-        return client.chat.completions.with_streaming_response.create(**named, extra_body=rest, **common)
+        named, rest = split(body, "model", "stream")
+        create = client.chat.completions.with_streaming_response.create
+        return create(**named, messages=(), extra_body=rest, **common)
 
     async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
         if self.info.model_type != "embedding":
@@ -97,6 +98,10 @@ def _score(one: _Ranked) -> float:
 
 
 def split(body: Mapping[str, Any], *names: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the client's method takes by name, and everything else, which it passes on as it is."""
+    """What the client's method takes by name, and everything else, which it passes on as it is.
+
+    The conversation is among the rest: by name the client walks through every part of it looking for fields to rename,
+    which costs milliseconds, and what is in the rest wins over what is named.
+    """
     named = {name: body[name] for name in names if name in body}
     return named, {name: value for name, value in body.items() if name not in named}

@@ -12,5 +12,5 @@ class OpenAIResponsesModel(OpenAIChatModel):
     wire = ResponsesWire()
 
     def _open(self, client: Any, body: Mapping[str, Any], **common: Any) -> Opening:
-        named, rest = split(body, "model", "input", "stream")
+        named, rest = split(body, "model", "stream")
         return client.responses.with_streaming_response.create(**named, extra_body=rest, **common)

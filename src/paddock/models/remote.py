@@ -7,7 +7,7 @@ costs several times what it costs here. The library is imported when the first q
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Protocol, cast
 
 import anyio.to_thread
@@ -25,6 +25,8 @@ from paddock_sdk.protocol.host_calls import RerankEntry
 
 CONNECT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+READ_OFF_SECONDS = 0.05
+READ_OFF_PIECES = 16
 OPERATIONS: Mapping[str, frozenset[str]] = {
     "llm": frozenset({"invoke", "stream"}),
     "embedding": frozenset(),
@@ -83,8 +85,8 @@ class RemoteModel(ABC):
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPiece]:
         async with self._asked(call, stream=True) as response:
             collector, reader = self.wire.collector(), EventReader()
-            take = collector.take
-            async for received in response.iter_bytes():
+            take, arriving = collector.take, response.iter_bytes()
+            async for received in arriving:
                 for data in reader.feed(received):
                     piece = take(data)
                     if piece is not None:
@@ -98,6 +100,7 @@ class RemoteModel(ABC):
             if not collector.complete:
                 raise failures.broken_off(self.info.model_id)
             yield collector.last()
+            await _read_off(arriving)
 
     async def rerank(
         self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /
@@ -197,6 +200,15 @@ class _Translated:
         if isinstance(error, httpx2.HTTPError | httpx2.StreamError):
             return failures.broken_off(self._model_id)
         return HostError(ErrorCode.RUNTIME_ERROR, self._key.hide(f"the model {self._model_id!r} failed: {error}"))
+
+
+async def _read_off(arriving: AsyncIterator[bytes]) -> None:
+    """What follows the end of an answer, so that its connection can be used again. No more than a moment is spent on
+    it: whoever goes on talking is hung up on."""
+    with suppress(Exception):  # mostly StopAsyncIteration; and a line that breaks now harms nobody
+        async with asyncio.timeout(READ_OFF_SECONDS):
+            for _ in range(READ_OFF_PIECES):
+                await anext(arriving)
 
 
 def _words(error: Exception) -> str:

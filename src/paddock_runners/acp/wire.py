@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import (
     HarnessError,
     Heard,
@@ -64,7 +65,7 @@ class AcpWire(RpcWire):
         super().__init__(process)
         self._opening = opening
         self._session = ""
-        self._replaying = False
+        self._replaying = self._takes_pictures = False
         self._calls: dict[str, Call] = {}
         self._refused: set[str] = set()
         """Calls that were not allowed and told so; what the agent still says of them is not told again."""
@@ -80,6 +81,7 @@ class AcpWire(RpcWire):
         if self._opening.auth:
             await self.request("authenticate", {"methodId": self._opening.auth})
         can = mapping(said.get("agentCapabilities"))
+        self._takes_pictures = mapping(can.get("promptCapabilities")).get("image") is True
         if session_id is None:
             opened = await self._new()
         else:
@@ -124,8 +126,10 @@ class AcpWire(RpcWire):
         else:
             await self.request("session/set_model", {"sessionId": self._session, "modelId": self._opening.model})
 
-    async def ask(self, text: str) -> None:
-        self.begin_request("session/prompt", {"sessionId": self._session, "prompt": [{"type": "text", "text": text}]})
+    async def ask(self, text: str, pictures: Sequence[Picture] = ()) -> None:
+        shown = [{"type": "image", "mimeType": one.mime_type, "data": one.base64} for one in pictures]
+        prompt = [{"type": "text", "text": text}, *(shown if self._takes_pictures else [])]
+        self.begin_request("session/prompt", {"sessionId": self._session, "prompt": prompt})
 
     async def steer(self, text: str) -> None:
         """The protocol has no word for it, so nobody asks for this."""

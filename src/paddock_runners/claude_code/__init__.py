@@ -31,7 +31,12 @@ class ClaudeCode(HarnessRunner):
     harness = "claude"
     title = "Claude Code"
     capabilities = AgentRunnerCapabilities(
-        streaming=True, tool_calling=True, interrupt=True, stateful_session=True, steering=True
+        streaming=True,
+        tool_calling=True,
+        multimodal_input=True,
+        interrupt=True,
+        stateful_session=True,
+        steering=True,
     )
     config_schema = (
         COMMAND,

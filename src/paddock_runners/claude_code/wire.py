@@ -6,9 +6,10 @@ result never is.
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import (
     HarnessError,
     Heard,
@@ -68,8 +69,9 @@ class ClaudeWire(Wire):
                 raise LostSessionError from None
             raise
 
-    async def ask(self, text: str) -> None:
-        self._say(text)
+    async def ask(self, text: str, pictures: Sequence[Picture] = ()) -> None:
+        shown = [{"type": "image", "source": _source(picture)} for picture in pictures]
+        self._say([{"type": "text", "text": text}, *shown] if shown else text)
 
     async def steer(self, text: str) -> None:
         mark = str(uuid.uuid4())
@@ -87,8 +89,8 @@ class ClaudeWire(Wire):
         response = {"subtype": "success", "request_id": asked.key, "response": verdict}
         self.write({"type": "control_response", "response": response})
 
-    def _say(self, text: str, **more: Any) -> None:
-        self.write({"type": "user", "message": {"role": "user", "content": text}, **more})
+    def _say(self, content: str | Sequence[Mapping[str, Any]], **more: Any) -> None:
+        self.write({"type": "user", "message": {"role": "user", "content": content}, **more})
 
     def _control(self, request: dict[str, Any]) -> None:
         self.write({"type": "control_request", "request_id": str(uuid.uuid4()), "request": request})
@@ -183,6 +185,10 @@ class ClaudeWire(Wire):
         if str(said.get("terminal_reason") or "").startswith("aborted"):
             return Over("harness.interrupted", "the turn was interrupted")
         return Over("harness.failed", words or str(said.get("subtype")))
+
+
+def _source(picture: Picture) -> dict[str, str]:
+    return {"type": "base64", "media_type": picture.mime_type, "data": picture.base64}
 
 
 def text_of(content: object) -> str:

@@ -35,7 +35,12 @@ class Codex(HarnessRunner):
     harness = "codex"
     title = "Codex"
     capabilities = AgentRunnerCapabilities(
-        streaming=True, tool_calling=True, interrupt=True, stateful_session=True, steering=True
+        streaming=True,
+        tool_calling=True,
+        multimodal_input=True,
+        interrupt=True,
+        stateful_session=True,
+        steering=True,
     )
     config_schema = (
         COMMAND,

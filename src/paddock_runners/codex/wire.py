@@ -1,10 +1,11 @@
 """Codex's app-server: JSON-RPC lines. Threads are its sessions, turns our turns, items what happens in them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paddock_runners.codex.items import began, ended
+from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import (
     Heard,
     LostSessionError,
@@ -79,8 +80,9 @@ class CodexWire(RpcWire):
                 raise LostSessionError from None
             raise
 
-    async def ask(self, text: str) -> None:
-        params = {"threadId": self._thread, "input": [{"type": "text", "text": text}]}
+    async def ask(self, text: str, pictures: Sequence[Picture] = ()) -> None:
+        shown = [{"type": "localImage", "path": str(picture.path)} for picture in pictures]
+        params = {"threadId": self._thread, "input": [{"type": "text", "text": text}, *shown]}
         said = await self.request("turn/start", params)
         self._turn = str(mapping(said.get("turn")).get("id"))
 

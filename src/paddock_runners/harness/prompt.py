@@ -1,6 +1,7 @@
-"""What a harness is asked in this turn: the person's words, the files that came with them, or the event. Pure."""
+"""What a harness is asked in this turn: the person's words, where the files that came with them lie, or the event."""
 
 import json
+from collections.abc import Sequence
 
 from paddock_runners.toolkit.transcript import shortened
 from paddock_sdk import RunContext
@@ -8,15 +9,16 @@ from paddock_sdk import RunContext
 MAX_EVENT = 4000
 
 
-def prompt_of(ctx: RunContext) -> str:
+ATTACHED = "Attached files, in the working directory (the host's tool artifact_read reads them too, by id):"
+
+
+def prompt_of(ctx: RunContext, files: Sequence[str] = ()) -> str:
     """Never empty: a harness that is asked nothing does nothing, or fails."""
-    files = [
-        f"- {file.name or file.artifact_id} ({file.mime_type or 'file'}, id {file.artifact_id})"
-        for file in ctx.input.attachments
-    ]
-    attached = ["Attached files; read one with the host's tool artifact_read:", *files] if files else []
-    told = "\n".join(part for part in (ctx.text, *attached) if part)
-    return told or _event(ctx)
+    return with_files(ctx.text, files) or _event(ctx)
+
+
+def with_files(words: str, files: Sequence[str]) -> str:
+    return "\n".join(part for part in (words, *([ATTACHED, *files] if files else [])) if part)
 
 
 def _event(ctx: RunContext) -> str:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from paddock_runners.harness import permissions
+from paddock_runners.harness.attachments import Brought, bring
 from paddock_runners.harness.config import Config, ConfigError
 from paddock_runners.harness.heard import (
     Gone,
@@ -24,7 +25,7 @@ from paddock_runners.harness.memory import Memory
 from paddock_runners.harness.narration import Narration
 from paddock_runners.harness.place import Place, prepare
 from paddock_runners.harness.process import HarnessProcess
-from paddock_runners.harness.prompt import prompt_of
+from paddock_runners.harness.prompt import prompt_of, with_files
 from paddock_runners.harness.wire import Wire
 from paddock_sdk import (
     AgentRunner,
@@ -42,6 +43,7 @@ from paddock_sdk import (
 from paddock_sdk.endpoint import RunEndpoint, run_endpoint
 from paddock_sdk.projection import Harness
 from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
+from paddock_sdk.protocol.run_context import AgentInput
 
 LAST_SECONDS = 1.5
 """Kept back of the run's time, so that the end can still be told."""
@@ -66,7 +68,12 @@ class HarnessRunner(AgentRunner):
     title: str
     permissions = PERMISSIONS
     capabilities = AgentRunnerCapabilities(
-        streaming=True, tool_calling=True, interrupt=True, stateful_session=True, self_managed_context=True
+        streaming=True,
+        tool_calling=True,
+        multimodal_input=True,
+        interrupt=True,
+        stateful_session=True,
+        self_managed_context=True,
     )
 
     @abstractmethod
@@ -106,6 +113,7 @@ class _Turn:
         self._usage: dict[str, float] = {}
         self._used = Used()
         self._waiting: list[permissions.Waiting] = []
+        self._inputs, self._brought = 0, list[str]()
         self._handing = asyncio.Lock()
         """Held while words are on their way from the host to the harness: what was pulled must not be lost."""
 
@@ -120,12 +128,13 @@ class _Turn:
     def _tidy(self, place: Place) -> None:
         """Before the end is told: the next turn may begin at once. Twice is as good as once."""
         if self._config.afterwards == "remove":
-            place.files.remove()
+            place.files.remove(self._brought)
 
     async def _with(self, place: Place) -> Results:
         decided = await permissions.decided(self._ctx, self._api)
         self._policy = permissions.Policy(self._config, decided.approved, can_ask=permissions.can_ask(self._ctx))
         session = self._memory.session(place.directory)
+        brought = await self._bring(self._ctx.input, place)
         wire = await self._started(place, session)
         try:
             try:
@@ -136,11 +145,19 @@ class _Turn:
                 await self._memory.forget_session()
                 wire = await self._started(place, None)
                 await wire.open(None)
-            await wire.ask(decided.told(prompt_of(self._ctx)))
+            await wire.ask(decided.told(prompt_of(self._ctx, brought.lines)), brought.pictures)
             async for result in self._spoken(wire, place):
                 yield result
         finally:
             await wire.close()
+
+    async def _bring(self, given: AgentInput, place: Place) -> Brought:
+        """Lay out the files of an input; a directory for each, so that equal names do not meet."""
+        self._inputs += 1
+        folder = f"attachments/{self._ctx.run_id[-12:]}-{self._inputs}"
+        brought = await bring(self._api, given.attachments, place.files, folder) if given.attachments else Brought()
+        self._brought += brought.files
+        return brought
 
     async def _started(self, place: Place, session: str | None) -> Wire:
         argv, env = self._runner.command(self._config, place, session)
@@ -150,7 +167,7 @@ class _Turn:
     # --- while it speaks ------------------------------------------------------------------------------------
 
     async def _spoken(self, wire: Wire, place: Place) -> Results:
-        steering = asyncio.create_task(self._steer(wire)) if wire.steers else None
+        steering = asyncio.create_task(self._steer(wire, place)) if wire.steers else None
         try:
             while True:
                 heard = await self._next(wire)
@@ -209,14 +226,15 @@ class _Turn:
         told = [*self._told.tell(ToolBegan(asked.call_id, asked.name, asked.parameters))]
         return [*told, *self._told.tell(ToolEnded(asked.call_id, asked.name, error=f"not done: {why}"))]
 
-    async def _steer(self, wire: Wire) -> None:
+    async def _steer(self, wire: Wire, place: Place) -> None:
         """Hand on what arrives meanwhile. What is not taken in gets a run of its own."""
         with suppress(HostCallError, HarnessError):
             while True:
                 if await self._api.steering.wait(STEERING_SECONDS) and not wire.is_over:
                     async with self._handing:
                         for item in await self._api.steering.pull():
-                            await self._hand(wire, item.input.text or "")
+                            brought = await self._bring(item.input, place)
+                            await self._hand(wire, with_files(item.input.text or "", brought.lines))
 
     async def _hand(self, wire: Wire, text: str) -> None:
         if not text:

@@ -7,9 +7,10 @@ queue.
 import asyncio
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import Gone, HarnessError, Heard, Over, Permission
 from paddock_runners.harness.process import HURRIED, PATIENT, HarnessProcess
 
@@ -38,8 +39,8 @@ class Wire(ABC):
         """Greet it and begin or go on with a session. Raises LostSessionError."""
 
     @abstractmethod
-    async def ask(self, text: str) -> None:
-        """Begin the turn."""
+    async def ask(self, text: str, pictures: Sequence[Picture] = ()) -> None:
+        """Begin the turn. Pictures are files already; where the harness takes one, the model is shown it as well."""
 
     @abstractmethod
     async def steer(self, text: str) -> None:

@@ -89,7 +89,11 @@ class Acp(Fake):
 
 def main() -> None:
     fake = Acp()
-    can = {"loadSession": True, **({} if fake.loads else {"sessionCapabilities": {"resume": {}}})}
+    can = {
+        "loadSession": True,
+        "promptCapabilities": {"image": True},
+        **({} if fake.loads else {"sessionCapabilities": {"resume": {}}}),
+    }
     while True:
         said = fake.read()
         method = said.get("method")
@@ -102,7 +106,7 @@ def main() -> None:
             fake.again(said)
         elif method == "session/prompt":
             fake.prompt = said["id"]
-            play(fake, said["params"]["prompt"][0]["text"])
+            play(fake, said["params"]["prompt"])
 
 
 main()

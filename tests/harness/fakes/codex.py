@@ -93,7 +93,7 @@ def main() -> None:
             fake.write({"id": said["id"], "result": {"thread": {"id": fake.begin(params.get("threadId"))}}})
         elif method == "turn/start":
             fake.write({"id": said["id"], "result": {"turn": {"id": "turn"}}})
-            play(fake, params["input"][0]["text"])
+            play(fake, params["input"])
 
 
 main()

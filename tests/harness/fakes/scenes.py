@@ -74,8 +74,12 @@ class Fake:
         return number
 
 
-def play(fake: Fake, text: str) -> None:
-    number = fake.turn()
+def play(fake: Fake, said: Any) -> None:
+    """What was said is text, or a list of blocks that begins with text; the other blocks are pictures."""
+    number, [first, *pictures] = fake.turn(), said if isinstance(said, list) else [{"text": said}]
+    text = str(first["text"])
+    with Path("pictures.jsonl").open("a") as file:
+        file.write("".join(json.dumps(picture) + "\n" for picture in pictures))
     with Path("prompts.jsonl").open("a") as file:
         file.write(json.dumps(text) + "\n")
     match text.split("\n", maxsplit=1)[0].split(" ", maxsplit=1)[0]:

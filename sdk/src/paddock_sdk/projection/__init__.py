@@ -66,11 +66,20 @@ class Projection:
         """The same for a command line."""
         return forms.codex_arguments(self.servers)
 
-    def remove(self) -> None:
+    def write(self, relative: str, content: bytes) -> Path:
+        """Lay out one more file, among ours. Raises ProjectionError when that place is somebody else's."""
+        path = f"{HIDDEN}/{relative}"
+        with closing(Ground(self.directory, self.ledger)) as ground:
+            if not ground.write(path, content):
+                raise ProjectionError(f"{path} is needed, and {TAKEN}")
+            ground.save()
+        return self.directory / path
+
+    def remove(self, more: Sequence[str] = ()) -> None:
         """Take away what was laid out, as far as nobody changed it since. Never raises for what is gone already."""
         ground = Ground(self.directory, self.ledger)
         try:
-            for path in self.files:
+            for path in (*self.files, *more):
                 ground.remove(path)
             ground.remove_ledger()
         finally:

@@ -47,7 +47,7 @@ def _whole(desk: Desk, children: list[Node], status: str, locale: str) -> Compil
         root: Node = children[0] if len(children) == 1 else {"type": "stack", "children": children}
         document["root"] = _with_keys(root, "r")
         if len(_size(document)) <= desk.limits.bytes:
-            used = set(refs_in(document["root"]))
+            used = set(refs_in(document["root"])) if desk.actions else frozenset[str]()
             actions = {ref: action for ref, action in desk.actions.items() if ref in used}
             return Compiled(document, actions, tuple(desk.notes))
         desk.note(f"the document exceeds {desk.limits.bytes} bytes: its last part is left out")
@@ -65,7 +65,8 @@ def _shortened(children: list[Node]) -> list[Node]:
 
 def _with_keys(node: Node, key: str) -> Node:
     """Keys derive from place and kind, so that they stay the same while the document does."""
-    keyed: Node = {"type": node["type"], "key": key, **{name: value for name, value in node.items() if name != "type"}}
+    keyed: Node = {"type": node["type"], "key": key}
+    keyed |= node  # every node begins with its type, which keeps its place
     if "children" in keyed:
         keyed["children"] = [
             _with_keys(child, f"{key}.{index}{child['type'][0]}") for index, child in enumerate(keyed["children"])

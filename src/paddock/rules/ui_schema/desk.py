@@ -17,6 +17,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Control, format (zero-width, bidirectional override), surrogate, private and unassigned characters."""
 _KEPT = frozenset("\n\t\u200d")
 """Line breaks stay, and the joiner that emoji of several people are made of."""
+_ONLY_TEXT: frozenset[type] = frozenset({str})
 
 Node = dict[str, Any]
 
@@ -52,19 +53,24 @@ class Desk:
 
     def text(self, value: object, where: str, *, limit: int | None = None) -> str | None:
         """Text as text: no hidden characters, within the limits. None when there is nothing to show."""
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            if value is not None:
-                self.note(f"{where}: not a text")
+        if value is None:
             return None
         if not isinstance(value, str):
-            value = f"{shown:.15g}" if (shown := self.number(value, where)) is not None else ""
-        cleaned = clean(value).strip()
-        room = min(limit or self.limits.text_chars, self._left["chars"])
+            value = self._written(value, where)
+        cleaned = (value if value.isprintable() else clean(value)).strip()
+        left = self._left
+        room = min(limit or self.limits.text_chars, left["chars"])
         if len(cleaned) > room:
             self.note(f"{where}: text cut at {room} characters")
             cleaned = cleaned[:room].rstrip()
-        self._left["chars"] -= len(cleaned)
+        left["chars"] -= len(cleaned)
         return cleaned or None
+
+    def _written(self, value: object, where: str) -> str:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.note(f"{where}: not a text")
+            return ""
+        return f"{shown:.15g}" if (shown := self.number(value, where)) is not None else ""
 
     def one_of(self, value: object, known: frozenset[str], default: str | None, where: str) -> str | None:
         if isinstance(value, str) and value in known:
@@ -81,6 +87,8 @@ class Desk:
             self.note(f"{where}: not an object")
             return None
         given = cast("dict[object, Any]", value)
+        if FORBIDDEN_KEYS.isdisjoint(given) and _ONLY_TEXT.issuperset(map(type, given)):
+            return cast("dict[str, Any]", given)  # most of them
         return {key: item for key, item in given.items() if isinstance(key, str) and key not in FORBIDDEN_KEYS}
 
     def items(self, value: object, where: str, *, limit: int | None = None) -> list[Any]:

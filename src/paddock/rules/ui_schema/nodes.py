@@ -50,8 +50,9 @@ def read_node(desk: Desk, draft: object, where: str, depth: int) -> Node | None:
     if not desk.spend("nodes", where):
         return None
     node = read(desk, given, where, depth)
-    if node is not None and (spare := desk.text(given.get("fallback"), f"{where}.fallback")):
-        node["fallback"] = spare
+    spare = given.get("fallback")
+    if node is not None and spare is not None and (text := desk.text(spare, f"{where}.fallback")):
+        node["fallback"] = text
     return node
 
 

@@ -1,0 +1,97 @@
+"""When the network is slow, or gone, or the host is: no word lost, none doubled, and it is said."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser.conftest import a_host
+from browser.people import Visitor
+from walk.hosts import HostProcess
+
+Visit = Callable[..., Visitor]
+
+
+def words_of(count: int) -> list[str]:
+    return [str(number) for number in range(count)]
+
+
+def spoken(ann: Visitor, turn: int = 0) -> list[str]:
+    return ann.turns.nth(turn).locator(".markdown").inner_text().split()
+
+
+def slow_down(ann: Visitor) -> None:
+    """As a poor mobile connection: two fifths of a second to the host, 30 kB a second from it."""
+    session = ann.context.new_cdp_session(ann.page)
+    session.send("Network.enable")
+    poor = {"offline": False, "latency": 400, "downloadThroughput": 30_000, "uploadThroughput": 10_000}
+    session.send("Network.emulateNetworkConditions", poor)
+
+
+def test_a_network_that_goes_away_is_said_and_what_was_missed_comes_later(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.forgiving = True  # the browser reports each request that fails
+    ann.write("count 60 0.05")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    ann.context.set_offline(True)
+    expect(ann.page.get_by_text("Connection lost")).to_be_visible()
+    ann.context.set_offline(False)
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    expect(ann.page.get_by_text("Connection lost")).to_have_count(0)
+    assert spoken(ann) == words_of(60)
+
+
+def test_a_message_that_could_not_be_sent_stays_and_is_sent_once(visit: Visit, host: HostProcess) -> None:
+    ann = visit()
+    ann.forgiving = True
+    ann.ask("@echo before")
+    ann.context.set_offline(True)
+    ann.write("@echo kept")
+    expect(ann.page.get_by_text("Not sent")).to_be_visible()
+    ann.context.set_offline(False)
+    ann.page.get_by_role("button", name="Try again").click()
+    expect(ann.turns.nth(1).locator(".markdown")).to_contain_text("kept")
+    ann.page.reload()
+    expect(ann.turns.nth(1).locator(".markdown")).to_contain_text("kept")
+    expect(ann.turns).to_have_count(2)
+
+
+def test_on_a_slow_network_everything_comes_and_comes_once(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    expect(ann.page.get_by_label("Message", exact=True)).to_be_focused()
+    slow_down(ann)
+    ann.write("count 40 0.01")
+    expect(ann.page.get_by_text("Sending…")).to_be_visible()
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    ann.page.reload()
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    assert spoken(ann) == words_of(40)
+    expect(ann.turns).to_have_count(1)
+
+
+@pytest.mark.long
+def test_a_host_that_dies_in_the_middle_is_said_and_the_answer_is_shown_as_interrupted(
+    visit: Visit, browser: Browser, tmp_path: Path
+) -> None:
+    assert browser.is_connected()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    host = a_host(tmp_path)
+    host.extra = ("--port", str(port))
+    host.start()
+    ann = visit(f"{host.url}/#/?agent=slow")
+    ann.forgiving = True
+    ann.write("count 5000 0.02")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    host.kill()
+    expect(ann.page.get_by_text("Connection lost")).to_be_visible()
+    host.start()
+    expect(ann.turns.first.locator(".failed")).to_contain_text("The host was restarted while this was answered")
+    said = spoken(ann)
+    assert said == words_of(len(said))
+    ann.page.get_by_role("button", name="Ask again").click()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    assert host.stop() == 0
