@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+from browser.axe import serious
 from browser.people import Visitor
 from paddock.http_api.console import ASSETS
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
-AXE = Path(__file__).parents[2] / "console/node_modules/axe-core/axe.min.js"
 FIRST_PAGE_BYTES = 250_000
 
 
@@ -123,16 +122,6 @@ def test_a_key_is_asked_for_survives_a_reload_and_is_nowhere_to_be_found(
     other = ann.context.new_page()
     other.goto(host.url)
     expect(other.get_by_label("API key")).to_be_visible()
-
-
-def serious(visitor: Visitor) -> list[str]:
-    visitor.page.evaluate(AXE.read_text())
-    found = visitor.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{one['id']}: {one['nodes'][0]['html'][:120]}"
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]
 
 
 @pytest.mark.parametrize("colours", ["light", pytest.param("dark", marks=pytest.mark.long)])
