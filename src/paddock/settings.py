@@ -213,6 +213,16 @@ class Settings(BaseModel):
         ge=1,
         le=300,
     )
+    ag_ui_body_mib: Int = setting(
+        8, "how many MiB one request of an AG-UI client may have", "a whole number from 1 to 64", ge=1, le=64
+    )
+    ag_ui_messages: Int = setting(
+        2000,
+        "how many messages one request of an AG-UI client may hold, the conversation so far included",
+        "a whole number from 1 to 100000",
+        ge=1,
+        le=100_000,
+    )
     traces: Annotated[str, AfterValidator(_collector)] | None = setting(
         None, "where traces of runs are sent (OTLP over HTTP)", "the http:// or https:// address of a collector"
     )

@@ -12,6 +12,10 @@ def test_the_host_loads_no_library_for_coloured_tracebacks() -> None:
     assert _loaded(SERVING, "rich", "pygments", "structlog") == "['structlog']"
 
 
+def test_the_host_loads_the_library_for_numbers_when_somebody_asks_for_them() -> None:
+    assert _loaded(SERVING, "prometheus_client", "http.server") == "[]"
+
+
 def test_a_command_that_serves_nothing_loads_none_of_what_serves() -> None:
     assert _loaded(ASKING, "structlog", "asyncio", "pydantic", "uvicorn", "typer") == "['typer']"
 

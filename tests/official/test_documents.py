@@ -3,14 +3,19 @@
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.conftest import clean_env  # noqa: F401 - a fixture
+from paddock.host.agent_shapes import AgentShape
 from paddock.rules.permissions import FILLS, GIVES, OPENS
+from paddock_sdk import AgentRunner, HostApi, Results, RunContext, artifact_created, message
+from paddock_sdk.testing import pretend_host
 from walk.hosts import PADDOCK
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+RESOURCES = (GUIDES / "resources.md").read_text()
 PIECE = re.compile(r"```(python|text)\n(.*?)```|^    (paddock [^\n]*)$", re.DOTALL | re.MULTILINE)
 
 
@@ -50,6 +55,42 @@ def test_every_permission_is_in_the_table_with_what_it_opens() -> None:
     assert len(opens) == len(OPENS) + len(FILLS) + len(GIVES)
     listed = dict(re.findall(r"^\| (`\w+: \w+`) \| (.*) \|$", (GUIDES / "permissions.md").read_text(), re.MULTILINE))
     assert listed == opens
+
+
+def test_every_resource_has_a_page() -> None:
+    rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| ([^|]+) \| \[[^]]+\]\(([\w.-]+)", RESOURCES, re.MULTILINE)
+    kinds = {kind for kind, _ in (*OPENS, *FILLS, *GIVES)} | {"platform_api"}
+    assert {kind for kind, _, _ in rows} == kinds
+    assert {name for _, _, page in rows for name in [page] if not (GUIDES / name).is_file()} == set()
+    keys = {key for _, keys, _ in rows for key in re.findall(r"`(\w+)`", keys)}
+    assert keys <= AgentShape.model_fields.keys()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("page", ["history", "event-log", "artifacts", "state", "storage"])
+async def test_what_a_page_of_a_resource_shows_is_granted_and_works(page: str) -> None:
+    shown = "".join(re.findall(r"```python\n(.*?)```", (GUIDES / f"{page}.md").read_text(), re.DOTALL))
+    body = "".join(f"    {line}\n" for line in shown.splitlines())
+    space: dict[str, Any] = {"artifact_created": artifact_created, "message": message}
+    exec(f"async def run(api):\n{body}    yield message('done')\n", space)
+
+    class Shown(AgentRunner):
+        permissions = {  # noqa: RUF012
+            "history": ["page", "search"],
+            "events": ["get", "page"],
+            "artifacts": ["metadata", "read", "create"],
+            "storage": ["plugin"],
+        }
+
+        async def run(self, ctx: RunContext, api: HostApi) -> Results:
+            async for result in space["run"](api):
+                yield result
+
+    nothing = {"items": [], "has_more": False}
+    made = {"artifact_id": "a1", "artifact_type": "file", "source": "runner"}
+    calls = {"events.page": lambda _: nothing, "artifacts.create": lambda _: made}
+    async with pretend_host(Shown(), calls=calls, artifacts={"a1": b"a,b"}) as host:
+        assert (await host.run("my parcel")).text == "done"
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,19 @@ def _without_frames(responses: Iterable[dict[str, Any]]) -> None:
 
 
 def fuzz(
-    url: str, *, key: str, ids: Mapping[str, Sequence[str]], cases: int, seed: int = SEED, half: int | None = None
+    url: str,
+    *,
+    key: str,
+    ids: Mapping[str, Sequence[str]],
+    cases: int,
+    seed: int = SEED,
+    half: int | None = None,
+    phases: Sequence[str] = ("examples", "coverage", "fuzzing"),
 ) -> Found:
-    """Call every operation about `cases` times beyond its examples and edges; half of all ids are real ones."""
+    """Call every operation about `cases` times beyond its examples and edges; half of all ids are real ones. The phase
+    `stateful` makes that many chains of calls instead, in which one uses what another answered."""
     document = described(url, half)
-    config = SchemathesisConfig.from_dict(_config(url, key, ids, cases, seed))
+    config = SchemathesisConfig.from_dict(_config(url, key, ids, cases, seed, phases))
     schema = schemathesis.openapi.from_dict(document, config=config)
     found = Found()
     for event in from_schema(schema).execute():
@@ -79,7 +87,9 @@ def fuzz(
     return found
 
 
-def _config(url: str, key: str, ids: Mapping[str, Sequence[str]], cases: int, seed: int) -> dict[str, Any]:
+def _config(
+    url: str, key: str, ids: Mapping[str, Sequence[str]], cases: int, seed: int, phases: Sequence[str]
+) -> dict[str, Any]:
     calm = {"extra-data-sources": {"responses": False}}  # what is called must depend on the seed alone
     return {
         "seed": seed,
@@ -94,7 +104,10 @@ def _config(url: str, key: str, ids: Mapping[str, Sequence[str]], cases: int, se
         "parameters": {f"path.{name}": {"dictionary": name, "probability": 0.5} for name in ids},
         "checks": {"enabled": False, **{name: {"enabled": True} for name in CHECKS}},
         "generation": {"max-examples": cases, "no-shrink": True, "with-security-parameters": False},
-        "phases": {"fuzzing": calm, "coverage": calm, "examples": calm, "stateful": {"enabled": False}},
+        "phases": {
+            phase: {"enabled": phase in phases, **({} if phase == "stateful" else calm)}
+            for phase in ("examples", "coverage", "fuzzing", "stateful")
+        },
     }
 
 

@@ -33,6 +33,17 @@ def test_any_request_gets_a_described_answer_and_touches_no_other_workspace(
     assert other.seen() == before
 
 
+@pytest.mark.spec("http/any-request")
+@pytest.mark.timeout(300)
+def test_calls_that_use_what_others_answered_get_described_answers_too(host: HostProcess, tenants: Two) -> None:
+    caller, other = tenants
+    before = other.seen()
+    found = fuzz(host.url, key=caller.key, ids=of_both(tenants), cases=20, phases=["stateful"])
+    assert_nothing_found(found)
+    assert found.cases >= 40  # chains differ in length
+    assert other.seen() == before
+
+
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [1, 2])

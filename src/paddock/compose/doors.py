@@ -15,6 +15,7 @@ from paddock.host.ui_actions import UiActions
 from paddock.http_api.admin import AdminDoor
 from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_door import AgUiDoor
+from paddock.http_api.ag_ui_input import AgUiLimits
 from paddock.http_api.agents import AgentsDoor
 from paddock.http_api.allowances import AllowancesDoor
 from paddock.http_api.app import ShortWay, create_app
@@ -72,6 +73,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         names=names,
         client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.clock),
         standing=standing,
+        limits=AgUiLimits(settings.ag_ui_body_mib * 1024 * 1024, settings.ag_ui_messages),
     )
     doors: list[Door] = [
         ExplainDoor(auth=auth, names=names, runs=runs, explanations=Explanations(house.store, house.clock)),
