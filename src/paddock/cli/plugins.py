@@ -27,8 +27,8 @@ def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int
     except (PackageError, OSError) as error:
         raise CommandError(str(error)) from error
     _say(f"Installed {entry.plugin} {entry.version}.")
-    if presence.find(presence.data_directory(data)) is not None:
-        _say("A running host sees it after a restart.")
+    if _served(data):
+        _say("The running host takes it up within seconds.")
     return 0
 
 
@@ -63,7 +63,13 @@ def remove(plugin: str, data: Path | None) -> int:
     except (PackageError, ValueError, OSError) as error:
         raise CommandError(str(error)) from error
     _say(f"Removed {entry.plugin} {entry.version}. What it kept in its storage stays.")
+    if _served(data):
+        _say("The running host sends it no new runs from now on; those under way may finish.")
     return 0
+
+
+def _served(data: Path | None) -> bool:
+    return presence.find(presence.data_directory(data)) is not None
 
 
 def _read(source: Path) -> Package:

@@ -85,7 +85,7 @@ A Paddock plugin. It says hello and counts the turns of a conversation.
 
     python test_runner.py               test it, without a host; needs the paddock-sdk package and nothing else
     paddock runner dev .                try it on a running host; it reloads when you save
-    paddock runner install .            install it; a host sees it from its next start
+    paddock runner install .            install it; a running host takes it up by itself
 
 Talk to it with `paddock chat --agent {name}`. A host that has an agents file gives it its name there, with
 configuration and limits:

@@ -17,6 +17,7 @@ from paddock.compose.parts import (
     named_agents,
     periods,
     platforms_of,
+    plugins_of,
     servers_of,
     tools_of,
     traces_of,
@@ -61,7 +62,6 @@ from paddock.http_api.mcp import McpDoor
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.rules.limits import Rates
-from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
@@ -72,8 +72,7 @@ from paddock.telemetry.together import Together
 def build(settings: Settings, *, local_token: str | None = None, url: str = "") -> House:
     """Put the house together: one process, files under one data directory, and the store that the settings name."""
     clock = time.time
-    tasks = Tasks()
-    files = AgentFiles()
+    tasks, files = Tasks(), AgentFiles()
     named = named_agents(settings, files)
     agents = named.agents
     store = store_at(settings.store, settings.data, serving=True, url=url)
@@ -115,8 +114,9 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     metrics, traces = Metrics(version("paddock")), traces_of(settings)
     observer = Together([metrics, *([traces] if traces else [])])
     on_call = ObservedCalls(calls.on_wire, observer, clock)
+    plugins = plugins_of(settings)
     gateway = Gateway(
-        Catalog.load(installed=settings.data / "plugins", further=settings.plugins),
+        plugins.catalog,
         home=settings.data / "homes",
         mark=mark_of(settings.data),
         on_call=on_call,
@@ -127,6 +127,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         on_overload=calls.overloaded,
         run_socket=lambda: endpoints.socket,
         network_refused=lambda: why_no_network(store),
+        patience=settings.run_deadline_seconds,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
@@ -205,6 +206,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         stored_agents=stored_agents,
         health=AgentHealth(agents, runs.authority),
         watch=watch_of(named, files, audit, clock),
+        plugins_watch=plugins.watch(gateway, audit, clock),
         ingest=ingest,
         bases=bases,
         offers=offers,

@@ -50,6 +50,7 @@ from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.leases import RESTARTED, WHY
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
+from paddock.runners.plugins_watch import PluginsWatch
 from paddock.telemetry.metrics import Metrics
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.mcp import McpTools
@@ -109,6 +110,7 @@ class House:
     keeping: Keeping
     retention: Retention
     gateway: Gateway
+    plugins_watch: PluginsWatch
     sessions: Sessions
     tails: Tails
     runs: Runs
@@ -198,6 +200,7 @@ class House:
             self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
                 self.tasks.spawn(self.watch.run(self._warm_up))
+            self.tasks.spawn(self.plugins_watch.run(self._warm_up))
             self._open = True
             yield
         finally:

@@ -32,6 +32,10 @@ from paddock.rules.budgets import Budget
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.named_resources import NamedResources
 from paddock.rules.retention import Periods
+from paddock.runners.catalog import Catalog
+from paddock.runners.gateway import Gateway
+from paddock.runners.packages.installed import RECORD_FILE
+from paddock.runners.plugins_watch import PluginsWatch
 from paddock.settings import SIGNING_KEYS, Settings
 from paddock.storage.signing_keys import KeyFile
 from paddock.tools import builtin
@@ -105,6 +109,20 @@ class NamedAgents:
     """How it was before it was read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """The plugins of a host, and how to look whether they are others by now."""
+
+    load: Callable[[], Catalog]
+    mark: Callable[[], Mark]
+    seen: Mark
+    """How the list of installed ones was before it was read."""
+    catalog: Catalog
+
+    def watch(self, gateway: Gateway, audit: Audit, clock: Callable[[], float]) -> PluginsWatch:
+        return PluginsWatch(gateway, load=self.load, mark=self.mark, seen=self.seen, note=audit.soon, clock=clock)
+
+
 def named_agents(settings: Settings, files: AgentFiles) -> NamedAgents:
     """In a Python program, in a file, or the built-in ones. Raises AgentsFileError."""
     path, max_queue = settings.agents, settings.max_queue
@@ -128,6 +146,19 @@ def watch_of(named: NamedAgents, files: AgentFiles, audit: Audit, clock: Callabl
         note=audit.soon,
         clock=clock,
     )
+
+
+def plugins_of(settings: Settings) -> Plugins:
+    """The plugins this host may start."""
+    path = settings.data / "plugins"
+
+    def load() -> Catalog:
+        return Catalog.load(installed=path, further=settings.plugins)
+
+    def mark() -> Mark:
+        return state_of(path / RECORD_FILE)
+
+    return Plugins(load, mark, seen=mark(), catalog=load())
 
 
 def models_of(settings: Settings, clock: Callable[[], float], named: Mapping[str, ModelSpec]) -> ModelCatalog:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -33,12 +33,14 @@ from paddock.runners.isolation import active_level
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Place, Plugin
 from paddock.runners.process import Launch
+from paddock.runners.staff import Staff
 from paddock.runners.supervisor import START_SECONDS, Supervisor, Surroundings
 from paddock.runners.supervisor import not_refused as _not_refused
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 LIST_SECONDS = 5.0
+RETIRE_SECONDS = 300.0
 ELSEWHERE = "elsewhere"
 """The isolation of a runner on a machine we know nothing of."""
 
@@ -94,8 +96,11 @@ class Gateway:
         clock: Callable[[], float] = monotonic,
         run_socket: Callable[[], str | None] = lambda: None,
         network_refused: Callable[[], Awaitable[str | None]] = _not_refused,
+        patience: float = RETIRE_SECONDS,
     ) -> None:
-        """`home` holds the plugins' private directories; `mark` names this data directory in their environment."""
+        """`home` holds the plugins' private directories; `mark` names this data directory in their environment;
+        `patience` is how long runs of a plugin that was replaced or removed may go on.
+        """
         self.attach_tokens = AttachTokens()
         self._isolation: Level = isolation
         self._leftovers = Leftovers(mark)
@@ -121,11 +126,10 @@ class Gateway:
             isolation=isolation,
             network_refused=network_refused,
         )
-        self._supervisors = {plugin.id: Supervisor(plugin, self._around) for plugin in catalog.plugins.values()}
+        self._staff = Staff(catalog, self._around, patience=patience)
         self._attached: dict[str, list[AttachedRunner]] = {}
         self._visitors: set[AttachedRunner] = set()
-        installed = {plugin.partition("/")[2]: f"plugin:{plugin}/default" for plugin in self._supervisors}
-        self._without_guests = Names({}, installed)
+        self._without_guests = _installed_names(self._staff)
         self._names: dict[str, Names] = {}
         """By workspace, only of those that have guests."""
 
@@ -134,6 +138,18 @@ class Gateway:
         killed = await anyio.to_thread.run_sync(self._leftovers.sweep)
         if killed:
             log.warning("runner.swept", processes=len(killed))
+
+    def take(self, catalog: Catalog) -> Mapping[str, str]:
+        """These plugins are there from now on: new runs go to them, runs under way finish where they began.
+
+        Says what became of each plugin that came, changed or went.
+        """
+        changes = self._staff.take(catalog)
+        if changes:  # names are new mappings also where they are the same: what was worked out from them is old
+            self._without_guests = _installed_names(self._staff)
+            for workspace in list(self._names):
+                self._name_guests(workspace)
+        return changes
 
     async def manifest(self, runner_id: str, workspace: str | None = None) -> AgentRunnerManifest:
         """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started.
@@ -157,7 +173,7 @@ class Gateway:
     ) -> RunHandle | None:
         """The same without waiting, when an installed runner is ready for it; None when it is not."""
         plugin = plugin_of(runner_id)
-        supervisor = self._supervisors.get(plugin)
+        supervisor = self._staff.get(plugin)
         manifest = (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
         if supervisor is None or manifest is None or self._attached.get(plugin):
             return None
@@ -195,7 +211,7 @@ class Gateway:
         plugin = plugin_of(runner_id)
         if any(guest.ticket.workspace == workspace for guest in self._attached.get(plugin, [])):
             return ELSEWHERE
-        supervisor = self._supervisors.get(plugin)
+        supervisor = self._staff.get(plugin)
         if supervisor is None:
             return "unknown"
         level = max(supervisor.plugin.isolation, self._isolation)
@@ -203,13 +219,13 @@ class Gateway:
 
     def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
         """Whether such a run could reach this host over the network: not from L1, unless its plugin may."""
-        supervisor = self._supervisors.get(plugin_of(runner_id))
+        supervisor = self._staff.get(plugin_of(runner_id))
         inside = self.isolation_of(runner_id, workspace, wanted) == "L1"
         return not inside or (supervisor is not None and supervisor.plugin.network)
 
     def count_by_state(self) -> Mapping[str, int]:
         """How many plugins are in each state, asked without starting any."""
-        states = Counter(each.state() for each in self._supervisors.values())
+        states = Counter(each.state() for each in self._staff)
         guests = sum(map(len, self._attached.values()))
         return {**states, "attached": guests} if guests else states
 
@@ -217,7 +233,7 @@ class Gateway:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started
         to ask them.
         """
-        supervisors = list(self._supervisors.values())
+        supervisors = list(self._staff)
         await asyncio.gather(*(_introduce(each) for each in supervisors))
         attached = self._guests(workspace)
         return [
@@ -229,9 +245,7 @@ class Gateway:
         """End every run and every process, and go on to the end even when the caller is cancelled."""
         for visitor in list(self._visitors):
             visitor.end("host_shutdown", "the host is shutting down")
-        stops = [asyncio.ensure_future(each.stop()) for each in self._supervisors.values()]
-        if stops:
-            await asyncio.shield(asyncio.gather(*stops))
+        await self._staff.stop()
 
     # --- runners from elsewhere -----------------------------------------------------------------------------------
 
@@ -241,7 +255,7 @@ class Gateway:
         The caller feeds it the lines that come, and tells it `end` when the other side is gone. Raises HostError.
         """
         ticket = self.attach_tokens.redeem(token)
-        installed = self._supervisors.get(str(ticket.plugin))
+        installed = self._staff.get(str(ticket.plugin))
         ceiling = installed.plugin.ceiling if installed else None
         visitor = AttachedRunner(
             ticket, transport, self._around, ceiling=ceiling, on_ready=self._arrived, on_gone=self._left
@@ -281,12 +295,29 @@ class Gateway:
         for guest in reversed(self._attached.get(plugin, [])):
             if runner_id in guest.manifests and workspace in (None, guest.ticket.workspace):
                 return guest.manifests[runner_id], guest
-        supervisor = self._supervisors.get(plugin)
-        manifest = (await supervisor.manifests()).get(runner_id) if supervisor else None
+        supervisor, offered = await self._offered_by(plugin)
+        manifest = offered.get(runner_id)
         if supervisor is None or manifest is None:
             why = f": {supervisor.detail}" if supervisor and supervisor.detail else ""
             raise StartError("runner.not_found", f"there is no runner {runner_id[:200]!r}{why}")
         return manifest, supervisor
+
+    async def _offered_by(self, plugin: str) -> tuple[Supervisor | None, Mapping[str, AgentRunnerManifest]]:
+        """Who serves an installed plugin, and its runners; asked again when it was replaced meanwhile."""
+        while (supervisor := self._staff.get(plugin)) is not None:
+            try:
+                offered = await supervisor.manifests()
+            except StartError:
+                if self._staff.get(plugin) is supervisor:
+                    raise
+            else:
+                if self._staff.get(plugin) is supervisor:
+                    return supervisor, offered
+        return None, {}
+
+
+def _installed_names(staff: Iterable[Supervisor]) -> Names:
+    return Names({}, {each.plugin.name: f"plugin:{each.plugin.id}/default" for each in staff})
 
 
 def _short_names(guests: Sequence[AttachedRunner]) -> dict[str, str]:

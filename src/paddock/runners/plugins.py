@@ -55,6 +55,8 @@ class Plugin:
     memory_mb: int = 2048
     python: Path | None = None
     """The interpreter of its own environment, when it has one."""
+    installed_at: float = 0.0
+    """When it was put in its place, if it was: installed again, it is another one."""
 
     @property
     def id(self) -> str:

@@ -26,6 +26,8 @@ from paddock.runners.runs import Run
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 START_SECONDS = 30.0
+SHUTDOWN = ("host_shutdown", "the host is shutting down")
+REPLACED = "runner.replaced"
 
 State = Literal["stopped", "starting", "ready", "unhealthy"]
 
@@ -92,7 +94,12 @@ class Supervisor:
         self._exits: list[float] = []
         self._not_before = 0.0
         self._unhealthy = False
-        self._stopping = False
+        self._coming = 0
+        """Runs on their way to a process."""
+        self._quieter = asyncio.Event()
+        """A run is over, or did not begin."""
+        self._stopped: tuple[str, str] | None = None
+        """Why nothing is started any more."""
 
     # --- what the gateway asks ------------------------------------------------------------------------------------
 
@@ -139,6 +146,21 @@ class Supervisor:
         placement: Placement = ANYWHERE,
     ) -> Run:
         """Hand a run to a process. Raises StartError when there is none to be had."""
+        self._coming += 1
+        try:
+            return await self._bring(manifest, run_id, context, listener, placement)
+        finally:
+            self._coming -= 1
+            self._quieter.set()
+
+    async def _bring(
+        self,
+        manifest: AgentRunnerManifest,
+        run_id: str,
+        context: Mapping[str, Any],
+        listener: RunListener,
+        placement: Placement,
+    ) -> Run:
         place = self._place_for(placement)
         while (worker := self._with_room(place)) is None:
             await self._one_more(place, shared=self._limit(place) != 1)
@@ -168,9 +190,22 @@ class Supervisor:
             self._run_over(worker.process)
         return run
 
-    async def stop(self, code: str = "host_shutdown", message: str = "the host is shutting down") -> None:
+    async def retire(self, seconds: float) -> None:
+        """Another is in its place: what runs may finish within this time, then nothing of it stays."""
+        with anyio.move_on_after(seconds):
+            while self._stopped is None and self.busy:
+                self._quieter.clear()
+                await self._quieter.wait()
+        await self.stop(REPLACED, "its plugin was replaced or removed, and the run did not end in time")
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._coming or any(worker.connection.live_runs for worker in self._workers))
+
+    async def stop(self, code: str = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
         """End every run and every process of this plugin."""
-        self._stopping = True
+        self._stopped = (code, message)
+        self._quieter.set()
         starts, workers = list(self._starts), list(self._workers)
         for start in starts:
             start.cancel()
@@ -214,7 +249,7 @@ class Supervisor:
             await asyncio.shield(start)
         except asyncio.CancelledError:
             if start.cancelled():
-                raise StartError("host_shutdown", "the host is shutting down") from None
+                raise StartError(*(self._stopped or SHUTDOWN)) from None
             if not shared:
                 start.cancel()  # nobody else waits for it, and an idle process would stay for ever
             raise
@@ -236,8 +271,8 @@ class Supervisor:
 
     async def _wait_for_leave(self) -> None:
         """Obey what the rules said after the last failure."""
-        if self._stopping:
-            raise StartError("host_shutdown", "the host is shutting down")
+        if self._stopped:
+            raise StartError(*self._stopped)
         rest = self._not_before - self._around.clock()
         if self._unhealthy and rest > 0:
             raise StartError("runner.unhealthy", f"{self.plugin.id} keeps failing: {self.detail}")
@@ -338,6 +373,7 @@ class Supervisor:
 
     def _run_over(self, process: RunnerProcess) -> None:
         """A process that has served its number of runs goes when the last of them is over."""
+        self._quieter.set()
         worker = self._worker_of(process)
         limit = self._limit(worker.place) if worker is not None else 0
         if worker is None or not limit or worker.served < limit or worker.connection.live_runs or worker.dismissed:
