@@ -64,11 +64,11 @@ harnesses/node_modules/.installed: harnesses/package.json harnesses/package-lock
 	@cd harnesses && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-harnesses-acp: harnesses/acp/node_modules/.installed  ## Kimi Code with the Node it needs, for the long tests
+harnesses-acp: harnesses/acp/node_modules/.installed  ## Kimi Code with the Node it needs, opencode and Gemini CLI, for the long tests
 
 harnesses/acp/node_modules/.installed: harnesses/acp/package.json harnesses/acp/package-lock.json
 	@command -v npm >/dev/null || { echo "make harnesses-acp needs Node and npm; install Node 20 or newer first"; exit 1; }
-	@echo "installing Kimi Code into harnesses/acp/ (about 300 MB) ..."
+	@echo "installing Kimi Code, opencode and Gemini CLI into harnesses/acp/ (about 800 MB) ..."
 	@cd harnesses/acp && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import accept, harness, history_day, local_agent, models, ui_schema
+from bench import accept, harness, history_day, knowledge, local_agent, models, ui_schema
 from bench.apart import PARTS, machine_in_a_short_run
 from bench.load import LoadGenerator, load_generator
 from bench.paddock import paddock_launch
@@ -28,6 +28,7 @@ PRINTED = {
     "ui-schema": ui_schema.run,
     "gateway": models.run,
     "local-agent": local_agent.run,
+    "knowledge": knowledge.run,
     "harness": harness.run,
 }
 """What is measured by itself and printed by itself, each with a floor or a target of its own."""
@@ -43,7 +44,7 @@ def main() -> int:
         for name in [name for name in options.only if name in PRINTED]:
             say(f"measuring {name}")
             PRINTED[name](quick=options.quick, directory=options.dir)
-            print(flush=True)
+            print(f"(load average {os.getloadavg()[0]:.1f})\n", flush=True)
             options.only.remove(name)
         return _measure(options) if options.only else 0
     except BenchError as error:

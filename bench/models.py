@@ -146,7 +146,7 @@ class Gateway:
     def __init__(self, api: str, url: str) -> None:
         base = url if api == "anthropic" else f"{url}/v1"
         spec = ModelSpec.model_validate({"provider": api, "model": "m", "base_url": base})
-        catalog = load_models({"m": spec}, clock=time.time, environ={})
+        self.catalog = catalog = load_models({"m": spec}, clock=time.time, environ={})
         budget = Budget(tokens_per_day=10**12, calls_at_once=100)
         budgets = Budgets(MemoryStore(), user=budget, workspace=budget, clock=time.time)
         self.calls = ModelCalls(catalog, note=lambda _row: None, clock=time.time, budgets=budgets)
@@ -183,6 +183,7 @@ async def _measure(chunks: int, rounds: int, pause: float) -> list[Line]:
                 await gateway.read(), await _bare(client, url + path)  # connections and imports
                 floor_of = partial(_bare, client, url + path)
                 pairs = [(await _cpu(floor_of, chunks), await _cpu(gateway.read, chunks)) for _ in range(rounds)]
+            await gateway.catalog.close()
             floor, ours = (statistics.median(column) for column in zip(*pairs, strict=True))
             ratio = statistics.median(one / other for other, one in pairs)
             name = f"CPU per streamed chunk, {api}: gateway {ours:.1f} us over bare {floor:.1f} us"

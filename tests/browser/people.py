@@ -10,6 +10,12 @@ PATIENCE_MS = 30_000
 EXPECTED = ("net::ERR_ABORTED", "net::ERR_INTERNET_DISCONNECTED", "net::ERR_CONNECTION_REFUSED")
 
 
+PAINT = """() => new Promise((resolve) => new PerformanceObserver((list) => {
+  const first = list.getEntriesByName('first-contentful-paint')[0];
+  if (first) resolve(first.startTime);
+}).observe({ type: 'paint', buffered: true }))"""
+
+
 class Visitor:
     def __init__(self, browser: Browser, url: str, *, width: int, height: int, **context: Any) -> None:
         self.url = url
@@ -61,3 +67,7 @@ class Visitor:
         found = self.page.get_by_text(text, exact=False).first
         expect(found).to_be_visible()
         return found
+
+    def first_paint(self) -> float:
+        """When the first words were on the page, in milliseconds after it was asked for."""
+        return self.page.evaluate(PAINT)

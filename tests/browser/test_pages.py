@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+from browser.axe import serious
 from browser.people import Visitor
 from paddock.http_api.console import ASSETS
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
-AXE = Path(__file__).parents[2] / "console/node_modules/axe-core/axe.min.js"
 FIRST_PAGE_BYTES = 250_000
 
 
@@ -125,16 +124,6 @@ def test_a_key_is_asked_for_survives_a_reload_and_is_nowhere_to_be_found(
     expect(other.get_by_label("API key")).to_be_visible()
 
 
-def serious(visitor: Visitor) -> list[str]:
-    visitor.page.evaluate(AXE.read_text())
-    found = visitor.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{one['id']}: {one['nodes'][0]['html'][:120]}"
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
-    ]
-
-
 @pytest.mark.parametrize("colours", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_no_page_has_a_serious_obstacle_for_anybody(visit: Visit, colours: str) -> None:
     ann = visit(agent="helper", color_scheme=colours, bypass_csp=True)
@@ -186,5 +175,5 @@ def test_the_first_page_is_small_and_quick(visit: Visit) -> None:
         for name in files
     )
     assert packed < FIRST_PAGE_BYTES
-    paint = ann.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    paint = ann.first_paint()
     assert paint < 10_000  # a loaded machine; the figure of a quiet one is in docs/results.md

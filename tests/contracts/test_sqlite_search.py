@@ -8,6 +8,7 @@ import pytest
 from contracts.builders import SESSION, Owner, an_item, said
 from contracts.test_search import asked, found
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.search import mark_of
 
 pytestmark = pytest.mark.anyio
 
@@ -67,6 +68,17 @@ async def test_a_deleted_conversation_leaves_nothing_behind(store: SqliteStore) 
     owner = await Owner.of(store, "next")
     await owner.write(said("hi"), rows=[an_item(1, "next", "fresh")])
     assert await found(store, asked("fresh"), "next") == [1]
+
+
+async def test_every_item_carries_the_mark_of_its_conversation_and_no_text_can_have_it(store: SqliteStore) -> None:
+    owner = await Owner.of(store, "next")
+    await owner.write(said("hi"), rows=[an_item(1, "next", f"{mark_of(1)} 天气")])
+    assert store._indexing is not None
+    await store._indexing.catch_up("next")
+    assert (await indexed(store, f'"{mark_of(1)}"'), await indexed(store, f'"{mark_of(2)}"')) == (3, 1)
+    assert await found(store, asked(mark_of(1))) == []
+    assert await found(store, asked(mark_of(1)), "next") == [1]
+    assert await found(store, asked("secret1 天气"), "next") == []
 
 
 async def test_an_item_erased_on_its_way_into_the_index_stays_out(tmp_path: Path) -> None:

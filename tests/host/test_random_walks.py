@@ -253,7 +253,7 @@ def test_the_loop_and_the_machine_agree_step_by_step() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1700)
+@pytest.mark.timeout(3600)
 def test_the_loop_and_the_machine_agree_over_two_thousand_long_walks() -> None:
     run_state_machine_as_test(Walk, settings=settings(SHORT, max_examples=2_000))
 

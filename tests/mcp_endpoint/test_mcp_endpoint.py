@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from host.scripted import AGENTS
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
 from paddock.host.work import Work
+from paddock.http_api.mcp_server import _said
 from paddock.rules.limits import Rates
 
 pytestmark = pytest.mark.anyio
@@ -113,6 +114,17 @@ async def test_a_granted_tool_is_called_under_its_own_name_and_its_call_is_on_re
         assert text_of(answer)
         [row] = await house.rows("tools.call")
         assert (row.resource, row.run_id, row.reason.endswith("(over mcp)")) == (name, run.run_id, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "structured"),
+    [("5", {"result": 5}), ("[1]", {"result": [1]}), ('{"a": 1}', None), ("five", None), ("nothing", None), ("", None)],
+)
+def test_text_that_is_json_and_no_object_is_said_as_an_object_too(text: str, structured: Any) -> None:
+    """Gemini CLI takes such text for structured content and fails the call; seen with 0.61.0."""
+    answer = _said(text)
+    assert answer.structured_content == structured
+    assert answer.content[0].model_dump()["text"] == text
 
 
 @pytest.mark.parametrize(

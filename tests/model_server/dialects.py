@@ -221,3 +221,34 @@ class Anthropic:
     def _message(self, content: Any, reason: str | None, usage: Any) -> Any:
         about = {"id": "msg_1", "type": "message", "role": "assistant", "model": "scripted", "stop_sequence": None}
         return about | {"content": content, "stop_reason": reason, "usage": usage}
+
+
+class Gemini:
+    """Google's; whether it is streamed is said in the address."""
+
+    path = "/v1beta/models/{asked:path}"
+
+    def error(self, says: Says) -> Any:
+        return {"error": {"code": says.status, "message": says.error, "status": "SCRIPTED"}}
+
+    def whole(self, says: Says) -> Any:
+        calls = [self._call(*call) for call in says.calls]
+        return self._about([*([{"text": says.text}] if says.text else []), *calls], "STOP")
+
+    def events(self, says: Says) -> Iterator[Event]:
+        for word in says.words:
+            yield None, self._about([{"text": word}])
+        yield None, self._about([self._call(*call) for call in says.calls] or [{"text": ""}], "STOP")
+
+    def failure(self, says: Says) -> Event:
+        return None, self.error(says)
+
+    def _call(self, name: str, arguments: str) -> Any:
+        return {"functionCall": {"name": name, "args": json.loads(arguments)}}
+
+    def _about(self, parts: list[Any], finish: str | None = None) -> Any:
+        candidate = {"index": 0, "content": {"role": "model", "parts": parts}}
+        if finish is None:
+            return {"candidates": [candidate]}
+        usage = {"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18}
+        return {"candidates": [{**candidate, "finishReason": finish}], "usageMetadata": usage}

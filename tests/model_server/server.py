@@ -15,10 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from model_server.dialects import Anthropic, Chat, Event, Responses
+from model_server.dialects import Anthropic, Chat, Event, Gemini, Responses
 from model_server.script import Says
 
-Dialect = Chat | Responses | Anthropic
+Dialect = Chat | Responses | Anthropic | Gemini
+
+DIALECTS: tuple[Dialect, ...] = (Chat(), Responses(), Anthropic(), Gemini())
 
 
 class _CutError(Exception):
@@ -60,7 +62,7 @@ class ModelServer:
         return self.asked[-1][2]
 
     def app(self) -> Starlette:
-        routes = [Route(one.path, self._door(one), methods=["POST"]) for one in (Chat(), Responses(), Anthropic())]
+        routes = [Route(one.path, self._door(one), methods=["POST"]) for one in DIALECTS]
         routes.append(Route("/v1/embeddings", self._embeddings, methods=["POST"]))
         routes.append(Route("/v1/rerank", self._rerank, methods=["POST"]))
         routes.append(Route("/api/tags", self._tags))
@@ -86,6 +88,8 @@ class ModelServer:
         body = await request.json()
         if request.client is not None:
             self.connections.add(request.client.port)
+        if ":stream" in request.url.path:
+            body["stream"] = True  # Gemini's way to say it
         self.asked.append((request.url.path, dict(request.headers), body))
         ruled = self.rule(body) if self.rule is not None else None
         return ruled or (self.script.popleft() if self.script else self.otherwise), body

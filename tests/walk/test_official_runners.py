@@ -1,7 +1,11 @@
 """The official runners through the whole host: HTTP in, their own process, the host's models and tools, the stream."""
 
+import json
+import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from walk.hosts import HostProcess, text_of
 
@@ -41,8 +45,41 @@ def test_the_stages_of_the_router_and_worker_are_steps_of_the_stream(new_host: C
     assert types[-1] == "RUN_FINISHED"
 
 
-def test_an_agent_behind_a_url_that_is_not_there_fails_with_the_reason(new_host: Callable[..., HostProcess]) -> None:
-    host = new_host(agents=AGENTS).start()
-    task = host.post("hello", agent="away").json()["taskId"]
-    assert host.events(task)[-1].type == "RUN_ERROR"
-    assert host.finished(task)["code"] == "http.unreachable"
+class Elsewhere(BaseHTTPRequestHandler):
+    """An agent that somebody runs already: it is told the event and the tail of the conversation, and answers JSON."""
+
+    def do_POST(self) -> None:
+        told = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        earlier = " / ".join(item["content"] for item in told["history"])
+        body = json.dumps({"text": f"heard {told['input']['text']} after: {earlier}"}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def elsewhere() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+
+
+def test_an_agent_behind_a_url_answers_and_one_that_is_not_there_fails_with_the_reason(
+    new_host: Callable[..., HostProcess],
+) -> None:
+    with elsewhere() as url:
+        there = f'  there: {{runner: "plugin:paddock/http/default", config: {{url: "{url}"}}}}\n'
+        host = new_host(agents=f"{AGENTS}{there}").start()
+        thread = str(uuid.uuid4())
+        assert said(host, "hello", thread, "there")[0].startswith("heard hello after:")
+        text, types = said(host, "again", thread, "there")
+        assert "heard again after: hello / heard hello" in text
+        assert types[-1] == "RUN_FINISHED"
+        task = host.post("hello", agent="away").json()["taskId"]
+        assert host.events(task)[-1].type == "RUN_ERROR"
+        assert host.finished(task)["code"] == "http.unreachable"

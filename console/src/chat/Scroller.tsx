@@ -125,7 +125,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
 
   return (
     <div className="scroll-area">
-      <div className="scroller" ref={box} onScroll={look} role="region" aria-label={t("chat.messages")} tabIndex={0}>
+      <div className="scroller" ref={box} onScroll={look} tabIndex={0}>
         <div className="column" onFocus={(event) => setKept((event.target as HTMLElement).closest<HTMLElement>("[data-place]")?.dataset["place"] ?? null)} onBlur={() => setKept(null)}>
           {hasMore && (
             <button type="button" className="button quiet center" disabled={loading} onClick={earlier}>

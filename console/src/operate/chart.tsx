@@ -56,18 +56,20 @@ export function Chart({ title, since, every, bars, names, show }: Props) {
         <span>{moment(start + (count * step) / 2)}</span>
         <span>{moment(start + count * step)}</span>
       </div>
-      <table className="visually-hidden">
-        <caption>{title}</caption>
-        <tbody>
-          {bars.map((bar) => (
-            <tr key={bar.start}>
-              <th scope="row">{moment(bar.start)}</th>
-              <td>{`${names[0]} ${show(bar.whole)}`}</td>
-              <td>{`${names[1]} ${show(bar.part)}`}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <div className="visually-hidden">
+        <table>
+          <caption>{title}</caption>
+          <tbody>
+            {bars.map((bar) => (
+              <tr key={bar.start}>
+                <th scope="row">{moment(bar.start)}</th>
+                <td>{`${names[0]} ${show(bar.whole)}`}</td>
+                <td>{`${names[1]} ${show(bar.part)}`}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </figure>
   );
 }

@@ -63,7 +63,7 @@ export const zh: Words = {
   "chat.try.2": "what time is it in Asia/Shanghai",
   "chat.try.3": "calculate 19 * 23",
   "chat.who": "由谁回答",
-  "chat.write": "消息",
+  "chat.write": "写消息",
   "chat.placeholder": "写给 {agent}…  用 @ 呼叫其他智能体",
   "chat.send": "发送",
   "chat.stop": "停止",

@@ -6,6 +6,7 @@ this module loads the MCP library, which takes seconds: see `mcp.py`.
 """
 
 import asyncio
+import json
 from base64 import b64decode
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
@@ -184,7 +185,19 @@ def _told(tool: RunTool) -> Tool:
 
 
 def _said(text: str, *, is_error: bool = False) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
+    words = TextContent(type="text", text=text)
+    return CallToolResult(content=[words], structured_content=_wrapped(text), is_error=is_error)
+
+
+def _wrapped(text: str) -> dict[str, Any] | None:
+    """Only for text that is JSON and no object, such as a number. Gemini CLI takes JSON text for structured content,
+    which must be an object, and fails the call if it is none; where we say it ourselves it leaves the text alone."""
+    if not text.startswith(tuple('-0123456789["tfn')):
+        return None
+    try:
+        return {"result": value} if not isinstance(value := json.loads(text), dict) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _answered(tool: RunTool | None, answer: Mapping[str, Any]) -> CallToolResult:

@@ -38,6 +38,31 @@ model = "{model}"
 max_context_size = 262144
 """
 
+OPENCODE_SETTINGS = """{{
+ "autoupdate": false,
+ "share": "disabled",
+ "model": "chosen/{model}",
+ "small_model": "chosen/{model}",
+ "permission": {{"edit": "ask", "bash": "ask", "webfetch": "ask"}},
+ "provider": {{"chosen": {{
+  "npm": "@ai-sdk/openai-compatible",
+  "name": "chosen",
+  "options": {{"baseURL": "{base_url}", "apiKey": "{{env:{key_env}}}"}},
+  "models": {{"{model}": {{
+   "attachment": true, "tool_call": true, "modalities": {{"input": ["text", "image"], "output": ["text"]}}
+  }}}}
+ }}}}
+}}
+"""
+"""Any provider with an OpenAI-compatible API. It asks before it changes anything; left to itself it would not."""
+
+GEMINI_ENV: Mapping[str, str] = {
+    "GEMINI_CLI_NO_RELAUNCH": "true",
+    "GEMINI_CLI_TRUST_WORKSPACE": "true",
+}
+"""A second process of it would survive the first. In a directory it does not trust it uses no MCP server and no skill,
+and keeps no session; the directory is the conversation's own, and what it may do there is decided by us."""
+
 PRESETS: Mapping[str, Preset] = {
     "kimi-code": Preset(
         ("kimi", "acp"),
@@ -48,12 +73,24 @@ PRESETS: Mapping[str, Preset] = {
         files={".kimi-code/config.toml": KIMI_SETTINGS},
         address="https://api.kimi.com/coding/v1",
     ),
-    "opencode": Preset(("opencode", "acp"), "opencode", "opencode"),
+    "opencode": Preset(
+        ("opencode", "acp"),
+        "opencode",
+        "opencode",
+        {
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        },
+        "PADDOCK_OPENCODE_API_KEY",
+        files={".config/opencode/opencode.json": OPENCODE_SETTINGS},
+        address="https://api.openai.com/v1",
+    ),
     "gemini": Preset(
         ("gemini", "--acp"),
         "Gemini CLI",
         "gemini",
-        {"GEMINI_CLI_NO_RELAUNCH": "true"},  # a second process of it would survive the first
+        GEMINI_ENV,
         "GEMINI_API_KEY",
         "GOOGLE_GEMINI_BASE_URL",
     ),

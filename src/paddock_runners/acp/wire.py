@@ -3,9 +3,11 @@
 We offer no files and no terminal of ours: the agent works in its own directory with its own tools.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +29,8 @@ from paddock_runners.harness.rpc import RefusedError, RpcWire
 from paddock_runners.toolkit.values import listing, mapping
 
 VERSION = 1
+QUIET_SECONDS, REPLAY_SECONDS = 0.5, 20.0
+"""So long nothing is replayed any more, and so long we wait for that at most."""
 AUTH_REQUIRED = -32000
 CLIENT = {"name": "paddock", "title": "Paddock", "version": "0.1.0"}
 CAPABILITIES = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
@@ -65,6 +69,8 @@ class AcpWire(RpcWire):
         super().__init__(process)
         self._opening = opening
         self._session = ""
+        self._replays = 0
+        """Updates heard while a session was replayed."""
         self._replaying = self._takes_pictures = False
         self._calls: dict[str, Call] = {}
         self._refused: set[str] = set()
@@ -107,11 +113,25 @@ class AcpWire(RpcWire):
             raise LostSessionError
         self._replaying = True
         try:
-            return await self.request("session/resume" if resumes else "session/load", params)
+            opened = await self.request("session/resume" if resumes else "session/load", params)
+            if not resumes:
+                await self._replayed()
+            return opened  # noqa: TRY300 - only what was asked can be refused
         except RefusedError:
             raise LostSessionError from None
         finally:
             self._replaying = False
+
+    async def _replayed(self) -> None:
+        """Gemini CLI goes on replaying after it has answered: wait until it is quiet, though not for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REPLAY_SECONDS):
+                while self._replays != await self._a_moment_later():
+                    pass
+
+    async def _a_moment_later(self) -> int:
+        await asyncio.sleep(QUIET_SECONDS)
+        return self._replays
 
     async def _adjust(self, opened: Mapping[str, Any]) -> None:
         if self._opening.mode:
@@ -164,6 +184,7 @@ class AcpWire(RpcWire):
         return [Permission(key, call_id, call.name, about, options, exact=exact, own=own)]
 
     def heard(self, method: str, params: dict[str, Any]) -> Iterable[Heard]:
+        self._replays += self._replaying
         if method != "session/update" or self._replaying or params.get("sessionId") != self._session:
             return ()
         return self._update(mapping(params.get("update")))

@@ -85,6 +85,8 @@ class Acp(Fake):
         if said["method"] == "session/load":
             self.piece("replayed words")
         self.write({"jsonrpc": "2.0", "id": said["id"], "result": {}})
+        if said["method"] == "session/load":
+            self.piece("words replayed late")  # as Gemini CLI does
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -98,11 +98,11 @@ class Desk:
         if not isinstance(value, list | tuple):
             self.note(f"{where}: not a list")
             return []
-        members = list(cast("Iterable[Any]", value))
+        members = cast("Sequence[Any]", value)
         room = limit if limit is not None else self.limits.children
         if len(members) > room:
             self.note(f"{where}: {len(members) - room} left out")
-        return members[:room]
+        return list(members[:room])
 
     def number(self, value: object, where: str) -> float | int | None:
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -81,9 +81,10 @@ def _stack(desk: Desk, given: Draft, where: str, depth: int) -> Node | None:
         return None
     node: Node = {"type": "stack"}
     for name, known in _STACK.items():
-        if (value := desk.one_of(given.get(name), known, None, f"{where}.{name}")) is not None:
+        if name in given and (value := desk.one_of(given[name], known, None, f"{where}.{name}")) is not None:
             node[name] = value
-    return {**node, "children": children}
+    node["children"] = children
+    return node
 
 
 _STACK: Mapping[str, frozenset[str]] = {
@@ -182,8 +183,9 @@ def _table(desk: Desk, given: Draft, where: str, _depth: int) -> Node | None:
     ]
     rows: list[list[str]] = []
     for index, draft in enumerate(desk.items(given.get("rows"), f"{where}.rows", limit=desk.limits.rows)):
-        cells = desk.items(draft, f"{where}.rows[{index}]", limit=len(columns))
-        shown = [desk.text(cell, f"{where}.rows[{index}]", limit=500) or "" for cell in cells]
+        place = f"{where}.rows[{index}]"
+        cells = desk.items(draft, place, limit=len(columns))
+        shown = [desk.text(cell, place, limit=500) or "" for cell in cells]
         rows.append(shown + [""] * (len(columns) - len(shown)))
     return {"type": "table", "columns": columns, "rows": rows} if any(columns) and rows else None
 

@@ -1,5 +1,8 @@
 """Search in one conversation: an index for what is old, a look at each item for what is new, one answer.
 
+Every item also carries a mark of its conversation, and every search asks for it: the index looks for the next item that
+has all the words, however far away that is, and without the mark it would walk through the conversations before this
+one when words are frequent and never meet.
 Only the SQL and what it takes to build it; when a conversation gets into the index is decided in `indexing.py`.
 """
 
@@ -72,8 +75,14 @@ def next_part(connection: Connection, session_id: str, size: int) -> Part | None
     found = connection.execute(_NEXT, (place.session_no, place.seq, size)).fetchall()
     if not found:
         return None
-    items = tuple((" ".join(tokens_of(text)), place.session_no, seq, len(text.encode())) for seq, text in found)
+    mark, number = mark_of(place.session_no), place.session_no
+    items = tuple((" ".join((mark, *tokens_of(text))), number, seq, len(text.encode())) for seq, text in found)
     return Part(session_id, place, found[-1][0], items)
+
+
+def mark_of(session_no: int) -> str:
+    """The mark of a conversation. In a text the sign and the number are two tokens, so no text can have it."""
+    return f"#{session_no}"
 
 
 def find(connection: Connection, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
@@ -99,7 +108,8 @@ def _indexed(
     limit: int,
 ) -> list[TranscriptRow]:
     first = place.session_no << 32
-    where = (place.session_no, first, expression(query.phrases), first, first + place.seq)
+    words = f'"{mark_of(place.session_no)}" AND {expression(query.phrases)}'
+    where = (place.session_no, first, words, first, first + place.seq)
     rows = connection.execute(_INDEXED.format(filters=filters), (*where, *values, limit))
     return [TranscriptRow(session_id, *row) for row in rows]
 

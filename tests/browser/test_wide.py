@@ -1,0 +1,188 @@
+"""The wide set: the stories of chat and run at both sizes, in both languages; and the figures of long use."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from browser.axe import serious
+from browser.long_threads import scroll, tell, turns_of
+from browser.people import Visitor
+from paddock.http_api.console import ASSETS
+from walk.hosts import HostProcess
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1_500)]
+Visit = Callable[..., Visitor]
+SIZES = {"desktop": (1280, 800), "phone": (360, 740)}
+LANGUAGES = ("en-GB", "zh-CN")
+WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+
+
+def words(locale: str) -> dict[str, str]:
+    """The sentences of the page in this language, from its own table."""
+    table = (Path(__file__).parents[2] / f"console/src/words/{'zh' if locale == 'zh-CN' else 'en'}.ts").read_text()
+    pairs = (line.strip().removesuffix(",").partition(": ") for line in table.splitlines() if line.startswith('  "'))
+    return {key.strip('"'): value.strip('"') for key, _, value in pairs}
+
+
+@pytest.fixture(params=[(size, locale) for size in SIZES for locale in LANGUAGES], ids="-".join)
+def reader(request: pytest.FixtureRequest, visit: Visit) -> tuple[Callable[..., Visitor], dict[str, str]]:
+    size, locale = request.param
+    width, height = SIZES[size]
+
+    def arrive(url: str | None = None, **more: object) -> Visitor:
+        return visit(url, width=width, height=height, locale=locale, bypass_csp=True, **more)
+
+    return arrive, words(locale)
+
+
+def fits(ann: Visitor) -> None:
+    """Nothing is wider than the page, and nobody is kept out."""
+    assert ann.page.evaluate(WIDE) is False
+    assert serious(ann) == []
+    keep(ann)
+
+
+def keep(ann: Visitor) -> None:
+    """A picture for somebody to look at, when a place for pictures is set."""
+    if place := os.environ.get("CONSOLE_PICTURES"):
+        Path(place).mkdir(parents=True, exist_ok=True)
+        ann.page.screenshot(path=Path(place) / f"{len(list(Path(place).iterdir())):03d}.png")
+
+
+def test_the_chat_from_the_first_visit_on(reader: tuple[Callable[..., Visitor], dict[str, str]]) -> None:
+    arrive, say = reader
+    ann = arrive()
+    fits(ann)
+    ann.page.get_by_role("button", name=say["chat.try.1"], exact=True).click()
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    box = ann.page.get_by_label(say["chat.write"], exact=True)
+    box.fill("@ec")
+    expect(ann.page.get_by_role("option").first).to_contain_text("@echo")
+    fits(ann)
+    box.press("Enter")
+    box.press_sequentially("**bold** and `code`")
+    box.press("Enter")
+    expect(ann.turns.nth(1).locator("strong", has_text="bold")).to_be_visible()
+    ann.page.get_by_role("button", name=say["agents.invite"]).click()
+    ann.page.get_by_role("menuitem", name="Slow").click()
+    expect(ann.page.locator(".member", has_text="Slow")).to_be_visible()
+    fits(ann)
+    ann.page.get_by_role("button", name=say["chat.good"]).last.click()
+    ann.turns.first.get_by_role("button", name=say["chat.edit"]).click()
+    ann.page.get_by_label(say["chat.edit_text"]).fill("@echo instead")
+    fits(ann)
+    ann.page.get_by_role("button", name=say["chat.edit_send"]).click()
+    expect(ann.turns).to_have_count(1)
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("instead")
+
+
+def test_what_goes_wrong_and_what_is_asked(reader: tuple[Callable[..., Visitor], dict[str, str]]) -> None:
+    arrive, say = reader
+    ann = arrive(agent="slow")
+    box = ann.page.get_by_label(say["chat.write"], exact=True)
+    box.fill("count 5000 0.02")
+    box.press("Enter")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    fits(ann)
+    ann.page.get_by_role("button", name=say["chat.stop"], exact=True).click()
+    expect(ann.turns.first.locator(".stopped")).to_contain_text(say["chat.cancelled_text"])
+    box.fill("crash")
+    box.press("Enter")
+    expect(ann.turns.nth(1).locator(".failed")).to_contain_text(say["chat.failed"])
+    fits(ann)
+    box.fill("handover echo")
+    box.press("Enter")
+    asked = ann.page.get_by_role("alertdialog")
+    fits(ann)
+    asked.get_by_role("button", name=say["handover.yes"]).click()
+    expect(ann.turns).to_have_count(4)
+    bob = arrive(agent="asker")
+    box = bob.page.get_by_label(say["chat.write"], exact=True)
+    for text in ("card", "ask"):
+        box.fill(text)
+        box.press("Enter")
+        expect(bob.page.locator(".card" if text == "card" else ".question").first).to_be_visible()
+        fits(bob)
+
+
+def test_the_story_of_a_run_and_every_other_page(
+    reader: tuple[Callable[..., Visitor], dict[str, str]], host: HostProcess
+) -> None:
+    arrive, say = reader
+    thread = "5f0c2b1e-6f0e-4a53-9d6e-2d1f6a7b8c9d"
+    for text in ('call calculate {"expression": "2 + 3"}', "hello"):
+        host.finished(host.post(text, thread=thread, agent="helper").json()["taskId"])
+    ann = arrive(f"{host.url}/#/t/{thread}")
+    ann.turns.first.get_by_role("link", name=say["chat.run"]).click()
+    expect(ann.page.get_by_role("heading", name=say["run.timeline"])).to_be_visible()
+    ann.page.locator(".timeline summary").first.click()
+    fits(ann)
+    ann.page.get_by_role("button", name=say["run.raw_show"]).click()
+    ann.page.locator("label", has_text=say["run.compare"]).locator("select").select_option(index=1)
+    expect(ann.page.locator(".compare")).to_be_visible()
+    fits(ann)
+    pages = ("live", "approvals", "usage", "audit", "keys", "knowledge", "automations", "calendar", "deliveries")
+    for place in ("agents", "agents/helper", "agents/+", *(f"operate/{one}" for one in pages)):
+        ann.page.goto(f"{host.url}/#/{place}")
+        expect(ann.page.locator(".tile, .panel").first).to_be_visible()
+        expect(ann.page.get_by_text(say["app.loading"])).to_have_count(0)
+        fits(ann)
+
+
+def heap(ann: Visitor) -> float:
+    """What the page holds after it has tidied up, in megabytes."""
+    session = ann.context.new_cdp_session(ann.page)
+    session.send("HeapProfiler.enable")
+    session.send("HeapProfiler.collectGarbage")
+    used = session.send("Runtime.getHeapUsage")["usedSize"]
+    session.detach()
+    return used / 1e6
+
+
+def say_by_another_client(host: HostProcess, thread: str, number: int) -> None:
+    """One turn, from the first word to the last."""
+    said = {"id": f"m-{number}", "role": "user", "content": f"turn {number} " + "word " * 20}
+    body = {"threadId": thread, "runId": f"r-{number}", "protocolVersion": "1.0", "messages": [said]}
+    answer = httpx.post(f"{host.url}/api/v1/agent/ag-ui/echo", json=body, timeout=60)
+    assert "RUN_FINISHED" in answer.text
+
+
+def test_memory_stays_flat_over_a_thousand_streamed_turns(visit: Visit, host: HostProcess, record_property) -> None:
+    ann = visit(agent="echo")
+    ann.ask("first")
+    thread = ann.page.url.rpartition("/")[2]
+    figures: list[float] = []
+    for number in range(1, 1_001):
+        say_by_another_client(host, thread, number)
+        if number in (100, 1_000):
+            expect(ann.page.locator(f"article.turn[aria-setsize='{number + 1}']").last).to_be_visible()
+            figures.append(heap(ann))
+    nodes = ann.page.evaluate("document.querySelectorAll('*').length")
+    print(f"after 100 turns {figures[0]:.1f} MB, after 1,000 {figures[1]:.1f} MB, {nodes} elements")
+    record_property("heap", figures)
+    assert nodes < 2_500
+    assert figures[1] - figures[0] < 15
+
+
+def test_figures_of_speed(visit: Visit) -> None:
+    ann = visit()
+    expect(ann.page.locator(".hello")).to_be_visible()
+    paints: list[float] = []
+    for _ in range(7):
+        ann.page.reload()
+        expect(ann.page.locator(".hello")).to_be_visible()
+        paints.append(ann.first_paint())
+    ann.forgiving = True
+    ann.page.goto(tell(ann, [turns_of(5_000)]))
+    expect(ann.page.get_by_text("question 4999", exact=True)).to_be_in_viewport()
+    up, down = scroll(ann.page, 300, -700), scroll(ann.page, 300, 700)
+    size = sum(path.stat().st_size for path in ASSETS.rglob("*") if path.is_file()) / 1e3
+    print(f"first paint [ms]: {sorted(round(one) for one in paints)}; {size:.0f} kB in all")
+    print(f"scrolling up {up}, down {down}")
+    assert sorted(paints)[3] < 3_000
+    assert max(up["median"], down["median"]) < 100
+    assert up["empty"] + down["empty"] == 0

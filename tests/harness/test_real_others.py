@@ -1,0 +1,35 @@
+"""opencode and Gemini CLI, as `make harnesses-acp` installs them: the host's tools, and an end that is one."""
+
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from harness.clis import REAL
+from harness.stages import Stage, a_house, results
+from model_server import Says
+from walk.hosts import text_of
+
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("name", ["opencode", "gemini"])
+def test_it_uses_the_hosts_tools_and_is_stopped_for_real(name: str) -> None:
+    with a_house(REAL[name]) as (real, host, model):
+        model.rule = titles
+        stage = Stage(real, host, model, str(uuid.uuid4()))
+        call = real.host_tool("calculate", {"expression": "2 + 3"})
+        task = stage.start("add", Says("I will ask. ", calls=(call,)), Says("Five."))
+        events = host.events(task)
+        assert text_of(events) == "I will ask. Five."
+        assert results(events) == ["5"]
+        assert stage.audited("tools.call") == [task]
+        slow = stage.start("tell a long story", Says("once upon a time " * 40, pause=0.05))
+        host.events(slow, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
+        stage.cancelled(slow)
+
+
+def titles(body: Any) -> Says | None:
+    """opencode lets a model name the conversation, beside the conversation."""
+    return Says("A title") if "title generator" in json.dumps(body) else None
