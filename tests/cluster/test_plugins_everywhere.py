@@ -40,7 +40,9 @@ def test_a_plugin_installed_at_one_host_is_at_all(new_host: Hosts, tmp_path: Pat
     assert paddock(here, "runner", "install", other, "--yes", "--replace", env=here.env).returncode == 0
     wait_until(lambda: said(there) == "2.0 begins, 2.0 ends", PATIENT, "the new version answering")
 
-    removed = paddock(here, "runner", "remove", "me/versioned", env=here.env)
+    removed = paddock(there, "runner", "remove", "me/versioned", env=there.env)
+    again = paddock(here, "runner", "remove", "me/nobody", env=here.env)
+    assert (again.returncode, "No plugin me/nobody" in again.stderr) == (1, True)
     assert "All hosts on the same store" in removed.stdout, removed.stderr
     wait_until(lambda: said(there) == "", PATIENT, "the plugin being gone")
     assert paddock(there, "runner", "list").stdout.startswith("No plugins are installed.")

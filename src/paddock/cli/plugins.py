@@ -64,14 +64,15 @@ def verify(data: Path | None) -> int:
 
 def remove(plugin: str, data: Path | None) -> int:
     cluster = sharing.store_of(data)
-    if cluster is not None:
-        sharing.withdraw(cluster, plugin)
+    shared = cluster is not None and sharing.withdraw(cluster, plugin)
     try:
         entry = _installed(data).remove(plugin)
+        _say(f"Removed {entry.plugin} {entry.version}. What it kept in its storage stays.")
     except (PackageError, ValueError, OSError) as error:
-        raise CommandError(str(error)) from error
-    _say(f"Removed {entry.plugin} {entry.version}. What it kept in its storage stays.")
-    if cluster is not None:
+        if not shared:  # else a host that serves this directory may have been quicker, or it never had it
+            raise CommandError(str(error)) from error
+        _say(f"Removed {plugin}. What it kept in its storage stays.")
+    if shared:
         _say("All hosts on the same store send it no new runs from now on; those under way may finish.")
     elif _served(data):
         _say("The running host sends it no new runs from now on; those under way may finish.")

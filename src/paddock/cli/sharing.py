@@ -42,8 +42,12 @@ def share(address: str, package: Package) -> None:
     _write(address, PluginRow(about.id, about.version, sha256, packed(package.contents), time.time(), _person()))
 
 
-def withdraw(address: str, plugin: str) -> None:
+def withdraw(address: str, plugin: str) -> bool:
+    """Whether the hosts had it."""
+    if plugin not in _ask(address, lambda store: store.shared_plugins()):
+        return False
     _write(address, PluginRow(plugin, "", "", b"", time.time(), _person()))
+    return True
 
 
 def _write(address: str, row: PluginRow) -> None:
