@@ -38,13 +38,14 @@ _COLUMNS = ", ".join(f"t.{name}" for name in ITEM.split(", "))
 _TAIL = f"""
 select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq > $2 and t.seq < $3 {_FILTERS}
  order by t.seq desc limit $8"""
-# Materialized: else the newest items are walked one by one in the hope to meet a hit.
+# Materialized: else the newest items are walked one by one in the hope to meet a hit. The hits are looked at from the
+# newest on, one by one (`offset 0` keeps it so), and no further than is needed: a word may be in thousands of items.
 _INDEXED = f"""
 with hit as materialized (
-  select seq from search where tokens @> $8::text[] and tokens && $9::text[] and seq > $2 and seq < $3),
-item as materialized (
-  select {_COLUMNS} from hit join transcript t on t.session_no = $1 and t.seq = hit.seq where true {_FILTERS})
-select * from item order by seq desc limit $10"""
+  select seq from search where tokens @> $8::text[] and tokens && $9::text[] and seq > $2 and seq < $3)
+select item.* from (select seq from hit order by seq desc) as newest cross join lateral (
+  select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq = newest.seq {_FILTERS} offset 0) as item
+ order by newest.seq desc limit $10"""
 
 _BEGIN = "insert into search_progress (session_no, seq) values ($1, 0) on conflict do nothing"
 _REACHED = "select seq from search_progress where session_no = $1 for update"
