@@ -69,7 +69,9 @@ class Rig:
         while not told.ends and time.monotonic() < end:
             headers = {"Last-Event-ID": told.heard[-1][0]} if told.heard else {}
             url = f"{self._any().url}{RUNS}/{told.task}/events"
-            with suppress(httpx.HTTPError):
+            with suppress(
+                httpx.HTTPError, AttributeError
+            ):  # the latter: anyio, of a socket that died while it was made
                 async with client.stream("GET", url, headers=headers) as answer:
                     if answer.status_code == 200:
                         await self._hear(told, answer)
