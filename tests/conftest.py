@@ -6,6 +6,7 @@ SHARING = frozenset({"cli", "cluster", "langbot", "models"})
 """Rooms whose tests share a host, a server or an environment within a file: on two workers it would be made twice."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before the workers look for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SHARING & set(item.path.parts) and item.get_closest_marker("xdist_group") is None:

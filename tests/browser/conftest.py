@@ -43,6 +43,7 @@ user = "dev"
 PLUGINS = (NASTY, Path(__file__).parent / "plugins")
 
 
+@pytest.hookimpl(tryfirst=True)  # before the workers look for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker has the browser: two would only take turns. A story has many waits, each with an end of its own."""
     for item in items:

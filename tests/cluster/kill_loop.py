@@ -19,6 +19,16 @@ RUNS = "/api/v1/agent/runs"
 GIVE_UP_SECONDS = 60.0
 
 
+class Mortal(httpx.AsyncHTTPTransport):
+    """Says of a socket that died while it was made what it is: anyio asks for its peer's name and finds no socket."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        try:
+            return await super().handle_async_request(request)
+        except AttributeError as problem:
+            raise httpx.ConnectError("the socket died while it was made", request=request) from problem
+
+
 @dataclass
 class Rig:
     hosts: list[HostProcess]
@@ -69,9 +79,7 @@ class Rig:
         while not told.ends and time.monotonic() < end:
             headers = {"Last-Event-ID": told.heard[-1][0]} if told.heard else {}
             url = f"{self._any().url}{RUNS}/{told.task}/events"
-            with suppress(
-                httpx.HTTPError, AttributeError
-            ):  # the latter: anyio, of a socket that died while it was made
+            with suppress(httpx.HTTPError):
                 async with client.stream("GET", url, headers=headers) as answer:
                     if answer.status_code == 200:
                         await self._hear(told, answer)
@@ -126,7 +134,8 @@ class Rig:
 
     async def run(self, seconds: float, submitters: int = 8, each: int = 5) -> dict[str, Truth | None]:
         limits = httpx.Limits(max_connections=submitters * each * 2)
-        async with httpx.AsyncClient(timeout=10, limits=limits) as client, asyncio.TaskGroup() as group:
+        transport = Mortal(limits=limits)
+        async with httpx.AsyncClient(timeout=10, transport=transport) as client, asyncio.TaskGroup() as group:
             for number in range(submitters * each):
                 group.create_task(self.submit_for_ever(client, number))
             await self.torment(seconds)
