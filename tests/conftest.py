@@ -13,6 +13,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes name no test: an archive has the time it was made in it, and the workers would not agree on the name."""
+    return f"{argname}_of_{len(val)}_bytes" if isinstance(val, bytes) else None
+
+
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": True}
