@@ -17,6 +17,7 @@ import pytest
 from cli.conftest import AGENTS, Command
 from cli.package_makers import a_directory
 from cli.terminals import CALLED, PADDOCK
+from patience import at_most
 from walk.hosts import NASTY, HostProcess, wait_until
 
 
@@ -38,7 +39,7 @@ def test_a_host_says_where_it_is_and_leaves_nothing_behind_when_stopped(new_host
     started = time.monotonic()
     host = new_host().start()
     assert httpx.get(f"{host.url}/readyz").status_code == 200
-    assert time.monotonic() - started < 10  # three seconds on a machine with nothing else to do
+    assert time.monotonic() - started < at_most(3)
     assert f"  data  {host.data}\n" in host.output
     assert f'  chat  {CALLED} chat --data {host.data} "hello"\n' in host.output
     said = json.loads((host.data / "serve.json").read_text())

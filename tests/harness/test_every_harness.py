@@ -17,6 +17,7 @@ from paddock_runners.harness.wire import COOPERATIVE_SECONDS
 from paddock_sdk import encoding
 from paddock_sdk.protocol.results import RunCompleted, RunFailed
 from paddock_sdk.testing import PretendRun
+from patience import at_most
 
 pytestmark = pytest.mark.anyio
 
@@ -94,7 +95,7 @@ async def test_a_cancel_is_heard_and_the_process_is_gone(desk: Desk) -> None:
     await run.until(lambda said: bool(said.deltas))
     began = time.monotonic()
     said = await run.cancel()
-    assert time.monotonic() - began < 2.0, "usually a tenth of that; bench/ has the figure"
+    assert time.monotonic() - began < at_most(1), "bench/ has the figure"
     assert not alive(desk.starts[0]["pid"])
     assert "run.completed" not in said.types
 
@@ -106,7 +107,7 @@ async def test_who_does_not_hear_a_cancel_is_killed_with_all_it_started(desk: De
     assert alive(escaped)
     began = time.monotonic()
     await run.cancel()
-    assert time.monotonic() - began < 4.0, "on a busy machine; what is waited for is less"
+    assert time.monotonic() - began < at_most(2), "bench/ has the figure"
     assert not alive(desk.starts[0]["pid"])
     assert not alive(escaped)
 

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from paddock.runners import gateway
+from patience import at_most
 from runners.house import FIXTURES, PYTHON, house, plugin
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ async def test_a_crash_in_the_stream_is_heard_once_and_soon_and_what_was_said_is
         await news.until(lambda news: bool(news.text))
         started = time.monotonic()
         await news.over()
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < at_most(1)
         assert (news.code, news.text) == ("runner.crashed", ["partial"])
         assert said in news.losses[0][1]
 
@@ -110,7 +111,7 @@ async def test_a_runner_that_cannot_start_fails_the_run_with_the_reason(tmp_path
         news, handle = await here.run("echo")
         assert news.code == "runner.start_failed"
         assert SENTENCES[case] in news.losses[0][1]
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < at_most(2)
         assert await handle.cancel("it never began")
 
 

@@ -1,6 +1,5 @@
 """The whole path with real parts: HTTP in, a runner process, the log, and the stream out."""
 
-import os
 import subprocess
 import time
 import uuid
@@ -12,6 +11,7 @@ import httpx
 import psutil
 import pytest
 
+from patience import at_most
 from walk.hosts import NASTY, HostProcess, alive, events_in, text_of, wait_until
 
 AGENTS = """
@@ -45,7 +45,7 @@ def test_ready_within_three_seconds_and_gone_without_a_child(new_host: Callable[
     begin = time.monotonic()
     host = new_host().start()
     assert httpx.get(f"{host.url}/readyz").status_code == 200
-    assert time.monotonic() - begin < 3 * float(os.environ.get("PADDOCK_TEST_SLOWNESS", "2"))
+    assert time.monotonic() - begin < at_most(3)
     host.events(host.post().json()["taskId"])
     children = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(host.process.pid)], capture_output=True, text=True, check=False
@@ -120,7 +120,7 @@ def test_a_cancel_stops_the_run_and_a_second_one_changes_nothing(nasty: HostProc
         begin = time.monotonic()
         assert client.post(f"/api/v1/agent/runs/{task}/cancel").status_code == 202
         events = nasty.events(task)
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < at_most(3)
         assert (events[-1].type, events[-1].data["outcome"]) == ("RUN_FINISHED", {"type": "cancelled"})
         again = client.post(f"/api/v1/agent/runs/{task}/cancel")
     assert (again.status_code, again.json()["status"]) == (200, "cancelled")
@@ -133,8 +133,8 @@ def test_a_runner_that_hears_no_cancel_is_stopped_within_three_seconds(nasty: Ho
     begin = time.monotonic()
     with nasty.client() as client:
         client.post(f"/api/v1/agent/runs/{task}/cancel")
-    assert nasty.finished(task, 5)["status"] == "cancelled"
-    assert time.monotonic() - begin < 3.5
+    assert nasty.finished(task, at_most(3))["status"] == "cancelled"
+    assert time.monotonic() - begin < at_most(3)
     assert text_of(nasty.events(nasty.post("next", agent="slow").json()["taskId"])) == "next"
 
 
