@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from host.scripted import SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
 from http_api.frames import split
+from loopback import NO_TLS
 from paddock.host.users import Users
 from paddock.http_api import attach
 from paddock.http_api.attach import SocketTransport, close_reason
@@ -44,7 +45,7 @@ async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, 
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))
         app = helpers.app_of(house, gateway, users=users, knowledge=knowledge, attachments=NoAttachments())
-        async with helpers.serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10) as client:
+        async with helpers.serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10, verify=NO_TLS) as client:
             yield house, gateway, client, f"ws{url.removeprefix('http')}/api/v1/runners/attach"
         await gateway.stop()
 

@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
 from http_api.doors import assert_problem, open_doors, serving
+from loopback import NO_TLS
 from paddock.http_api.console import ConsoleDoor
 from paddock.http_api.errors import not_routed
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.anyio
 @asynccontextmanager
 async def console_of(directory: Path) -> AsyncIterator[httpx.AsyncClient]:
     app = Starlette(routes=ConsoleDoor(directory).routes(), exception_handlers={HTTPException: not_routed})
-    async with serving(app) as url, httpx.AsyncClient(base_url=url) as client:
+    async with serving(app) as url, httpx.AsyncClient(base_url=url, verify=NO_TLS) as client:
         yield client
 
 

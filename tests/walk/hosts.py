@@ -16,6 +16,8 @@ from typing import Any
 
 import httpx
 
+from loopback import NO_TLS
+
 PADDOCK = Path(sys.executable).with_name("paddock")
 NASTY = Path(__file__).parent / "nasty"
 READY = re.compile(r"ready at (http://\S+)")
@@ -111,7 +113,7 @@ class HostProcess:
         return self.process.wait(20)
 
     def client(self, **more: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=20, **more)
+        return httpx.Client(base_url=self.url, timeout=20, verify=NO_TLS, **more)
 
     def post(
         self, text: str = "hello", *, thread: str | None = None, run: str | None = None, agent: str | None = None
