@@ -1,6 +1,7 @@
 """What the tutorial and the table of permissions say is so."""
 
 import re
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ from typing import Any
 import pytest
 
 from cli.conftest import clean_env  # noqa: F401 - a fixture
+from paddock.cli import run
 from paddock.host.agent_shapes import AgentShape
 from paddock.rules.permissions import FILLS, GIVES, OPENS
+from paddock.settings import Settings
 from paddock_sdk import AgentRunner, HostApi, Results, RunContext, artifact_created, message
 from paddock_sdk.testing import pretend_host
 from walk.hosts import PADDOCK
@@ -19,6 +22,7 @@ RESOURCES = (GUIDES / "resources.md").read_text()
 PIECE = re.compile(r"```(python|text)\n(.*?)```|^    (paddock [^\n]*)$", re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.timeout(300)  # seven starts of a host, one after the other
 def test_the_tutorial_works_as_it_is_written(tmp_path: Path, clean_env: dict[str, str]) -> None:  # noqa: F811
     """Code is written into the file, commands are typed, and what comes out is what the page shows."""
     code, said, steps = "", "", 0
@@ -40,6 +44,19 @@ def test_the_tutorial_works_as_it_is_written(tmp_path: Path, clean_env: dict[str
             shown = [line for line in done.stderr.splitlines(keepends=True) if line.startswith("The run failed")]
             said = done.stdout or "".join(shown)
     assert steps == 7
+
+
+def test_a_port_that_is_taken_at_the_last_moment_is_exchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Between the look whether it is free and the start of the host."""
+    file = tmp_path / "my_agent.py"
+    file.write_text("from paddock import Agent\n\nagent = Agent('Be brief.')\n")
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        taken = somebody.getsockname()[1]
+        monkeypatch.setattr(run, "_port", lambda _: taken)
+        assert run.run(file, Settings(data=tmp_path / "data", agents=file), "my name is Ann", new=False) == 0
+    assert "your name is Ann" in capfd.readouterr().out
 
 
 def test_every_permission_is_in_the_table_with_what_it_opens() -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -38,7 +38,12 @@ async def running(**servers: Any) -> AsyncIterator[McpTools]:
     reveal: Callable[[str], str] = lambda text: "revealed" if text.startswith("env:") else text  # noqa: E731
     tools = McpTools(specs, reveal=reveal, mark={"PADDOCK_MARK": "test"}, clock=time.time)
     tasks: list[asyncio.Task[None]] = []
-    tools.start(lambda work: tasks.append(asyncio.ensure_future(work)))
+
+    def spawn(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        tasks.append(asyncio.ensure_future(work))
+        return tasks[-1]
+
+    tools.start(spawn)
     try:
         for server in tools.servers:
             await server.settled(60)
@@ -141,6 +146,22 @@ async def test_stopping_leaves_no_process_behind() -> None:
         pid = int(str(await said(tools, "moody__secret")).split()[-1].strip("'}"))
         os.kill(pid, 0)
     await eventually(lambda: not _alive(pid))
+
+
+async def test_servers_come_and_go_while_one_that_stays_is_left_alone() -> None:
+    async with running(stays=STDIO, goes=STDIO) as tools:
+        before = await said(tools, "stays__secret")
+        going = int(str(await said(tools, "goes__secret")).split()[-1].strip("'}"))
+        hanging = asyncio.create_task(calling(tools, "goes__hang"))
+        await asyncio.sleep(0)
+        tools.take({name: McpServerSpec.model_validate(STDIO) for name in ("stays", "comes")})
+        assert [server.name for server in tools.servers] == ["stays", "comes"]
+        await eventually(lambda: tools.find("w", "comes__add") is not None)
+        assert await said(tools, "comes__add", a=1, b=1) == {"result": 2}
+        assert await said(tools, "stays__secret") == before  # the same process
+        assert (await hanging).unknown
+        await eventually(lambda: not _alive(going))
+        assert tools.find("w", "goes__add") is None
 
 
 def _alive(pid: int) -> bool:

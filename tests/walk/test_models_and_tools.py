@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,47 @@ mcp_servers:
             return text_of(host.events(host.post('call moody__add {"a": 20, "b": 22}').json()["taskId"]))
 
         wait_until(lambda: "42" in answer(), 30, "the MCP server's tool answering")
+
+
+def test_models_tools_and_servers_of_the_file_are_taken_up_while_the_host_runs(
+    new_host: Callable[..., HostProcess], tmp_path: Path
+) -> None:
+    moody = Path(__file__).parents[1] / "tools/servers/moody.py"
+    servers = f'mcp_servers: {{moody: {{command: "{sys.executable}", args: ["{moody}"], tools: [add]}}}}\n'
+    with model_server() as server:
+        server.otherwise = Says("Hi from there")
+        host = new_host(agents=AGENTS, plugins=(PLUGINS,), env={"PADDOCK_DISCOVER_MODELS": "false"}).start()
+        file = host.data.parent / f"{host.data.name}-agents.yaml"
+
+        def says(text: str, agent: str, part: str) -> None:
+            def answer() -> str:
+                events = host.events(host.post(text, agent=agent).json()["taskId"])
+                return text_of(events) or str(events[-1].data)
+
+            wait_until(lambda: part in answer(), 30, part)
+
+        says("hi", "real", "unauthorized")
+        models = f'models: {{real: {{provider: openai, base_url: "{server.url}", retries: 0}}}}\n'
+        file.write_text(AGENTS + models)
+        says("hi", "real", "Hi from there")
+        (tmp_path / "own.py").write_text('def twice(a: int) -> int:\n    """Twice."""\n    return a + a\n')
+        file.write_text(AGENTS + models + servers + "tools: [own.py]\n")
+        says('call twice {"a": 21}', "demo", "42")
+        says('call moody__add {"a": 20, "b": 23}', "demo", "43")
+        (tmp_path / "own.py").write_text('def twice(a: int) -> int:\n    """Twice."""\n    return a * 2 + 10_000\n')
+        says('call twice {"a": 21}', "demo", "10042")
+
+        (tmp_path / "own.py").write_text("def twice(a: int) -> int\n")
+        wait_until(lambda: any("own.py cannot be imported" in line for line in host.output), 30, "the mistake said")
+        file.write_text(f"{AGENTS}{models.replace('real', 'other')}tools: [own.py]\n")
+        with host.client() as client:
+            agents: Callable[[], dict[str, Any]] = lambda: client.get("/api/v1/agents").json()  # noqa: E731
+            wait_until(lambda: "SyntaxError" in agents().get("problem", ""), 30, "the mistake being told")
+            says("hi", "real", "Hi from there")  # nothing of a file with a mistake is in force
+            says('call twice {"a": 21}', "demo", "10042")
+            file.write_text(AGENTS)
+            wait_until(lambda: "problem" not in agents(), 30, "the mistake being gone")
+        says("hi", "real", "unauthorized")
 
 
 def test_a_tool_call_under_way_when_the_host_dies_is_unknown_and_not_made_again(

@@ -27,6 +27,8 @@ from paddock.settings import Settings
 
 LOG = "host.log"
 CONVERSATIONS = "conversations"
+IN_USE = "is in use"
+"""What `serve` says of a port that somebody else has."""
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
 CHILD = "import sys; from paddock.cli.run import serve_while_watched; serve_while_watched(sys.argv[1:])"
@@ -79,25 +81,46 @@ def _host(settings: Settings) -> Generator[None]:
     """A host for as long as the block runs."""
     _refuse_another(settings.data)
     settings.data.mkdir(parents=True, exist_ok=True)
+    child = _ready(settings, _port(settings))
+    try:
+        yield
+    finally:
+        _stop(child)
+
+
+def _ready(settings: Settings, port: int) -> "subprocess.Popen[bytes]":
+    """A host that is ready. Somebody may take the port before it does; then it gets another, as if it had been taken
+    before."""
+    child = _started(settings, port)
+    try:
+        _until_ready(child, settings.data / LOG)
+    except BaseException as error:
+        _stop(child)
+        if isinstance(error, CommandError) and IN_USE in str(error) and port and not _asked_for(settings):
+            return _ready(settings, 0)
+        raise
+    return child
+
+
+def _started(settings: Settings, port: int) -> "subprocess.Popen[bytes]":
+    flags = ["--data", str(settings.data), "--agents", str(settings.agents), "--port", str(port)]
     with (settings.data / LOG).open("ab") as log:
-        flags = ["--data", str(settings.data), "--agents", str(settings.agents), "--port", str(_port(settings))]
-        child = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-c", CHILD, *flags],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,  # Ctrl-C is for the conversation; the host is stopped when that is over
         )
-    try:
-        _until_ready(child, settings.data / LOG)
-        yield
-    finally:
-        _stop(child)
+
+
+def _asked_for(settings: Settings) -> bool:
+    return settings.port != Settings.model_fields["port"].default
 
 
 def _port(settings: Settings) -> int:
     """The usual one, or any other when that is taken; one that was asked for is not exchanged."""
-    if settings.port != Settings.model_fields["port"].default:
+    if _asked_for(settings):
         return settings.port
     with socket.socket() as trying:
         trying.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

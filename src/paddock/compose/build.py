@@ -6,6 +6,7 @@ from importlib.metadata import version
 from paddock.compose.cluster import blobs_of, keep_in_step, neighbourhood_of, peers_of
 from paddock.compose.doors import application
 from paddock.compose.house import House, Tasks
+from paddock.compose.named import NamedParts
 from paddock.compose.parts import (
     MIB,
     artifact_limits,
@@ -13,12 +14,10 @@ from paddock.compose.parts import (
     budgets_of,
     directories_of,
     mark_of,
-    models_of,
     named_agents,
     periods,
     platforms_of,
     plugins_of,
-    servers_of,
     tools_of,
     traces_of,
     watch_of,
@@ -85,9 +84,9 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         store, blobs, clock=clock, limits=artifact_limits(settings), raw=first_of(events.raw, files.raw)
     )
     areas = StorageAreas(store, blobs, area_bytes=settings.storage_area_mib * MIB)
-    models = models_of(settings, clock, named.resources.models)
-    mcp = servers_of(settings, named, clock)
-    calendars, tools = tools_of(settings, mcp, store, clock, named)
+    beside = NamedParts(settings, named.resources, named.functions, clock=clock, spawn=tasks.spawn)
+    models, mcp = beside.models, beside.servers
+    calendars, tools = tools_of(beside.functions, mcp, store, clock)
     kept = knowledge_in(store)
     ingest = Ingest(kept, embed=models.embed, clock=clock)
     bases = Bases(kept, ingest, embed=models.embed, clock=clock)
@@ -205,7 +204,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         tasks=tasks,
         stored_agents=stored_agents,
         health=AgentHealth(agents, runs.authority),
-        watch=watch_of(named, files, audit, clock),
+        watch=watch_of(named, files, beside.prepare, audit, clock),
         plugins_watch=plugins.watch(gateway, audit, clock),
         ingest=ingest,
         bases=bases,

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from secrets import SystemRandom
@@ -68,6 +68,8 @@ SHUTDOWN_SECONDS = 5.0
 """How long running turns get to have their end recorded when the host stops."""
 
 
+LOOK_SECONDS = 1.0
+"""How often the agents file and the list of installed plugins are looked at."""
 DRAIN_SECONDS = 5.0
 """How long running turns may go on when the host stops and others are there to go on with the rest."""
 DRAIN_LOOK_SECONDS = 0.05
@@ -199,8 +201,8 @@ class House:
             self.tasks.spawn(self.sweeper.keep_sweeping())
             self.tasks.spawn(self.retention.keep_sweeping(SystemRandom().random))
             if self.watch is not None:
-                self.tasks.spawn(self.watch.run(self._warm_up))
-            self.tasks.spawn(self.plugins_watch.run(self._warm_up))
+                self.tasks.spawn(self._keep_looking(self.watch.look))
+            self.tasks.spawn(self._keep_looking(self.plugins_watch.look))
             self._open = True
             yield
         finally:
@@ -215,6 +217,13 @@ class House:
         self.tasks.spawn(self.peers.keep_beating())
         self.tasks.spawn(self.peers.owners.keep_answering())
         return taken
+
+    async def _keep_looking(self, look: Callable[[], Awaitable[bool]]) -> None:
+        """For as long as the house stands. When a look took something up, the agents are made ready for it."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            if await look():
+                await self._warm_up()
 
     async def _warm_up(self) -> None:
         """Learn what the agents' runners ask for before the first run needs it.

@@ -12,7 +12,7 @@ from paddock.agent_program import is_program, load_program
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_file import defined_in, in_force
-from paddock.host.agents_watch import AgentsWatch, Mark, state_of
+from paddock.host.agents_watch import AgentsWatch, Mark, Marks, Prepare, marks_of_tools, state_of
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
@@ -29,6 +29,7 @@ from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.budgets import Budget
+from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.named_resources import NamedResources
 from paddock.rules.retention import Periods
@@ -42,7 +43,7 @@ from paddock.tools import builtin
 from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
-from paddock.tools.loading import load_tools, tools_in
+from paddock.tools.loading import tools_in
 from paddock.tools.mcp import McpTools
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ class NamedAgents:
     functions: Sequence[FunctionTool] = ()
     watched: Path | None = None
     """The file that is looked at again while the host runs."""
-    seen: Mark = None
-    """How it was before it was read."""
+    seen: Marks = ()
+    """How it was before it was read, and how the files of its tools were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +132,13 @@ def named_agents(settings: Settings, files: AgentFiles) -> NamedAgents:
         return NamedAgents(program.agents(max_queue=max_queue), NamedResources(program.models), program.tools)
     seen = state_of(path) if path is not None else None
     defined = defined_in(path, files)
-    return NamedAgents(in_force(defined, max_queue), defined.resources, watched=path, seen=seen)
+    marks = (seen, *marks_of_tools(defined.resources.tools))
+    return NamedAgents(in_force(defined, max_queue), defined.resources, watched=path, seen=marks)
 
 
-def watch_of(named: NamedAgents, files: AgentFiles, audit: Audit, clock: Callable[[], float]) -> AgentsWatch | None:
+def watch_of(
+    named: NamedAgents, files: AgentFiles, prepare: Prepare, audit: Audit, clock: Callable[[], float]
+) -> AgentsWatch | None:
     if named.watched is None:
         return None
     return AgentsWatch(
@@ -143,6 +147,7 @@ def watch_of(named: NamedAgents, files: AgentFiles, audit: Audit, clock: Callabl
         seen=named.seen,
         files=files,
         resources=named.resources,
+        prepare=prepare,
         note=audit.soon,
         clock=clock,
     )
@@ -175,25 +180,17 @@ def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> 
     return Budgets(store, user=user, workspace=workspace, clock=clock)
 
 
-def servers_of(settings: Settings, named: NamedAgents, clock: Callable[[], float]) -> McpTools:
+def servers_in(settings: Settings, named: NamedResources) -> Mapping[str, McpServerSpec]:
     """The MCP servers of the agents file and of the settings."""
-    servers = {**named.resources.mcp_servers, **settings.mcp_servers}
-    return McpTools(servers, reveal=revealed, mark={"PADDOCK_MARK": mark_of(settings.data)}, clock=clock)
+    return {**named.mcp_servers, **settings.mcp_servers}
 
 
 def tools_of(
-    settings: Settings,
-    servers: McpTools,
-    store: Store,
-    clock: Callable[[], float],
-    named: NamedAgents,
+    own: FunctionTools, servers: McpTools, store: Store, clock: Callable[[], float]
 ) -> tuple[Calendars, ToolCatalog]:
     """The operator's own tools, those of MCP servers, the built-in ones; of two with one name the first wins. And the
     calendars that some of them write."""
     calendars = Calendars(store, clock=clock)
-    places = dict.fromkeys([*settings.tools, *named.resources.tools])
-    functions = [*load_tools(list(places)), *named.functions]
-    own = FunctionTools(functions, clock=clock, timeout_seconds=settings.tool_timeout_seconds)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
     return calendars, ToolCatalog([own, servers, given, CalendarTools(calendars, clock=clock)])
 

@@ -1,10 +1,11 @@
 """The agents file while the host runs: a change is taken up by itself, a broken edit is said and changes nothing.
 
-Only new runs see the new agents: a run keeps the grant it was given.
+The same for the models, tools and MCP servers it names, and for the Python files of its tools. Only new runs see the
+new agents: a run keeps the grant it was given.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -17,10 +18,13 @@ from paddock.rules.rows import AuditRow
 
 log = structlog.get_logger("paddock.agents")
 
-LOOK_SECONDS = 1.0
-
 Mark = tuple[int, int, int] | None
 """What changes when a file does: time, size, which file it is. None while it is away."""
+Marks = tuple[Mark, ...]
+"""Of the agents file, then of the Python files of its tools."""
+Prepare = Callable[[NamedResources, bool], Callable[[], None]]
+"""Makes ready what a file names, its tools anew if their files changed; what it gives puts that in force. Slow: called
+on a thread. Raises AgentsFileError, and then nothing is changed."""
 
 
 class AgentsWatch:
@@ -29,41 +33,51 @@ class AgentsWatch:
         path: Path,
         agents: Agents,
         *,
-        seen: Mark,
+        seen: Marks,
         files: AgentFiles,
         resources: NamedResources,
+        prepare: Prepare,
         note: Callable[[AuditRow], None],
         clock: Callable[[], float],
     ) -> None:
-        """`seen` is the mark the file had before these agents were read from it, `resources` what it named then."""
+        """`seen` are the marks from before these agents were read from the file, `resources` what it named then."""
         self._path = path
         self._agents = agents
         self._note = note
         self._clock = clock
         self._seen = seen
         self._files = files
-        self._resources = resources
-
-    async def run(self, changed: Callable[[], Awaitable[None]]) -> None:
-        """Look every second, for as long as the house stands; `changed` is awaited when other agents are in force."""
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            if await self.look():
-                await changed()
+        self._prepare = prepare
+        self._named = resources.tools
+        """Where the last file that could be read has its tools: they are looked at also when they cannot be used."""
+        self._tools = seen[1:]
+        """How the files of the tools in force were."""
 
     async def look(self) -> bool:
-        """Take up what changed since the last look; a change while it is read is seen by the next one."""
-        mark = await asyncio.to_thread(state_of, self._path)
-        if mark == self._seen:
+        """Take up what changed since the last look; a change while it is read is seen by the next one. Says whether
+        something is in force that was not."""
+        seen = await asyncio.to_thread(marks_of, self._path, self._named)
+        if seen == self._seen:
             return False
-        self._seen = mark
+        self._seen = seen
         try:
-            defined = await asyncio.to_thread(read_file, self._path, self._files)
+            defined, put_in_force = await asyncio.to_thread(self._read)
         except AgentsFileError as error:
             self._keep_the_old(str(error))
             return False
+        put_in_force()
         self._take_up(defined)
         return True
+
+    def _read(self) -> tuple[Defined, Callable[[], None]]:
+        """On a thread. Raises AgentsFileError."""
+        defined = read_file(self._path, self._files)
+        self._named = defined.resources.tools
+        tools = marks_of_tools(self._named)
+        self._seen = (self._seen[0], *tools)
+        put_in_force = self._prepare(defined.resources, tools != self._tools)
+        self._tools = tools
+        return defined, put_in_force
 
     def _keep_the_old(self, problem: str) -> None:
         self._agents.problem = problem
@@ -78,11 +92,6 @@ class AgentsWatch:
         names = ", ".join(binding.agent_id for binding in defined.bindings)
         log.info("the agents file was changed and is in force", action="agents.reload", agents=names)
         self._record("allowed", f"in force: {names}")
-        if defined.resources != self._resources:
-            log.warning(
-                "models, tools or mcp_servers of the agents file were changed; the host takes them up when it starts",
-                action="agents.reload",
-            )
 
     def _record(self, result: str, reason: str) -> None:
         self._note(
@@ -97,6 +106,14 @@ class AgentsWatch:
                 reason=reason[:500],
             )
         )
+
+
+def marks_of(path: Path, tools: Sequence[str]) -> Marks:
+    return (state_of(path), *marks_of_tools(tools))
+
+
+def marks_of_tools(tools: Sequence[str]) -> Marks:
+    return tuple(state_of(Path(place)) for place in tools if place.endswith(".py"))
 
 
 def state_of(path: Path) -> Mark:

@@ -1,7 +1,9 @@
 """All models of this host by their names, whoever provides them. The `Models` port."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import structlog
 
@@ -17,6 +19,14 @@ NO_FALLBACKS: Mapping[str, Sequence[str]] = {}
 NO_RETRIES: Mapping[str, int] = {}
 
 
+class Lineup(NamedTuple):
+    """Who is offered, and what is done when one does not answer."""
+
+    providers: Mapping[str, Provider]
+    fallbacks: Mapping[str, Sequence[str]]
+    retries: Mapping[str, int]
+
+
 class ModelCatalog:
     """`fallbacks` and `retries` are by the name of the model that is asked."""
 
@@ -28,16 +38,14 @@ class ModelCatalog:
         retries: Mapping[str, int] = NO_RETRIES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._providers = {provider.info.model_id: provider for provider in providers}
-        self._fallbacks = fallbacks
-        self._retries = retries
+        self.lineup = Lineup({provider.info.model_id: provider for provider in providers}, fallbacks, retries)
         self._clock = clock
 
     def list(self, workspace: str) -> Sequence[ModelInfo]:  # noqa: ARG002 - one list for every workspace
-        return [provider.info for provider in self._providers.values()]
+        return [provider.info for provider in self.lineup.providers.values()]
 
     def find(self, workspace: str, model_id: str) -> ModelInfo | None:  # noqa: ARG002 - as above
-        provider = self._providers.get(model_id)
+        provider = self.lineup.providers.get(model_id)
         return provider.info if provider else None
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
@@ -56,7 +64,7 @@ class ModelCatalog:
 
     async def warm_up(self) -> None:
         """Import what the first question would otherwise have to wait for."""
-        for provider in self._providers.values():
+        for provider in self.lineup.providers.values():
             try:
                 await provider.warm_up()
             except ImportError as error:
@@ -64,18 +72,28 @@ class ModelCatalog:
                     "a model cannot be used", action="models.warm_up", model=provider.info.model_id, reason=str(error)
                 )
 
+    async def replace(self, lineup: Lineup) -> None:
+        """Offer these from now on, at once; close each of the others when what it was asked before is answered."""
+        before, self.lineup = self.lineup, lineup
+        await self.warm_up()
+        await asyncio.gather(*(provider.retire() for provider in before.providers.values()))
+
     async def close(self) -> None:
-        for provider in self._providers.values():
+        for provider in self.lineup.providers.values():
             await provider.close()
 
     def _attempts(self, model_id: str) -> Attempts:
-        others = [self._providers[name] for name in self._fallbacks.get(model_id, ()) if name in self._providers]
-        chain = [(one, self._retries.get(one.info.model_id, 0)) for one in (self._named(model_id), *others)]
+        others = [
+            self.lineup.providers[name]
+            for name in self.lineup.fallbacks.get(model_id, ())
+            if name in self.lineup.providers
+        ]
+        chain = [(one, self.lineup.retries.get(one.info.model_id, 0)) for one in (self._named(model_id), *others)]
         return Attempts(chain, clock=self._clock)
 
     def _named(self, model_id: str) -> Provider:
-        provider = self._providers.get(model_id)
+        provider = self.lineup.providers.get(model_id)
         if provider is None:
-            known = ", ".join(self._providers)
+            known = ", ".join(self.lineup.providers)
             raise HostError(ErrorCode.NOT_FOUND, f"there is no model {model_id!r}; this host has: {known}")
         return provider

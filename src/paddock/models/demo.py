@@ -49,6 +49,9 @@ class DemoModel:
     async def warm_up(self) -> None:
         """It is always ready."""
 
+    async def retire(self) -> None:
+        return None
+
     async def close(self) -> None:
         """It holds nothing."""
 

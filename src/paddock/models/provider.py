@@ -23,6 +23,10 @@ class Provider(Protocol):
         """Do what the first question would otherwise have to wait for."""
         ...
 
+    async def retire(self) -> None:
+        """Close once all that is being asked is answered."""
+        ...
+
     async def close(self) -> None: ...
 
 

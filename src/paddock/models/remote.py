@@ -110,6 +110,20 @@ class RemoteModel(ABC):
     async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:  # noqa: ARG002
         raise cannot(self.info.model_id, "make vectors")
 
+    async def retire(self) -> None:
+        for taken in range(self.spec.max_concurrency):  # a question holds its slot to its end, at the latest its run's
+            try:
+                await self._slots.acquire()
+            except asyncio.CancelledError:
+                self._give_back(taken)
+                raise
+        await self.close()
+        self._give_back(self.spec.max_concurrency)  # for one that was about to ask again: it connects anew
+
+    def _give_back(self, slots: int) -> None:
+        for _ in range(slots):
+            self._slots.release()
+
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:

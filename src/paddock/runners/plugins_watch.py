@@ -4,7 +4,7 @@ Looks at the list of installed plugins and at nothing else; reads and checks the
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import structlog
 
@@ -12,8 +12,6 @@ from paddock.rules.rows import AuditRow
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.runners.packages import PackageError
-
-LOOK_SECONDS = 1.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -38,15 +36,9 @@ class PluginsWatch:
         self._clock = clock
         self._left_out: dict[str, str] = {}
 
-    async def run(self, changed: Callable[[], Awaitable[None]]) -> None:
-        """Look every second, for as long as the house stands; `changed` is awaited when other plugins are there."""
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            if await self.look():
-                await changed()
-
     async def look(self) -> bool:
-        """Take up what changed since the last look; a change while it is read is seen by the next one."""
+        """Take up what changed since the last look; a change while it is read is seen by the next one. Says whether
+        other plugins are there now."""
         mark = await asyncio.to_thread(self._mark)
         if mark == self._seen:
             return False

@@ -63,6 +63,10 @@ class FunctionTools:
         self._timeout = timeout_seconds
         self._threads: anyio.CapacityLimiter | None = None
 
+    def take(self, tools: Sequence[FunctionTool]) -> None:
+        """These are the tools from now on; calls under way go on."""
+        self._tools = {tool.info.name: tool for tool in tools}
+
     def list(self, workspace: str) -> Sequence[ToolInfo]:  # noqa: ARG002 - the same for every workspace
         return [tool.info for tool in self._tools.values()]
 

@@ -17,9 +17,10 @@ from paddock.tools.functions import FunctionTool
 from paddock.tools.signatures import ToolDefinitionError, signature_of
 
 
-def load_tools(places: Sequence[str]) -> Sequence[FunctionTool]:
-    """All tools of these files and modules. Raises ToolDefinitionError with one sentence that names the place."""
-    found: dict[str, FunctionTool] = {}
+def load_tools(places: Sequence[str], *, beside: Sequence[FunctionTool] = ()) -> Sequence[FunctionTool]:
+    """All tools of these files and modules, none of them named as one that is there already. Raises
+    ToolDefinitionError with one sentence that names the place."""
+    found: dict[str, FunctionTool] = {tool.info.name: tool for tool in beside}
     for place in places:
         for tool in tools_in(_module(place), place):
             if (other := found.get(tool.info.name)) is not None:
@@ -27,7 +28,7 @@ def load_tools(places: Sequence[str]) -> Sequence[FunctionTool]:
                     f"{place}: there is a tool {tool.info.name!r} in {other.info.source} already; rename one"
                 )
             found[tool.info.name] = tool
-    return list(found.values())
+    return list(found.values())[len(beside) :]
 
 
 def tools_in(module: ModuleType, source: str, *, tool_type: str = "function") -> Sequence[FunctionTool]:

@@ -1,5 +1,6 @@
 """All MCP servers of this host as one source of tools. The `Tools` port."""
 
+from asyncio import Task
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -7,6 +8,8 @@ from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, name_problem
 from paddock.tools.mcp_server import McpServer
 from paddock.tools.signatures import ToolDefinitionError
+
+Spawn = Callable[[Coroutine[Any, Any, None]], Task[None]]
 
 
 class McpTools:
@@ -18,15 +21,32 @@ class McpTools:
         mark: Mapping[str, str],
         clock: Callable[[], float],
     ) -> None:
-        for name in specs:
-            if (problem := name_problem(name)) is not None:
-                raise ToolDefinitionError(f"mcp_servers.{name}: {problem}")
-        self.servers = [McpServer(name, spec, reveal=reveal, mark=mark, clock=clock) for name, spec in specs.items()]
+        check_names(specs)
+        self._reveal, self._mark, self._clock = reveal, mark, clock
+        self._spawn: Spawn | None = None
+        self._running: dict[McpServer, Task[None]] = {}
+        self.servers = [self._make(name, spec) for name, spec in specs.items()]
 
-    def start(self, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+    def start(self, spawn: Spawn) -> None:
         """Start every server in the background; the host does not wait for any of them."""
+        self._spawn = spawn
         for server in self.servers:
-            spawn(server.run())
+            self._running[server] = spawn(server.run())
+
+    def take(self, specs: Mapping[str, McpServerSpec]) -> None:
+        """These are the servers from now on: those that stay as they were go on, others are ended or started."""
+        check_names(specs)
+        same = {server.name: server for server in self.servers if specs.get(server.name) == server.spec}
+        for server in self.servers:
+            if server.name not in same and (task := self._running.pop(server, None)) is not None:
+                task.cancel()
+        self.servers = [same.get(name) or self._make(name, spec) for name, spec in specs.items()]
+        for server in self.servers:
+            if self._spawn is not None and server not in self._running:
+                self._running[server] = self._spawn(server.run())
+
+    def _make(self, name: str, spec: McpServerSpec) -> McpServer:
+        return McpServer(name, spec, reveal=self._reveal, mark=self._mark, clock=self._clock)
 
     def list(self, workspace: str) -> Sequence[ToolInfo]:  # noqa: ARG002 - the same for every workspace
         return [info for server in self.servers for _, info in server.tools.values()]
@@ -42,3 +62,10 @@ class McpTools:
 
     def _server_of(self, name: str) -> McpServer | None:
         return next((server for server in self.servers if name in server.tools), None)
+
+
+def check_names(specs: Mapping[str, McpServerSpec]) -> None:
+    """Raises ToolDefinitionError."""
+    for name in specs:
+        if (problem := name_problem(name)) is not None:
+            raise ToolDefinitionError(f"mcp_servers.{name}: {problem}")

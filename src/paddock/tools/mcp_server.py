@@ -47,7 +47,7 @@ class McpServer:
         self.tools: Mapping[str, tuple[str, ToolInfo]] = {}
         """By the name tools have here: the name they have there, and what is known of them. Kept while it restarts."""
         self.problem: str | None = "it has not been started yet"
-        self._spec = spec
+        self.spec = spec
         self._reveal = reveal
         self._mark = mark
         self._clock = clock
@@ -83,7 +83,7 @@ class McpServer:
         session, (theirs, _) = self._session, self.tools[use.name]
         if session is None:
             return failed(f"the MCP server {self.name} is down ({self.problem}); try again later")
-        seconds = max(0.0, min(self._spec.timeout_seconds, use.deadline_at - self._clock()))
+        seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
         try:
             async with asyncio.timeout(seconds):
                 return _answer(await session.call_tool(theirs, dict(use.parameters)))
@@ -102,11 +102,15 @@ class McpServer:
         self._gone.clear()
         async with self._connected() as session:
             self._session = session
-            await self._list()
-            self.problem = None
-            self._settled.set()
-            log.info("an MCP server is up", action="mcp.up", server=self.name, tools=len(self.tools))
-            await self._until_gone()
+            try:
+                await self._list()
+                self.problem = None
+                self._settled.set()
+                log.info("an MCP server is up", action="mcp.up", server=self.name, tools=len(self.tools))
+                await self._until_gone()
+            finally:  # before the session is closed: a call that is under way then is not known to have been made
+                self._session = None
+                self._gone.set()
 
     async def _until_gone(self) -> None:
         gone = asyncio.ensure_future(self._gone.wait())
@@ -136,22 +140,22 @@ class McpServer:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[tuple[Any, Any]]:
-        if self._spec.url is not None:
+        if self.spec.url is not None:
             import httpx2
             from mcp.client.streamable_http import streamable_http_client
 
-            headers = {key: self._reveal(value) for key, value in self._spec.headers.items()}
+            headers = {key: self._reveal(value) for key, value in self.spec.headers.items()}
             timeout = httpx2.Timeout(30.0, read=None)  # a call has its own time; between calls the server may be silent
             async with (
                 httpx2.AsyncClient(headers=headers, timeout=timeout) as client,
-                streamable_http_client(self._spec.url, http_client=client) as streams,
+                streamable_http_client(self.spec.url, http_client=client) as streams,
             ):
                 yield streams[0], streams[1]
         else:
             from mcp.client.stdio import StdioServerParameters, stdio_client
 
-            env = {key: self._reveal(value) for key, value in self._spec.env.items()} | dict(self._mark)
-            args = ["-m", "paddock.tools.mcp_child", str(self._spec.command), *self._spec.args]
+            env = {key: self._reveal(value) for key, value in self.spec.env.items()} | dict(self._mark)
+            args = ["-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]
             async with _logged(self.name) as errors:
                 server = StdioServerParameters(command=sys.executable, args=args, env=env)
                 async with stdio_client(server, errlog=errors) as streams:
@@ -201,7 +205,7 @@ class McpServer:
         self.tools = found
 
     def _info(self, tool: Any) -> ToolInfo | None:
-        if self._spec.tools is not None and tool.name not in self._spec.tools:
+        if self.spec.tools is not None and tool.name not in self.spec.tools:
             return None
         name = tool_name(self.name, tool.name)
         if name is None:

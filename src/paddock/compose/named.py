@@ -1,0 +1,83 @@
+"""What the agents file names beside its agents: models, tools and MCP servers, made when the host starts and again
+when the file names others. What the settings name stays as it is while the host runs.
+"""
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import structlog
+
+from paddock.compose.parts import mark_of, models_of, revealed, servers_in
+from paddock.host.agents_file import AgentsFileError
+from paddock.models.catalog import ModelCatalog
+from paddock.models.loading import ModelSettingsError
+from paddock.rules.named_resources import NamedResources
+from paddock.settings import Settings
+from paddock.tools.functions import FunctionTool, FunctionTools
+from paddock.tools.loading import load_tools
+from paddock.tools.mcp import McpTools, check_names
+from paddock.tools.signatures import ToolDefinitionError
+
+log = structlog.get_logger("paddock.agents")
+
+
+class NamedParts:
+    def __init__(
+        self,
+        settings: Settings,
+        named: NamedResources,
+        further: Sequence[FunctionTool],
+        *,
+        clock: Callable[[], float],
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        """`further` are functions that come from elsewhere. Raises ModelSettingsError or ToolDefinitionError."""
+        self._settings = settings
+        self._clock = clock
+        self._spawn = spawn
+        self._named = named
+        self._lasting = [*load_tools(settings.tools), *further]
+        self.models = models_of(settings, clock, named.models)
+        self.functions = FunctionTools(
+            [*self._lasting, *self._tools(named)], clock=clock, timeout_seconds=settings.tool_timeout_seconds
+        )
+        mark = {"PADDOCK_MARK": mark_of(settings.data)}
+        self.servers = McpTools(servers_in(settings, named), reveal=revealed, mark=mark, clock=clock)
+
+    def prepare(self, named: NamedResources, tools_anew: bool) -> Callable[[], None]:
+        """Make ready what the file names now; what is given puts it in force. Raises AgentsFileError."""
+        try:
+            models = (
+                models_of(self._settings, self._clock, named.models) if named.models != self._named.models else None
+            )
+            anew = tools_anew or named.tools != self._named.tools
+            tools = self._tools(named) if anew else None
+            check_names(servers := servers_in(self._settings, named))
+        except (ModelSettingsError, ToolDefinitionError) as error:
+            raise AgentsFileError(str(error)) from error
+
+        def put_in_force() -> None:
+            if models is not None:
+                self._offer(models)
+            if tools is not None:
+                self.functions.take([*self._lasting, *tools])
+                log.info("the tools of the agents file are in force", action="agents.reload", tools=_names(tools))
+            if named.mcp_servers != self._named.mcp_servers:
+                self.servers.take(servers)
+                log.info("other MCP servers are in force", action="agents.reload", servers=", ".join(servers))
+            self._named = named
+
+        return put_in_force
+
+    def _offer(self, models: ModelCatalog) -> None:
+        self._spawn(self.models.replace(models.lineup))
+        offered = ", ".join(models.lineup.providers)
+        log.info("other models are in force", action="agents.reload", models=offered)
+
+    def _tools(self, named: NamedResources) -> Sequence[FunctionTool]:
+        places = [place for place in dict.fromkeys(named.tools) if place not in self._settings.tools]
+        return load_tools(places, beside=self._lasting)
+
+
+def _names(tools: Sequence[FunctionTool]) -> str:
+    return ", ".join(tool.info.name for tool in tools)
