@@ -206,6 +206,9 @@ class Owners:
                         self._start(errand)
             except StorageUnavailableError:
                 await asyncio.sleep(LOOK_SECONDS)
+            except Exception:  # whatever it was, others still wait for answers
+                log.exception("errands could not be looked for", action="owners.answering")
+                await asyncio.sleep(LOOK_SECONDS)
             await _rung_within(self._bell, self._look_seconds())
 
     def _start(self, errand: Errand) -> None:

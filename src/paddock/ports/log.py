@@ -36,6 +36,8 @@ class Claim(Value, frozen=True):
     """Facts after the snapshot, deltas included, in order of number."""
     deleted: bool = False
     """Somebody deleted the session of this id, so there is none, and it is not opened again."""
+    left: str = ""
+    """Why the host that had something going on in it is gone, where another one had."""
 
 
 class Batch(Value, frozen=True):

@@ -117,7 +117,7 @@ class PostgresStore(
             writer.own(session_id, taken.epoch)
             if on_its_way:  # what the last owner handed in becomes part of what we read
                 await writer.submit(None)
-                taken = Taken(taken.epoch, await place_of(reader, session_id))
+                taken = Taken(taken.epoch, await place_of(reader, session_id), taken.left)
         return await claim_of(reader, session_id, taken)
 
     def append(self, batch: Batch) -> asyncio.Future[None]:
