@@ -3,7 +3,7 @@
 import time
 from importlib.metadata import version
 
-from paddock.compose.cluster import blobs_of, keep_in_step, neighbourhood_of, peers_of
+from paddock.compose.cluster import blobs_of, keep_in_step, neighbourhood_of, peers_of, shared_plugins_of
 from paddock.compose.doors import application
 from paddock.compose.house import House, Tasks
 from paddock.compose.parts import (
@@ -207,6 +207,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         health=AgentHealth(agents, runs.authority),
         watch=watch_of(named, files, audit, clock),
         plugins_watch=plugins.watch(gateway, audit, clock),
+        shared_plugins=shared_plugins_of(settings, peers, store, audit, clock),
         ingest=ingest,
         bases=bases,
         offers=offers,

@@ -18,6 +18,8 @@ from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.bus import Bus
 from paddock.ports.hosts import Hosts
+from paddock.runners.packages import InstalledPlugins
+from paddock.runners.shared_plugins import SharedPlugins
 from paddock.settings import Settings
 from paddock.storage.chosen import hosts_in
 from paddock.storage.files import FileBlobs
@@ -62,6 +64,17 @@ def keep_in_step(peers: Peers | None, stored: StoredAgents, ingest: Ingest) -> N
     peers.on_change.append(stored.load)
     peers.on_beat.append(ingest.wake)
     ingest.may_work = lambda: peers.is_housekeeper
+
+
+def shared_plugins_of(
+    settings: Settings, peers: Peers | None, store: Store, audit: Audit, clock: Callable[[], float]
+) -> SharedPlugins | None:
+    """Who puts in place here what was installed at any host."""
+    if peers is None:
+        return None
+    shared = SharedPlugins(InstalledPlugins(settings.data.absolute()), store, note=audit.soon, clock=clock)
+    peers.on_change.append(shared.wake)
+    return shared
 
 
 def blobs_of(settings: Settings) -> Blobs:

@@ -51,6 +51,7 @@ from paddock.rules.leases import RESTARTED, WHY
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
 from paddock.runners.plugins_watch import PluginsWatch
+from paddock.runners.shared_plugins import SharedPlugins
 from paddock.telemetry.metrics import Metrics
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.mcp import McpTools
@@ -149,6 +150,8 @@ class House:
     """The other hosts, where several may share the store."""
     watch: AgentsWatch | None = None
     """Over the agents file, if there is one."""
+    shared_plugins: SharedPlugins | None = None
+    """What all hosts have, where several may share the store."""
     app: ASGIApp = field(default_factory=lambda: nothing_yet)
     _open: bool = field(default=False)
 
@@ -201,6 +204,8 @@ class House:
             if self.watch is not None:
                 self.tasks.spawn(self.watch.run(self._warm_up))
             self.tasks.spawn(self.plugins_watch.run(self._warm_up))
+            if self.shared_plugins is not None:
+                self.tasks.spawn(self.shared_plugins.run())
             self._open = True
             yield
         finally:

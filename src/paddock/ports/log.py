@@ -14,6 +14,7 @@ from paddock.ports.deliveries import DeliveryRecords
 from paddock.ports.events import EventRecords
 from paddock.ports.keeping import KeepingRecords
 from paddock.ports.overview import OverviewRecords
+from paddock.ports.plugins import PluginRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.ports.users import UserRecords
 from paddock.rules.chain import Head, StoredFact
@@ -174,7 +175,9 @@ class ApiKeys(Protocol):
         ...
 
 
-class Store(EventLog, Records, OverviewRecords, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
+class Store(
+    EventLog, Records, OverviewRecords, CallRecords, ApprovalRecords, AgentRecords, PluginRecords, ApiKeys, Protocol
+):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

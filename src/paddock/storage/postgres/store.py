@@ -39,6 +39,7 @@ from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.overview import OverviewReads
 from paddock.storage.postgres.ownership import own_connection
 from paddock.storage.postgres.people import PeopleReads
+from paddock.storage.postgres.plugins import PluginReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
 from paddock.storage.postgres.runs import RunReads
 from paddock.storage.postgres.sessions import SessionReads
@@ -56,6 +57,7 @@ class PostgresStore(
     CallReads,
     ApprovalReads,
     AgentReads,
+    PluginReads,
     SessionReads,
     KeepingReads,
     OverviewReads,
