@@ -16,6 +16,7 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.attaching import Attaching
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
@@ -121,6 +122,7 @@ class House:
     audit: Audit
     agents: Agents
     approvals: Approvals
+    attaching: Attaching
     attachments: UserAttachments
     scheduler: Scheduler
     platforms: Platforms
