@@ -367,6 +367,12 @@ class Settings(BaseModel):
         "an address such as https://agents.example.com",
     )
 
+    own_url: Annotated[str, AfterValidator(_origin)] | None = setting(
+        None,
+        "where this very host is reached by runners that attach to all hosts of a cluster",
+        "an address such as http://10.0.0.7:8080 (by default where it listens, or the machine's name)",
+    )
+
     jwt_secret_file: File | None = setting(
         None, "a file with the secret that signed tokens (JWT) of callers are made with", "the path of an existing file"
     )

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
     postgres, nats = new_server(), NatsServer().start()
-    env = {"PADDOCK_STORE": postgres.new_database(), "PADDOCK_BUS": nats.url, "PADDOCK_LOG_LEVEL": "error"}
+    env = {"PADDOCK_STORE": postgres.new_database(), "PADDOCK_BUS": nats.url, "PADDOCK_LOG_LEVEL": "warning"}
     hosts = [HostProcess(tmp_path / f"host-{n}", agents=AGENTS, plugins=(NASTY,), env=env) for n in range(3)]
     for host in hosts:
         host.start()
@@ -51,11 +51,20 @@ def left_over(hosts: list[HostProcess]) -> list[str]:
     return found
 
 
+def tell(rig: Rig) -> None:
+    """What the hosts said, for whoever has to find out why a promise was broken."""
+    for host in rig.hosts:
+        print(f"--- {host.data.name}", "".join(host.output[-500:]), sep="\n")
+
+
 async def the_loop(rig: Rig, seconds: float) -> None:
     truth = await rig.run(seconds)
     acknowledged = [told for told in rig.told.values() if told.tasks]
     print(f"{len(acknowledged)} runs acknowledged; {', '.join(rig.deeds)}")
-    assert broken_promises(rig.told, truth) == []
+    broken = broken_promises(rig.told, truth)
+    if broken:
+        tell(rig)
+    assert broken == []
     assert len(acknowledged) > seconds / 2
     assert len(rig.deeds) >= seconds / 20
     for host in rig.hosts:

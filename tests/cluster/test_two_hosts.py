@@ -1,15 +1,18 @@
 """Two hosts on one PostgreSQL and one NATS. The client always talks to the one that does not own the conversation."""
 
+import signal
+import subprocess
 import threading
 import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cluster.conftest import Hosts
 from patience import at_most
-from walk.hosts import Event, HostProcess, text_of, wait_until
+from walk.hosts import PADDOCK, Event, HostProcess, text_of, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +151,27 @@ def test_the_whole_conversation_is_streamed_at_the_other_host(here: HostProcess,
     assert connected.wait(10)
     here.post("second words", thread=thread)
     assert seen.wait(5)
+
+
+def test_a_runner_attached_to_one_host_serves_both(here: HostProcess, there: HostProcess, tmp_path: Path) -> None:
+    new = [PADDOCK, "runner", "new", "hello", "--author", "me"]
+    subprocess.run(list(map(str, new)), check=True, capture_output=True, cwd=tmp_path, timeout=60)
+    command = [str(PADDOCK), "runner", "dev", str(tmp_path / "hello"), "--url", here.url]
+    with (tmp_path / "log").open("w") as log:
+        attached = subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL)
+    try:
+        for host in (here, there):
+            wait_until(lambda host=host: "me/hello" in attached_to(host), 30, f"it at {host.data.name}")
+            task = host.post("hi", agent="hello").json()["taskId"]
+            assert text_of(host.events(task)).startswith("Hello! You said 'hi'.")
+    finally:
+        attached.send_signal(signal.SIGINT)
+        attached.wait(20)
+    for host in (here, there):
+        wait_until(lambda host=host: "me/hello" not in attached_to(host), 20, "it being gone")
+
+
+def attached_to(host: HostProcess) -> list[str]:
+    with host.client() as client:
+        listed = client.get("/api/v1/runners").json()["runners"]
+    return [one["plugin"] for one in listed if one["state"] == "attached"]

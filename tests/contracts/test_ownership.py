@@ -121,8 +121,10 @@ async def test_a_host_that_was_silent_for_its_lease_is_declared_gone_once_and_wr
         assert [(left.session_id, left.why) for left in await other.left_behind(limit=9)] == [(SESSION, LOST)]
         assert not (await mine.beat()).held
         new = await Owner.of(there)
+        assert new.claim.left == LOST
         await new.write(said("taken over"))
         assert await other.left_behind(limit=9) == []
+        assert (await Owner.of(there)).claim.left == ""
 
 
 async def test_a_host_that_registers_again_has_another_number_and_may_write(address: str) -> None:

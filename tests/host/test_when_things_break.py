@@ -43,11 +43,16 @@ class FlakyStore(MemoryStore):
     """A store that can be taken away."""
 
     down = reads_down = False
+    silent = 0
+    """How many of the next commits happen and are never answered, as when the database goes just then."""
 
     async def append(self, batch: Batch) -> None:
         if self.down:
             raise StorageUnavailableError("full")
         await super().append(batch)
+        if self.silent:
+            self.silent -= 1
+            raise StorageUnavailableError("the connection was lost")
 
     async def write(self, rows) -> None:
         if self.down:
@@ -120,6 +125,40 @@ async def test_a_request_that_could_not_be_recorded_leaves_no_run_behind() -> No
             with pytest.raises(HostError):
                 await house.say(thread=a_thread())
         assert house.runs.live == []
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_run_that_is_on_record_without_anybody_knowing_ends() -> None:
+    store, thread = FlakyStore(), a_thread()
+    async with small_house(store) as house:
+        store.silent = 1
+        with pytest.raises(HostError):
+            await house.say(thread=thread, run="r")
+        accepted = await house.say(thread=thread, run="r")
+        assert await ended(house, accepted) == ("failed", "storage_unavailable")
+        assert house.gateway.started.empty()
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_turn_that_began_without_anybody_knowing_ends_though_nobody_asks_again() -> None:
+    store, thread = FlakyStore(), a_thread()
+    async with small_house(store) as house:
+        first = await house.say("a", thread=thread)
+        at_runner = await house.gateway.next()
+        second = await house.say("b", thread=thread)
+        store.silent = 1
+        at_runner.say("run.completed")  # in one commit with the beginning of the second
+        assert await ended(house, second) == ("failed", "storage_unavailable")
+        assert await ended(house, first) == ("completed", None)
+
+
+async def test_a_turn_that_an_earlier_owner_left_ends_whatever_its_session_is_opened_for() -> None:
+    store, thread = MemoryStore(), a_thread()
+    async with small_house(store) as house:
+        accepted = await house.say(thread=thread, run="r")
+    async with small_house(store) as house:  # and nobody looks for what was left
+        assert (await house.say(thread=thread, run="r")).task_id == accepted.task_id
+        assert (await ended(house, accepted))[0] == "failed"
 
 
 async def test_a_session_that_failed_answers_at_once() -> None:

@@ -18,6 +18,7 @@ import uvicorn
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.ordering import Overheard
 from paddock.host.agent_health import AgentHealth
+from paddock.host.attaching import Attaching
 from paddock.host.attachments import UserAttachments
 from paddock.host.branches import Branches
 from paddock.host.client_files import ClientFiles
@@ -27,6 +28,7 @@ from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.overview import Overview
+from paddock.host.owners import Owners
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.thread_names import ThreadNames
 from paddock.host.ui_actions import UiActions
@@ -104,6 +106,12 @@ class Tokens:
     def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
         self.minted.append((workspace, author, name, permissions))
         return "one-time-token"
+
+    def digest_of(self, token: str) -> bytes:
+        return token.encode()
+
+    def admit(self, digest: bytes, workspace: str, author: str, name: str, permissions: Any = None) -> None:
+        raise AssertionError("there is no other host")
 
 
 class AttachableGateway(ScriptedGateway):
@@ -213,6 +221,7 @@ def app_of(
         client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
         standing=standing,
     )
+    attaching = Attaching(gateway.attach_tokens, owners=Owners(), peers=None, note=note, clock=time.time)
     doors: list[Door] = [
         ExplainDoor(auth=auth, names=names, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
         SessionsDoor(
@@ -242,7 +251,7 @@ def app_of(
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
-        AdminDoor(auth=auth, gateway=gateway, keys=store, note=lambda _row: None),
+        AdminDoor(auth=auth, gateway=gateway, attaching=attaching, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
         MetricsDoor(auth=auth, page=Metrics("test").page),
         OverviewDoor(auth=auth, names=names, overview=Overview(store, house.approvals.clock, note=note)),

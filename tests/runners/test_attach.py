@@ -83,6 +83,29 @@ async def test_an_attached_runner_takes_the_new_runs_of_its_workspace_and_no_oth
             assert states == ["attached", "ready"]
 
 
+async def test_it_is_told_of_other_hosts_in_the_handshake_and_when_they_change(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        here.gateway.peers = lambda: ["ws://other/attach"]
+        with program() as bridge:
+            sent: list[dict[str, Any]] = []
+            carry, bridge.send = bridge.send, lambda line: (sent.append(json.loads(line)), carry(line))[1]
+            await attached(here, bridge)
+            here.gateway.peers = list
+            here.gateway.tell_peers()
+            told = [frame["params"]["peers"] for frame in sent if "peers" in frame.get("params", {})]
+            assert told == [["ws://other/attach"], []]
+            assert await here.gateway.manifest("plugin:test/nasty/default", "w1")  # it is still there
+
+
+async def test_a_token_that_another_host_made_is_good_once(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        tokens = here.gateway.attach_tokens
+        tokens.admit(tokens.digest_of("pda_made-there"), "w1", "test", "nasty")
+        assert tokens.redeem("pda_made-there").workspace == "w1"
+        with pytest.raises(HostError):
+            tokens.redeem("pda_made-there")
+
+
 async def test_runs_that_were_there_before_stay_where_they_are(tmp_path: Path) -> None:
     async with house(tmp_path) as here:
         before, handle = await run(here, "hang")

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -45,10 +45,12 @@ def a_plugin(place: Path, version: str) -> Path:
     return place
 
 
-def paddock(host: HostProcess, *arguments: object) -> "subprocess.CompletedProcess[str]":
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PADDOCK_")}
+def paddock(
+    host: HostProcess, *arguments: object, env: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PADDOCK_")}
     words = [str(PADDOCK), *map(str, arguments), "--data", str(host.data)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=env)
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env={**clean, **(env or {})})
 
 
 def names(host: HostProcess) -> list[str]:

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from paddock import settings
-from paddock.cli import presence
+from paddock.cli import presence, sharing
 from paddock.cli.failures import FAILED, USAGE, CommandError
 from paddock.cli.output import write
 from paddock.cli.program import command
@@ -19,6 +19,8 @@ def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int
     plugins = _installed(data)
     presence.check_possible(presence.data_directory(data))
     _check_free(plugins, package.about.id, replace=replace)
+    cluster = sharing.store_of(data)
+    sharing.check_free(cluster, package, replace=replace)
     _say(_description(package, plugins.get(package.about.id), _host_level(data)))
     if not yes:
         _ask()
@@ -27,7 +29,10 @@ def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int
     except (PackageError, OSError) as error:
         raise CommandError(str(error)) from error
     _say(f"Installed {entry.plugin} {entry.version}.")
-    if _served(data):
+    if cluster is not None:
+        sharing.share(cluster, package)
+        _say("All hosts on the same store take it up within seconds.")
+    elif _served(data):
         _say("The running host takes it up within seconds.")
     return 0
 
@@ -58,12 +63,18 @@ def verify(data: Path | None) -> int:
 
 
 def remove(plugin: str, data: Path | None) -> int:
+    cluster = sharing.store_of(data)
+    shared = cluster is not None and sharing.withdraw(cluster, plugin)
     try:
         entry = _installed(data).remove(plugin)
+        _say(f"Removed {entry.plugin} {entry.version}. What it kept in its storage stays.")
     except (PackageError, ValueError, OSError) as error:
-        raise CommandError(str(error)) from error
-    _say(f"Removed {entry.plugin} {entry.version}. What it kept in its storage stays.")
-    if _served(data):
+        if not shared:  # else a host that serves this directory may have been quicker, or it never had it
+            raise CommandError(str(error)) from error
+        _say(f"Removed {plugin}. What it kept in its storage stays.")
+    if shared:
+        _say("All hosts on the same store send it no new runs from now on; those under way may finish.")
+    elif _served(data):
         _say("The running host sends it no new runs from now on; those under way may finish.")
     return 0
 

@@ -208,7 +208,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 
 def _built(settings: Settings, token: str, url: str) -> compose.House:
     try:
-        return compose.build(settings, local_token=token, url=url)
+        return compose.build(settings, local_token=token, url=_by_name(url))
     except (AgentsFileError, ToolDefinitionError, ModelSettingsError, PlatformError) as error:
         raise CommandError(f"{error}.", exit_code=USAGE) from error
 
@@ -256,6 +256,12 @@ def _signals(stop: asyncio.Event) -> Generator[None]:
 def _url(host: str, listener: socket.socket) -> str:
     name = f"[{host.strip('[]')}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}"
+
+
+def _by_name(url: str) -> str:
+    """Where other machines reach this one, as far as can be told: one that listens everywhere is called by its name."""
+    name = socket.gethostname()
+    return url.replace("//0.0.0.0:", f"//{name}:").replace("//[::]:", f"//{name}:")
 
 
 def _reachable(url: str) -> str:

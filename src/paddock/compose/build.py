@@ -3,7 +3,7 @@
 import time
 from importlib.metadata import version
 
-from paddock.compose.cluster import blobs_of, keep_in_step, neighbourhood_of, peers_of
+from paddock.compose.cluster import attaching_of, blobs_of, keep_in_step, neighbourhood_of, peers_of, shared_plugins_of
 from paddock.compose.doors import application
 from paddock.compose.house import House, Tasks
 from paddock.compose.named import NamedParts
@@ -74,7 +74,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     tasks, files = Tasks(), AgentFiles()
     named = named_agents(settings, files)
     agents = named.agents
-    store = store_at(settings.store, settings.data, serving=True, url=url)
+    store = store_at(settings.store, settings.data, serving=True, url=settings.own_url or url)
     near = neighbourhood_of(settings, store)
     tails = Tails(store, near.live)
     audit = Audit(store, tasks.spawn)
@@ -188,6 +188,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         audit=audit,
         agents=agents,
         approvals=approvals,
+        attaching=attaching_of(near, gateway, peers, audit, clock),
         attachments=attachments_of(settings, artifacts, store, clock),
         scheduler=scheduler,
         platforms=platforms,
@@ -206,6 +207,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         health=AgentHealth(agents, runs.authority),
         watch=watch_of(named, files, beside.prepare, audit, clock),
         plugins_watch=plugins.watch(gateway, audit, clock),
+        shared_plugins=shared_plugins_of(settings, peers, store, audit, clock),
         ingest=ingest,
         bases=bases,
         offers=offers,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paddock.bus.chosen import bus_at
+from paddock.host.attaching import Attaching
 from paddock.host.audit import Audit
 from paddock.host.live import Live
 from paddock.host.owners import Owners
@@ -18,6 +19,9 @@ from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.bus import Bus
 from paddock.ports.hosts import Hosts
+from paddock.runners.gateway import Gateway
+from paddock.runners.packages import InstalledPlugins
+from paddock.runners.shared_plugins import SharedPlugins
 from paddock.settings import Settings
 from paddock.storage.chosen import hosts_in
 from paddock.storage.files import FileBlobs
@@ -62,6 +66,28 @@ def keep_in_step(peers: Peers | None, stored: StoredAgents, ingest: Ingest) -> N
     peers.on_change.append(stored.load)
     peers.on_beat.append(ingest.wake)
     ingest.may_work = lambda: peers.is_housekeeper
+
+
+def shared_plugins_of(
+    settings: Settings, peers: Peers | None, store: Store, audit: Audit, clock: Callable[[], float]
+) -> SharedPlugins | None:
+    """Who puts in place here what was installed at any host."""
+    if peers is None:
+        return None
+    shared = SharedPlugins(InstalledPlugins(settings.data.absolute()), store, note=audit.soon, clock=clock)
+    peers.on_change.append(shared.wake)
+    return shared
+
+
+def attaching_of(
+    near: Neighbourhood, gateway: Gateway, peers: Peers | None, audit: Audit, clock: Callable[[], float]
+) -> Attaching:
+    """How runners from elsewhere are let in, here and at all other hosts."""
+    attaching = Attaching(gateway.attach_tokens, owners=near.owners, peers=peers, note=audit.soon, clock=clock)
+    if peers is not None:
+        gateway.peers = attaching.addresses
+        peers.on_others.append(gateway.tell_peers)
+    return attaching
 
 
 def blobs_of(settings: Settings) -> Blobs:

@@ -108,7 +108,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
-        AdminDoor(auth=auth, gateway=house.gateway, keys=house.store, note=house.audit.soon),
+        AdminDoor(auth=auth, gateway=house.gateway, attaching=house.attaching, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway),
         house.run_door,
         MetricsDoor(auth=auth, page=house.metrics.page),

@@ -16,6 +16,7 @@ from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
 from paddock.host.approvals import Approvals
+from paddock.host.attaching import Attaching
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
@@ -51,6 +52,7 @@ from paddock.rules.leases import RESTARTED, WHY
 from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
 from paddock.runners.plugins_watch import PluginsWatch
+from paddock.runners.shared_plugins import SharedPlugins
 from paddock.telemetry.metrics import Metrics
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.mcp import McpTools
@@ -122,6 +124,7 @@ class House:
     audit: Audit
     agents: Agents
     approvals: Approvals
+    attaching: Attaching
     attachments: UserAttachments
     scheduler: Scheduler
     platforms: Platforms
@@ -151,6 +154,8 @@ class House:
     """The other hosts, where several may share the store."""
     watch: AgentsWatch | None = None
     """Over the agents file, if there is one."""
+    shared_plugins: SharedPlugins | None = None
+    """What all hosts have, where several may share the store."""
     app: ASGIApp = field(default_factory=lambda: nothing_yet)
     _open: bool = field(default=False)
 
@@ -203,6 +208,8 @@ class House:
             if self.watch is not None:
                 self.tasks.spawn(self._keep_looking(self.watch.look))
             self.tasks.spawn(self._keep_looking(self.plugins_watch.look))
+            if self.shared_plugins is not None:
+                self.tasks.spawn(self.shared_plugins.run())
             self._open = True
             yield
         finally:

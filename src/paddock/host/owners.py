@@ -57,6 +57,16 @@ class Control(Value, frozen=True, tag="control"):
     turn_id: str | None
 
 
+class LetIn(Value, frozen=True, tag="let_in"):
+    """A runner may attach with the token of this hash, as it may at the host that made it."""
+
+    digest: bytes
+    workspace: str
+    author: str
+    name: str
+    permissions: Any = None
+
+
 class NothingToTell(Value, frozen=True):
     """It is done."""
 
@@ -82,7 +92,7 @@ class _Carried(Value, frozen=True, tag="accept"):
         return AcceptRun(NewRun(**given, rows=rows))
 
 
-Deed = AcceptRun | CancelTheRun | Control
+Deed = AcceptRun | CancelTheRun | Control | LetIn
 ToSend = Callable[[], Awaitable[Deed]]
 """Makes what is asked, when it takes something to make it."""
 Do = Callable[[Any], Awaitable[Any]]
@@ -99,7 +109,7 @@ class _Told(Value, frozen=True):
     moved: bool = False
 
 
-_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control).decode
+_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn).decode
 _decode_told = msgspec.json.Decoder(_Told).decode
 
 
@@ -133,6 +143,14 @@ class Owners:
             if told is not None:
                 return msgspec.json.decode(told, type=answer)
             await asyncio.sleep(MOVED_SECONDS)
+
+    async def ask(self, boot: int, deed: Deed, *, seconds: float) -> bool:
+        """Have one host do something that is about no session; False: it did not. Raises nothing for its refusal."""
+        try:
+            return await self._ask(boot, deed, asyncio.get_running_loop().time() + seconds) is not None
+        except (HostError, StorageUnavailableError) as error:
+            log.warning("another host did not do what it was asked", action="owners.ask", boot=boot, reason=str(error))
+            return False
 
     # --- asking
 
@@ -205,6 +223,9 @@ class Owners:
                     if errand.errand_id not in self._busy and len(self._busy) < AT_ONCE:
                         self._start(errand)
             except StorageUnavailableError:
+                await asyncio.sleep(LOOK_SECONDS)
+            except Exception:  # whatever it was, others still wait for answers
+                log.exception("errands could not be looked for", action="owners.answering")
                 await asyncio.sleep(LOOK_SECONDS)
             await _rung_within(self._bell, self._look_seconds())
 

@@ -69,6 +69,9 @@ class Peers:
         """Who is told that time has passed."""
         self.on_change: list[Callable[[], Awaitable[None]]] = []
         """Who keeps in memory what another host may have changed."""
+        self.on_others: list[Callable[[], None]] = []
+        """Who is told that hosts came or went."""
+        self._met: Sequence[int] = ()
         self._changes: str | None = None
 
     @property
@@ -184,6 +187,10 @@ class Peers:
     async def _look_after(self) -> None:
         for tell in self.on_beat:
             tell()
+        if (met := [peer.boot for peer in self.others]) != self._met:
+            self._met = met
+            for tell in self.on_others:
+                tell()
         if self._changes != self._seen_changes:
             self._changes = self._seen_changes
             for follow in self.on_change:

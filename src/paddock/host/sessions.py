@@ -13,7 +13,7 @@ import structlog
 from paddock.host.agents import Agents
 from paddock.host.audit import Audit
 from paddock.host.draft import Memory, reject, resolve
-from paddock.host.inputs import handover_input
+from paddock.host.recalling import STORE_AWAY, remember, state_of, why_left
 from paddock.host.session_loop import Manager, Performer, SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
@@ -29,13 +29,10 @@ from paddock.rules.errors import (
 from paddock.rules.outputs import Collected
 from paddock.rules.retention import anchor
 from paddock.rules.rows import AuditRow, LogTrimmed
-from paddock.rules.run_context import RunInput
-from paddock.rules.run_events import from_payload
 from paddock.rules.session import messages
-from paddock.rules.session.facts import Target
 from paddock.rules.session.messages import RunFailed
-from paddock.rules.session.recovery import recalled, restore, transaction_timers
-from paddock.rules.session.state import SessionState, from_bytes, to_bytes
+from paddock.rules.session.recovery import transaction_timers
+from paddock.rules.session.state import SessionState, to_bytes
 from paddock.rules.values import Value
 
 log = structlog.get_logger("paddock.sessions")
@@ -51,7 +48,6 @@ QUEUE_LOOK_SECONDS = 5.0
 TOO_LONG_IN_LINE = "the input waited too long for its turn"
 NO_TURN = ""
 """No turn is meant, only the session: it is brought back for its transactions."""
-_STORE_AWAY = ("storage_unavailable", "the store could not write while this run was in progress")
 
 
 class View(Value, frozen=True):
@@ -105,8 +101,12 @@ class Sessions:
     def agents(self, workspace: str) -> messages.Agents:
         return self._agents().for_session(workspace)
 
-    async def open(self, session_id: str) -> SessionLoop:
-        """The session's loop: in memory, or claimed and folded from the log now."""
+    async def open(self, session_id: str, *, seen_to: bool = False) -> SessionLoop:
+        """The session's loop: in memory, or claimed and folded from the log now.
+
+        A turn that is live in the log is nobody's any more. It is brought to its end, whatever the session is opened
+        for, because from now on nobody else does it; `seen_to`: whoever asks does it himself.
+        """
         loop = self._loops.get(session_id)
         if loop is not None:
             if session_id in self._idle:
@@ -114,7 +114,7 @@ class Sessions:
             return loop
         opening = self._opening.get(session_id)
         if opening is None:
-            return await self._load(session_id)
+            return await self._load(session_id, seen_to=seen_to)
         also: asyncio.Future[SessionLoop] = asyncio.get_running_loop().create_future()
         opening.append(also)
         return await also
@@ -129,7 +129,7 @@ class Sessions:
         claim = await self._store.look(session_id)
         if claim.deleted:
             raise _deleted()
-        return View(_state(claim), claim.head.seq, claim.session is not None)
+        return View(state_of(claim), claim.head.seq, claim.session is not None)
 
     def works_on(self, session_id: str) -> bool:
         """Whether something goes on in this session here, so that it goes on nowhere else."""
@@ -185,8 +185,11 @@ class Sessions:
             claim = await self._store.claim(session_id)
         except OwnedElsewhereError:
             return False
-        state = _state(claim)
-        if claim.session is None or state.turn is not None or state.queue or state.transactions:
+        state = state_of(claim)
+        if state.live_turn_ids or state.transactions:
+            self._see_to(session_id, state.turn.turn_id if state.turn else NO_TURN, *why_left(claim), delay=0.0)
+            return False  # it does not rest after all, and we have it now
+        if claim.session is None:
             return False
         sealed, after = seal(claim.head, [anchor(through, state, at, now)])
         row = LogTrimmed(session_id, through.seq, through.digest)
@@ -216,7 +219,7 @@ class Sessions:
         """One session that cannot be read or written, or whose next turn waits for a runner, keeps no other waiting."""
         turn_id: str | None = None
         try:
-            state = (await self.open(session_id)).state
+            state = (await self.open(session_id, seen_to=True)).state
             turn_id = state.turn.turn_id if state.turn else None
             if not state.queue and not state.transactions:
                 await self._interrupt(session_id, code, message, turn_id)
@@ -242,11 +245,14 @@ class Sessions:
         else:
             await loop.record(RunFailed(turn.turn_id, code, message, at=self.clock()))
 
-    async def _load(self, session_id: str) -> SessionLoop:
+    async def _load(self, session_id: str, *, seen_to: bool) -> SessionLoop:
         """Build the loop once, however many ask for it meanwhile."""
         waiting = self._opening[session_id] = []
         try:
-            loop = self._loops[session_id] = await self._build(session_id)
+            claim = await self._claim(session_id)
+            loop = self._loops[session_id] = await self._build(claim)
+            if loop.state.turn is not None and not seen_to:
+                self._see_to(session_id, loop.state.turn.turn_id, *why_left(claim), delay=0.0)
             for command in transaction_timers(loop.state):
                 self.manager.perform(loop, command)
             self.retired(loop)  # whoever asked may not use it after all
@@ -260,12 +266,15 @@ class Sessions:
             resolve(also, loop)
         return loop
 
-    async def _build(self, session_id: str) -> SessionLoop:
+    async def _claim(self, session_id: str) -> Claim:
         claim = await self._store.claim(session_id)
         if claim.deleted:
             raise _deleted()
         self.tails.claimed(session_id, claim.head.seq)
-        state = _state(claim)
+        return claim
+
+    async def _build(self, claim: Claim) -> SessionLoop:
+        state = state_of(claim)
         memory = Memory(claim, state)
         if state.turn is not None or state.queue:
             await self._recall(memory)
@@ -280,14 +289,7 @@ class Sessions:
             if run is not None:
                 memory.book.runs[turn_id] = run
             for stored in await self._turn(memory.session_id, turn_id):
-                if stored.kind == "USER_INPUT" and stored.target == Target.SYSTEM:
-                    memory.inputs[turn_id] = (_input(stored), stored.trace_id or turn_id)
-                elif stored.kind == "CONTROL:HANDOVER_CONTEXT":
-                    memory.inputs[turn_id] = (handover_input(recalled(stored), stored.seq), stored.trace_id or turn_id)
-                elif (
-                    memory.collected and turn_id == memory.collected.turn_id and stored.kind.startswith("AGENT_OUTPUT")
-                ):
-                    memory.collected.remember(stored)
+                remember(memory, turn_id, stored)
 
     async def _turn(self, session_id: str, turn_id: str) -> list[StoredFact]:
         """All facts of a turn in order of number; there are few once its messages are finished."""
@@ -310,18 +312,21 @@ class Sessions:
                 del self._loops[oldest]
 
     def broken(self, session: SessionLoop, cause: BaseException) -> None:
-        """An append failed: nothing this loop remembers may be believed. Load it anew when the store is back."""
+        """An append failed: nothing this loop remembers may be believed. Load it anew when the store is back.
+
+        What it wanted to write may be on record all the same, and with it turns that nobody began.
+        """
         if isinstance(cause, StaleOwnerError) and not self._leaving:
             self.audit.soon(_refused(session, str(cause), self.clock()))
         if self._loops.get(session.session_id) is session:
             del self._loops[session.session_id]
         self._idle.pop(session.session_id, None)
-        for turn_id in session.known_turn_ids:
+        known, state = session.known_turn_ids, session.state
+        for turn_id in known:
             self.performer.abandon(turn_id)
-        state = session.state
-        if state.turn is not None or state.transactions:
+        if known or state.transactions:
             turn_id = state.turn.turn_id if state.turn else NO_TURN
-            self._see_to(session.session_id, turn_id, *_STORE_AWAY, delay=RETRY_SECONDS)
+            self._see_to(session.session_id, turn_id, *STORE_AWAY, delay=RETRY_SECONDS)
 
     def _see_to(self, session_id: str, turn_id: str | None, code: str, message: str, *, delay: float) -> None:
         """Try until this turn's end is on record; once for each turn, and never another one's."""
@@ -365,27 +370,4 @@ def _refused(session: SessionLoop, why: str, now: float) -> AuditRow:
         result="stale_owner",
         reason=why[:500],
         session_id=session.session_id,
-    )
-
-
-def _state(claim: Claim) -> SessionState:
-    return restore(from_bytes(claim.snapshot) if claim.snapshot else SessionState(), claim.facts)
-
-
-def _input(stored: StoredFact) -> RunInput:
-    payload = stored.read_payload()
-    about = payload["run"]
-    return RunInput(
-        text=payload["text"],
-        message=payload["message"],
-        params=payload["params"],
-        source=about["source"],
-        seq=stored.seq,
-        at=stored.time,
-        earlier_history=stored.seq > 2,
-        event=from_payload(about),
-        attachments=about.get("attachments") or (),
-        door=about.get("door") or "native",
-        locale=about.get("locale"),
-        time_zone=about.get("time_zone"),
     )

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from paddock.host.api_keys import new_key
+from paddock.host.attaching import PATH, Attaching
 from paddock.host.principals import Principal
 from paddock.http_api.attach import AttachingGateway
 from paddock.http_api.auth import Auth
@@ -28,12 +29,14 @@ class AdminDoor:
         *,
         auth: Auth,
         gateway: AttachingGateway,
+        attaching: Attaching,
         keys: ApiKeys,
         note: Callable[[AuditRow], None] = lambda _row: None,
     ) -> None:
         self._note = note
         self._auth = auth
         self._gateway = gateway
+        self._attaching = attaching
         self._keys = keys
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -58,8 +61,8 @@ class AdminDoor:
         if given.get("permissions", {}) is None:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "permissions must be an object, or left out")
         self._note(_decided(principal, "runners.attach_token", f"{author}/{name}", allowed=True))
-        token = self._gateway.attach_tokens.mint(principal.workspace_id, author, name, given.get("permissions"))
-        return json_response({"token": token, "path": "/api/v1/runners/attach"}, 201)
+        token = await self._attaching.mint(principal.workspace_id, author, name, given.get("permissions"))
+        return json_response({"token": token, "path": PATH}, 201)
 
     async def keys(self, request: Request) -> Response:
         """The keys of the caller's workspace; whoever runs the host sees all. Never a key itself."""

@@ -7,12 +7,13 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Protocol
 
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from paddock.host.attaching import PATH
 from paddock.ports import RunnerGateway, RunnerStatus
 from paddock.rules.errors import HostError
 
@@ -23,14 +24,6 @@ MAX_REASON_BYTES = 123
 NORMAL, GOING_AWAY, BROKE_THE_RULES, OVERLOADED = 1000, 1001, 1008, 1013
 REFUSED, NO_TOKEN = 4400, 4401
 """Ours: coming back with the same program (or the same token) would not help."""
-
-
-class AttachTokens(Protocol):
-    """Makes the one-time tokens with which a runner may attach."""
-
-    def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
-        """`permissions`, as they were written, are the most its runners may ask for. Raises HostError."""
-        ...
 
 
 class AttachedPeer(Protocol):
@@ -48,8 +41,6 @@ class AttachTransport(Protocol):
 
 
 class AttachingGateway(RunnerGateway, Protocol):
-    @property
-    def attach_tokens(self) -> AttachTokens: ...
     async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
         """Every runner, but those attached for another workspace than the one named."""
         ...
@@ -113,7 +104,7 @@ class AttachDoor:
         self._gateway = gateway
 
     def routes(self) -> Sequence[BaseRoute]:
-        return [WebSocketRoute("/api/v1/runners/attach", self)]
+        return [WebSocketRoute(PATH, self)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)

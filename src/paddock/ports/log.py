@@ -14,6 +14,7 @@ from paddock.ports.deliveries import DeliveryRecords
 from paddock.ports.events import EventRecords
 from paddock.ports.keeping import KeepingRecords
 from paddock.ports.overview import OverviewRecords
+from paddock.ports.plugins import PluginRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.ports.users import UserRecords
 from paddock.rules.chain import Head, StoredFact
@@ -36,6 +37,8 @@ class Claim(Value, frozen=True):
     """Facts after the snapshot, deltas included, in order of number."""
     deleted: bool = False
     """Somebody deleted the session of this id, so there is none, and it is not opened again."""
+    left: str = ""
+    """Why the host that had something going on in it is gone, where another one had."""
 
 
 class Batch(Value, frozen=True):
@@ -172,7 +175,9 @@ class ApiKeys(Protocol):
         ...
 
 
-class Store(EventLog, Records, OverviewRecords, CallRecords, ApprovalRecords, AgentRecords, ApiKeys, Protocol):
+class Store(
+    EventLog, Records, OverviewRecords, CallRecords, ApprovalRecords, AgentRecords, PluginRecords, ApiKeys, Protocol
+):
     """One storage plug offers all of it over one set of committed data."""
 
     async def open(self) -> None: ...

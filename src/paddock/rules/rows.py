@@ -214,6 +214,19 @@ class AgentRow(Value, frozen=True):
     updated_by: str
 
 
+class PluginRow(Value, frozen=True):
+    """One plugin that all hosts on a store have. `body` is its files as one archive; empty takes it away."""
+
+    plugin: str
+    """author/name"""
+    version: str
+    sha256: str
+    """Of its files, as a person agreed to them."""
+    body: bytes
+    installed_at: float
+    installed_by: str
+
+
 class ToolCallRow(Value, frozen=True):
     """One call of a tool: written before the call is made, written again when it has ended.
 
@@ -386,7 +399,18 @@ Kept = (
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
 AboutPeople = UserRow | FeedbackRow | LeftBehindRow | ThreadNameRow
 Calls = ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow
-Apart = AgentRow | AuditRow | StateRow | Calls | AboutPeople | AboutJobs | AboutPlatforms | AboutCalendars | Kept
+Apart = (
+    AgentRow
+    | PluginRow
+    | AuditRow
+    | StateRow
+    | Calls
+    | AboutPeople
+    | AboutJobs
+    | AboutPlatforms
+    | AboutCalendars
+    | Kept
+)
 """Rows that may be written without any fact of a session."""
 Row = RunRow | TranscriptRow | InboxRow | SessionRow | Apart
 NotedRow = AuditRow | ModelUsageRow

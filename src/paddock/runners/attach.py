@@ -1,7 +1,7 @@
 """Runners that attach from elsewhere: one-time tokens, one connection each. Carrying the lines is the door's work."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_urlsafe
@@ -54,6 +54,12 @@ class AttachTokens:
 
     def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
         """A fresh token. Raises HostError for a name or permissions that cannot be, or when too many are waiting."""
+        token = f"pda_{token_urlsafe(32)}"
+        self.admit(self.digest_of(token), workspace, author, name, permissions)
+        return token
+
+    def admit(self, digest: bytes, workspace: str, author: str, name: str, permissions: Any = None) -> None:
+        """Let the token of this hash in, once. Raises HostError as `mint` does."""
         self._drop_expired()
         if len(self._tickets) >= MAX_TOKENS:
             raise HostError(ErrorCode.RATE_LIMITED, "too many attach tokens are waiting to be used", retryable=True)
@@ -62,13 +68,14 @@ class AttachTokens:
             ceiling = None if permissions is None else read_permissions(permissions)
         except ValueError as problem:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(problem)) from None
-        token = f"pda_{token_urlsafe(32)}"
-        self._tickets[_digest(token)] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, ceiling)
-        return token
+        self._tickets[digest] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, ceiling)
+
+    def digest_of(self, token: str) -> bytes:
+        return sha256(token.encode("utf-8", "replace")).digest()
 
     def redeem(self, token: str) -> Ticket:
         """Use a token up. Unknown, used and expired ones look the same."""
-        ticket = self._tickets.pop(_digest(token), None)
+        ticket = self._tickets.pop(self.digest_of(token), None)
         if ticket is None or ticket.expires_at <= self._clock():
             raise HostError(ErrorCode.UNAUTHENTICATED, "this attach token is not valid (any more); ask for a new one")
         return ticket
@@ -76,10 +83,6 @@ class AttachTokens:
     def _drop_expired(self) -> None:
         now = self._clock()
         self._tickets = {key: ticket for key, ticket in self._tickets.items() if ticket.expires_at > now}
-
-
-def _digest(token: str) -> bytes:
-    return sha256(token.encode("utf-8", "replace")).digest()
 
 
 class AttachedRunner:
@@ -92,12 +95,14 @@ class AttachedRunner:
         around: Surroundings,
         *,
         ceiling: AgentRunnerPermissions | None,
+        peers: Callable[[], Sequence[str]],
         on_ready: Callable[["AttachedRunner"], None],
         on_gone: Callable[["AttachedRunner"], None],
     ) -> None:
         self.ticket = ticket
         self.manifests: Mapping[str, AgentRunnerManifest] = {}
         self._around = around
+        self._peers = peers
         self._ceiling = lower(ticket.ceiling, ceiling)
         self._on_ready = on_ready
         self._on_gone = on_gone
@@ -122,6 +127,11 @@ class AttachedRunner:
         """The other side is gone, or we are: its runs end with it."""
         self._let_go(code, message)
 
+    def tell_peers(self) -> None:
+        """Which other hosts there are now; who still shakes hands hears it there."""
+        if self.manifests and not self.connection.closed:
+            self.connection.notify("peers", {"peers": list(self._peers())})
+
     async def introduced(self) -> None:
         """Wait until it has shaken hands and its runners are known, or it was let go."""
         await asyncio.shield(self._introduction)
@@ -143,7 +153,9 @@ class AttachedRunner:
         plugin = self.ticket.plugin
         try:
             with anyio.fail_after(self._around.start_seconds):
-                await self.connection.open((plugin.author, plugin.name), host_version=self._around.host_version)
+                await self.connection.open(
+                    (plugin.author, plugin.name), host_version=self._around.host_version, peers=self._peers()
+                )
                 offered = await self.connection.list_runners()
         except TimeoutError:
             self._refuse(f"it did not introduce itself within {self._around.start_seconds:g} seconds")

@@ -102,6 +102,8 @@ class Gateway:
         `patience` is how long runs of a plugin that was replaced or removed may go on.
         """
         self.attach_tokens = AttachTokens()
+        self.peers: Callable[[], Sequence[str]] = tuple[str, ...]
+        """Where else a runner attaches that attached here."""
         self._isolation: Level = isolation
         self._leftovers = Leftovers(mark)
         allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
@@ -258,10 +260,24 @@ class Gateway:
         installed = self._staff.get(str(ticket.plugin))
         ceiling = installed.plugin.ceiling if installed else None
         visitor = AttachedRunner(
-            ticket, transport, self._around, ceiling=ceiling, on_ready=self._arrived, on_gone=self._left
+            ticket,
+            transport,
+            self._around,
+            ceiling=ceiling,
+            peers=self._peers_now,
+            on_ready=self._arrived,
+            on_gone=self._left,
         )
         self._visitors.add(visitor)
         return visitor
+
+    def _peers_now(self) -> Sequence[str]:
+        return self.peers()
+
+    def tell_peers(self) -> None:
+        """Other hosts came or went."""
+        for visitor in list(self._visitors):
+            visitor.tell_peers()
 
     def _arrived(self, visitor: AttachedRunner) -> None:
         if visitor in self._visitors:

@@ -31,6 +31,7 @@ from paddock.rules.rows import (
     LeftBehindRow,
     LogTrimmed,
     ModelUsageRow,
+    PluginRow,
     Row,
     RunRow,
     SessionDetailsRow,
@@ -75,11 +76,13 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         self._state: dict[tuple[str, str], StateRow] = {}
         self._keys: dict[bytes, ApiKeyRow] = {}
         self._agents: dict[tuple[str, str], AgentRow] = {}
+        self._plugins: dict[str, PluginRow] = {}
         self._writers: dict[type, Callable[[Any], None]] = {
             RunRow: self._write_run,
             StateRow: self._write_state,
             AuditRow: self._audit.append,
             AgentRow: self._write_agent,
+            PluginRow: self._write_plugin,
             ToolCallRow: self._write_call,
             ModelUsageRow: self._write_call,
             InboxRow: self._write_order,
@@ -113,6 +116,12 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
 
     async def stored_agents(self) -> Sequence[AgentRow]:
         return [row for _, row in sorted(self._agents.items())]
+
+    async def shared_plugins(self) -> Mapping[str, str]:
+        return {row.plugin: row.sha256 for row in self._plugins.values()}
+
+    async def shared_plugin(self, plugin: str) -> PluginRow | None:
+        return self._plugins.get(plugin)
 
     # --- the log
 
@@ -400,6 +409,12 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
             self._agents[row.workspace_id, row.agent_id] = row
         else:
             self._agents.pop((row.workspace_id, row.agent_id), None)
+
+    def _write_plugin(self, row: PluginRow) -> None:
+        if row.body:
+            self._plugins[row.plugin] = row
+        else:
+            self._plugins.pop(row.plugin, None)
 
     def _write_order(self, row: InboxRow) -> None:
         self._inbox[row.session_id, row.key] = row

@@ -93,7 +93,7 @@ class InitializeParams(WireModel):
     plugin: PluginInfo
     limits: Limits = Limits.model_construct()  # not validated: importing compiles nothing
     peers: list[str] = []
-    """Other hosts of the same installation; for attached runners only."""
+    """Where else to attach: other hosts of the same installation; for attached runners only."""
 
 
 class InitializeResult(WireModel):
@@ -131,6 +131,12 @@ class RunCreditParams(WireModel):
 
     run_id: str
     credit: int
+
+
+class PeersParams(WireModel):
+    """Other hosts came or went."""
+
+    peers: list[str]
 
 
 class SteeringAvailableParams(WireModel):
@@ -174,7 +180,12 @@ HOST_REQUESTS: Final[Mapping[str, Exchange]] = MappingProxyType(
     }
 )
 HOST_NOTIFICATIONS: Final[Mapping[str, type[WireModel]]] = MappingProxyType(
-    {"run_credit": RunCreditParams, "call_chunk": CallChunk, "steering_available": SteeringAvailableParams}
+    {
+        "run_credit": RunCreditParams,
+        "call_chunk": CallChunk,
+        "steering_available": SteeringAvailableParams,
+        "peers": PeersParams,
+    }
 )
 PLUGIN_NOTIFICATIONS: Final[Mapping[str, type[WireModel]]] = MappingProxyType(
     {"run_result": AgentRunResult, "call_credit": CallCreditParams}

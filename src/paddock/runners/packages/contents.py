@@ -87,6 +87,28 @@ def read_contents(source: Path) -> Contents:
         raise PackageError(f"{source} is a damaged archive: {error}.") from error
 
 
+def read_archive(raw: bytes) -> Contents:
+    """The same for an archive that `packed` made, wherever it has been since. Raises PackageError."""
+    try:
+        return _checked(_from_tar(raw))
+    except (OSError, tarfile.TarError, zlib.error, EOFError) as error:
+        raise PackageError(f"The archive is damaged: {error}.") from error
+
+
+def packed(contents: Contents) -> bytes:
+    """All files as one archive, the same bytes for the same files. Not compressed: no store has to trust a ratio."""
+    raw = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=0, mtime=0) as outer,
+        tarfile.open(fileobj=outer, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for file in contents.files:
+            entry = tarfile.TarInfo(file.path)
+            entry.size, entry.mode = len(file.content), 0o755 if file.executable else 0o644
+            archive.addfile(entry, io.BytesIO(file.content))
+    return raw.getvalue()
+
+
 def read_tree(directory: Path) -> Contents:
     """The same for an installed directory: everything counts but bytecode and the environment made for it.
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,6 +47,8 @@ class Installed:
     """The least isolation it asks for."""
     network: bool = False
     """Whether it may use this machine's network from isolation L1 up."""
+    shared: bool = False
+    """Whether all hosts on the store have it: it goes when it is taken away there."""
 
     @property
     def asked(self) -> AgentRunnerPermissions:
@@ -97,7 +100,7 @@ class InstalledPlugins:
         """Raises PackageError when one of that name is installed and is not to be replaced."""
         _check_free(plugin, self._read(), replace=replace)
 
-    def install(self, package: Package, *, replace: bool = False) -> Installed:
+    def install(self, package: Package, *, replace: bool = False, shared: bool = False) -> Installed:
         """Put the package's files in place, all or nothing. The caller has the person's consent."""
         entry = Installed(
             plugin=package.about.id,
@@ -108,12 +111,19 @@ class InstalledPlugins:
             requirements=package.requirements,
             isolation=package.about.isolation,
             network=package.about.network,
+            shared=shared,
         )
         with self._changing() as record:
             _check_free(entry.plugin, record, replace=replace)
             self._put(package)
             record[entry.plugin] = entry
         return entry
+
+    def mark_shared(self, plugin: str) -> None:
+        """What is installed here is what all hosts have."""
+        with self._changing() as record:
+            if plugin in record:
+                record[plugin] = replaced(record[plugin], shared=True)
 
     def remove(self, plugin: str) -> Installed:
         """Take a plugin out, with its environment. Raises PackageError when it is not there."""
@@ -190,6 +200,7 @@ def _entry(plugin: str, raw: Mapping[str, Any]) -> Installed:
         requirements=tuple(raw["requirements"]),
         isolation=raw.get("isolation", "L0"),
         network=raw.get("network", False),
+        shared=raw.get("shared", False),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddock.runners.packages.contents import PLUGIN_FILE, Contents, read_contents
+from paddock.runners.packages.contents import PLUGIN_FILE, Contents, PackageError, read_archive, read_contents
 from paddock.runners.packages.langbot import described, is_langbot_plugin
 from paddock.runners.packages.plugin_file import read_plugin_file
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
@@ -28,6 +28,15 @@ def read_package(source: Path) -> Package:
     contents = read_contents(source)
     if is_langbot_plugin(contents):
         contents = described(contents)
+    about, requirements = read_plugin_file(contents.read(PLUGIN_FILE) or b"")
+    return Package(about, requirements, contents)
+
+
+def unpack(raw: bytes, sha256: str) -> Package:
+    """The package in an archive, if its files are the ones a person agreed to. Raises PackageError."""
+    contents = read_archive(raw)
+    if contents.sha256 != sha256:
+        raise PackageError("Its files are not those that were agreed to: the hash is another one.")
     about, requirements = read_plugin_file(contents.read(PLUGIN_FILE) or b"")
     return Package(about, requirements, contents)
 

@@ -21,6 +21,7 @@ from paddock.rules.rows import (
     AuditRow,
     InboxRow,
     ModelUsageRow,
+    PluginRow,
     Row,
     RunRow,
     SessionRow,
@@ -37,6 +38,7 @@ from paddock.storage.postgres.conversation import ITEMS, ORDERS
 from paddock.storage.postgres.fences import NO_BATCH, Chain, fence_arrays, fence_sql
 from paddock.storage.postgres.keys import KEYS
 from paddock.storage.postgres.log import COMPACTED, FACTS
+from paddock.storage.postgres.plugins import PLUGINS
 from paddock.storage.postgres.runs import RUNS, written_again
 from paddock.storage.postgres.state import STATE
 from paddock.storage.postgres.tables import Table, Values
@@ -57,6 +59,7 @@ TABLES: Mapping[type, Table] = {
     ApprovalRow: ASKED,
     ApprovalStepRow: STEPS,
     AgentRow: AGENTS,
+    PluginRow: PLUGINS,
 }
 PLAIN = frozenset({*TABLES, SessionRow})
 """Rows that need nothing but their place in the statement."""
@@ -180,7 +183,10 @@ class Group:
         return [(place, *FACTS.read(fact)) for place, facts in self._facts.items() for fact in facts]
 
 
-_ORDER = (FACTS, COMPACTED, ITEMS, ORDERS, RUNS, TOOL_CALLS, USAGE, ASKED, STEPS, DECISIONS, STATE, AGENTS, KEYS)
+_ORDER = (
+    *(FACTS, COMPACTED, ITEMS, ORDERS, RUNS, TOOL_CALLS),
+    *(USAGE, ASKED, STEPS, DECISIONS, STATE, AGENTS, PLUGINS, KEYS),
+)
 
 
 @cache

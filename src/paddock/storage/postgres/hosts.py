@@ -27,7 +27,8 @@ select boot, host_id, url, extract(epoch from clock_timestamp() - beat_at)::floa
   from hosts where gone is null or not settled order by boot"""
 _STORE = """
 select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float,
-       (select concat(count(*), ' ', max(updated_at)) from agents)"""
+       concat((select concat(count(*), ' ', max(updated_at)) from agents), ' ',
+              (select concat(count(*), ' ', max(installed_at)) from plugins))"""
 _NAME = "select md5(min(applied_at)::text || current_database()) from schema_version"
 _GONE = f"""
 update hosts set gone = $2 where boot = any($1::bigint[]) and gone is null

@@ -45,9 +45,11 @@ with mine as materialized (select nextval('epochs') as epoch),
                       or not exists (select 1 from hosts where hosts.boot = s.boot and hosts.gone is null))
                   and ($2 is null or exists (select 1 from hosts where hosts.boot = $2 and hosts.gone is null))
                returning s.epoch, {_PLACE})
-select coalesce(taken.epoch, mine.epoch) as epoch, {_PLACE}, known.boot as owner, known.session_no is not null as known
+select coalesce(taken.epoch, mine.epoch) as epoch, {_PLACE}, known.boot as owner, known.session_no is not null as known,
+       coalesce(known.gone, '')
   from mine left join taken on true
-  left join (select session_no, boot from sessions where session_id = $1) as known on true"""
+  left join (select session_no, sessions.boot, hosts.gone from sessions left join hosts on hosts.boot = sessions.boot
+              where session_id = $1) as known on true"""
 _SESSION = f"select {_PLACE} from sessions where session_id = $1"
 # Facts that stand after a place, and finished messages around it: written after it, standing before it. One statement,
 # because a message that replaces its deltas between two would be seen by neither.
@@ -81,19 +83,21 @@ def fact_of(found: Any) -> StoredFact:
 
 
 class Taken:
-    """What a claim found: its epoch, and the session's place in the log, if there is such a session."""
+    """What a claim found: its epoch, the session's place in the log, if there is such a session, and why the host is
+    gone that had something going on in it."""
 
-    def __init__(self, epoch: int, place: Sequence[Any] | None) -> None:
+    def __init__(self, epoch: int, place: Sequence[Any] | None, left: str = "") -> None:
         self.epoch = epoch
         self.place = place
+        self.left = left
 
 
 async def take(reader: Reader, session_id: str, boot: int | None, *, by_force: bool) -> Taken:
     """Raise the session's epoch above all that were ever given out. Raises OwnedElsewhereError."""
-    epoch, *place, owner, known = await reader.one(_CLAIM, session_id, boot, by_force)
+    epoch, *place, owner, known, left = await reader.one(_CLAIM, session_id, boot, by_force)
     if place[0] is None and known:
         raise OwnedElsewhereError(owner or 0)
-    return Taken(epoch, place if place[0] is not None else None)
+    return Taken(epoch, place if place[0] is not None else None, left)
 
 
 async def place_of(reader: Reader, session_id: str) -> Sequence[Any] | None:
@@ -115,6 +119,7 @@ async def claim_of(reader: Reader, session_id: str, taken: Taken) -> Claim:
         snapshot=snapshot,
         snapshot_seq=snapshot_seq,
         facts=tuple(sorted(facts, key=attrgetter("seq"))),
+        left=taken.left,
     )
 
 

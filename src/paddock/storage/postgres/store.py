@@ -39,6 +39,7 @@ from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.overview import OverviewReads
 from paddock.storage.postgres.ownership import own_connection
 from paddock.storage.postgres.people import PeopleReads
+from paddock.storage.postgres.plugins import PluginReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
 from paddock.storage.postgres.runs import RunReads
 from paddock.storage.postgres.sessions import SessionReads
@@ -56,6 +57,7 @@ class PostgresStore(
     CallReads,
     ApprovalReads,
     AgentReads,
+    PluginReads,
     SessionReads,
     KeepingReads,
     OverviewReads,
@@ -117,7 +119,7 @@ class PostgresStore(
             writer.own(session_id, taken.epoch)
             if on_its_way:  # what the last owner handed in becomes part of what we read
                 await writer.submit(None)
-                taken = Taken(taken.epoch, await place_of(reader, session_id))
+                taken = Taken(taken.epoch, await place_of(reader, session_id), taken.left)
         return await claim_of(reader, session_id, taken)
 
     def append(self, batch: Batch) -> asyncio.Future[None]:

@@ -26,6 +26,7 @@ from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.deliveries import DELIVERY_WRITES
 from paddock.storage.sqlite.keeping import FORGETTING
 from paddock.storage.sqlite.people import PEOPLE_WRITES
+from paddock.storage.sqlite.plugins import PLUGIN_WRITES
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import DROP_STATE, SET_STATE
 from paddock.storage.sqlite.sessions import SESSION_WRITES
@@ -104,6 +105,7 @@ WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     **JOB_WRITES,
     **DELIVERY_WRITES,
     **CALENDAR_WRITES,
+    **PLUGIN_WRITES,
 }
 """Written one by one, in order. A condition that does not hold raises, and its work is undone alone."""
 

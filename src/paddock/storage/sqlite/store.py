@@ -43,6 +43,7 @@ from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.overview import OverviewReads
 from paddock.storage.sqlite.people import PeopleReads
+from paddock.storage.sqlite.plugins import PluginReads
 from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.sessions import SessionReads
@@ -64,6 +65,7 @@ class SqliteStore(
     AutomationReads,
     DeliveryReads,
     CalendarReads,
+    PluginReads,
 ):
     """All of the `Store` port over one SQLite file in `directory`."""
 

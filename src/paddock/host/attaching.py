@@ -1,0 +1,71 @@
+"""Runners that attach from elsewhere serve all hosts: a token made at one is good at each of them, once.
+
+The others are told its hash before anybody has the token. What is carried to and fro is not known here.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from paddock.host.owners import LetIn, NothingToTell, Owners
+from paddock.host.peers import Peers
+from paddock.rules.rows import AuditRow
+
+TELL_SECONDS = 3.0
+"""How long the others may take to hear of a token; one that does not is met with another token later."""
+PATH = "/api/v1/runners/attach"
+
+
+class Tokens(Protocol):
+    def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str: ...
+    def digest_of(self, token: str) -> bytes: ...
+    def admit(self, digest: bytes, workspace: str, author: str, name: str, permissions: Any = None) -> None: ...
+
+
+class Attaching:
+    def __init__(
+        self,
+        tokens: Tokens,
+        *,
+        owners: Owners,
+        peers: Peers | None,
+        note: Callable[[AuditRow], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._tokens = tokens
+        self._owners = owners
+        self._peers = peers
+        self._note = note
+        self._clock = clock
+        owners.serve({LetIn: self._let_in})
+
+    async def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
+        """A token, good once at each host and for a minute. Raises HostError."""
+        token = self._tokens.mint(workspace, author, name, permissions)
+        if self._peers is not None:
+            told = LetIn(self._tokens.digest_of(token), workspace, author, name, permissions)
+            ask = (self._owners.ask(peer.boot, told, seconds=TELL_SECONDS) for peer in self._peers.others)
+            await asyncio.gather(*ask)
+        return token
+
+    def addresses(self) -> Sequence[str]:
+        """Where else a runner that attached here attaches, with the same token or another one."""
+        others = self._peers.others if self._peers is not None else ()
+        return [f"ws{peer.url.removeprefix('http')}{PATH}" for peer in others if peer.url.startswith("http")]
+
+    async def _let_in(self, told: LetIn) -> NothingToTell:
+        self._tokens.admit(told.digest, told.workspace, told.author, told.name, told.permissions)
+        plugin = f"{told.author}/{told.name}"[:256]
+        self._note(
+            AuditRow(
+                time=self._clock(),
+                workspace_id=told.workspace,
+                actor="host",
+                action="runners.attach_token",
+                resource=plugin,
+                scope="hosts",
+                result="allowed",
+                reason="another host made this token",
+            )
+        )
+        return NothingToTell()
