@@ -3,10 +3,13 @@
 import asyncio
 import json
 import random
+import signal
 import time
 import uuid
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 
@@ -113,6 +116,18 @@ class Rig:
             if not engines and seconds > 120:
                 engines = [self._restart_nats, self._restart_postgres]
 
+    async def roll(self) -> None:
+        """One host after the other is told to stop, and started again when it has."""
+        for host in self.hosts:
+            await asyncio.to_thread(self._restart, host)
+
+    def _restart(self, host: HostProcess) -> None:
+        assert host.process is not None
+        host.process.send_signal(signal.SIGTERM)
+        assert host.process.wait(30) == 0, "".join(host.output[-100:])
+        host.start()
+        self.deeds.append(f"restarted {host.data.name}")
+
     def _kill_a_host(self) -> None:
         host = self._any()
         host.kill()
@@ -133,13 +148,15 @@ class Rig:
 
     # --- the whole
 
-    async def run(self, seconds: float, submitters: int = 8, each: int = 5) -> dict[str, Truth | None]:
+    async def run(
+        self, meanwhile: Coroutine[Any, Any, None], submitters: int = 8, each: int = 5
+    ) -> dict[str, Truth | None]:
         limits = httpx.Limits(max_connections=submitters * each * 2)
         transport = Mortal(limits=limits, verify=NO_TLS)
         async with httpx.AsyncClient(timeout=10, transport=transport) as client, asyncio.TaskGroup() as group:
             for number in range(submitters * each):
                 group.create_task(self.submit_for_ever(client, number))
-            await self.torment(seconds)
+            await meanwhile
             self.over = True
         async with httpx.AsyncClient(timeout=20, verify=NO_TLS) as client:
             tasks = {task for told in self.told.values() for task in told.tasks}
@@ -151,7 +168,7 @@ class Rig:
             answer = await client.get(f"{host.url}{RUNS}/{task}")
             if answer.status_code == 404:
                 return None
-            status = answer.json().get("status", "")
+            status, code = answer.json().get("status", ""), answer.json().get("code") or ""
             if status in ENDED or time.monotonic() > end:
                 break
             await asyncio.sleep(0.1)
@@ -162,4 +179,4 @@ class Rig:
                     if line.startswith("data: "):
                         event = json.loads(line[6:])
                         replay.heard.append(("", event["type"], event.get("delta") or ""))
-        return Truth(status, replay.words, replay.ends)
+        return Truth(status, replay.words, replay.ends, code)

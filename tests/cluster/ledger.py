@@ -39,6 +39,8 @@ class Truth:
     status: str
     words: str
     ends: int
+    code: str = ""
+    """Why it failed, if it did."""
 
 
 def broken_promises(told: Mapping[str, Told], truth: Mapping[str, Truth | None]) -> list[str]:

@@ -58,7 +58,7 @@ def tell(rig: Rig) -> None:
 
 
 async def the_loop(rig: Rig, seconds: float) -> None:
-    truth = await rig.run(seconds)
+    truth = await rig.run(rig.torment(seconds))
     acknowledged = [told for told in rig.told.values() if told.tasks]
     print(f"{len(acknowledged)} runs acknowledged; {', '.join(rig.deeds)}")
     broken = broken_promises(rig.told, truth)
@@ -81,6 +81,22 @@ async def test_a_minute_of_kills_breaks_no_promise(rig: Rig) -> None:
 @pytest.mark.timeout(1500)
 async def test_ten_minutes_of_kills_break_no_promise(rig: Rig) -> None:
     await the_loop(rig, 600)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+async def test_a_rolling_restart_of_three_hosts_loses_nothing_and_fails_only_what_it_says(rig: Rig) -> None:
+    truth = await rig.run(rig.roll())
+    ended = [record for record in truth.values() if record is not None]
+    failed = [record.code for record in ended if record.status != "completed"]
+    print(f"{len(truth)} runs acknowledged, {len(failed)} failed; {', '.join(rig.deeds)}")
+    broken = broken_promises(rig.told, truth)
+    if broken:
+        tell(rig)
+    assert broken == []
+    assert set(failed) <= {"host_shutdown"}
+    assert len(ended) > 50
+    assert len(rig.deeds) == 3
 
 
 # --- the oracle itself

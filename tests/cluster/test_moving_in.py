@@ -1,5 +1,6 @@
 """From one machine to many: an embedded installation moves into PostgreSQL and a bucket, and nothing of it is lost."""
 
+import base64
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ from s3_server import an_imitation_of_s3
 from walk.hosts import HostProcess, text_of
 
 S3 = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+A_PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 ECHO = 'default_agent: echo\nagents:\n  echo: {runner: "plugin:paddock/echo/default"}\n'
 
 
@@ -52,6 +56,44 @@ def test_an_embedded_installation_moves_into_the_cluster_without_loss(
         assert "and on" in text_of(after.events(after.post("and on", thread=thread).json()["taskId"]))
     finally:
         assert after.stop() == 0
+
+
+@pytest.mark.long
+def test_a_cluster_is_backed_up_while_it_works_and_goes_on_elsewhere(
+    tmp_path: Path,
+    database: str,
+    bucket: str,
+    paddock: Command,  # noqa: F811
+) -> None:
+    shared_server().empty(database)
+    env = {"PADDOCK_STORE": database, "PADDOCK_ARTIFACTS": bucket, **S3}
+    here, thread = HostProcess(tmp_path / "here", agents=ECHO, env=env).start(), str(uuid.uuid4())
+    try:
+        with here.client() as client:
+            sent = client.post("/api/v1/agent/attachments", files={"file": ("a.png", A_PIXEL, "image/png")})
+            assert sent.status_code == 201, sent.text
+        task = here.post("words that last", thread=thread).json()["taskId"]
+        told = here.events(task)
+        made = paddock("admin", "backup", tmp_path / "all.tar", env=env)
+        assert made.returncode == 0, made.stderr
+    finally:
+        here.stop()
+    with an_imitation_of_s3() as other_bucket:
+        elsewhere = shared_server().new_database()
+        env = {"PADDOCK_STORE": elsewhere, "PADDOCK_ARTIFACTS": other_bucket, **S3}
+        restored = paddock("admin", "restore", tmp_path / "all.tar", env=env)
+        assert restored.returncode == 0, restored.stderr
+        assert " and 0 stored files" not in restored.stdout
+        again = paddock("admin", "restore", tmp_path / "all.tar", env=env)
+        assert (again.returncode, "holds data already" in again.stderr) == (1, True)
+        assert "everything is as it was written" in paddock("admin", "verify", env=env).stdout
+        there = HostProcess(tmp_path / "there", agents=ECHO, env=env).start()
+        try:
+            assert [(one.id, one.data) for one in there.events(task)] == [(one.id, one.data) for one in told]
+            assert "and on" in text_of(there.events(there.post("and on", thread=thread).json()["taskId"]))
+        finally:
+            assert there.stop() == 0
+            shared_server().drop_database(elsewhere)
 
 
 @pytest.mark.anyio

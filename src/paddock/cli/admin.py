@@ -70,13 +70,21 @@ def _rebuilt(data: Path | None, settings: Settings) -> Iterable[Difference]:
         raise CommandError(text, exit_code=USAGE) from error
 
 
-def back_up(target: Path, data: Path | None) -> int:
+def back_up(target: Path, data: Path | None, settings: Settings) -> int:
+    if is_postgres(settings.store):
+        from paddock.cli.cluster import back_up_database
+
+        return back_up_database(target.absolute(), settings)
     manifest = backups.back_up(_existing(data), target.absolute())
     write(f"{len(manifest['files'])} files are backed up in {target}.\n")
     return 0
 
 
-def restore(source: Path, data: Path | None) -> int:
+def restore(source: Path, data: Path | None, settings: Settings) -> int:
+    if is_postgres(settings.store):
+        from paddock.cli.cluster import restore_database
+
+        return restore_database(source.absolute(), settings)
     if not presence.asked_for(data):
         raise CommandError("Say where to restore to, with --data DIR: a new directory.", exit_code=USAGE)
     directory = presence.data_directory(data).absolute()

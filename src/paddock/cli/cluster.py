@@ -1,19 +1,23 @@
 """Into a cluster and along with it: move an embedded installation, bring a database's schema up to date."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from paddock.cli.failures import FAILED, USAGE, CommandError
 from paddock.cli.output import write
 from paddock.compose.cluster import blobs_of
+from paddock.ports.artifacts import Blobs
 from paddock.rules.addresses import is_postgres
-from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.settings import Settings
+from paddock.storage import backup
 from paddock.storage.files import FileBlobs
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.sqlite.copying import has_database
 
+TABLES = "tables"
 PIECE = 1024 * 1024
 NEEDS_STORE = "Say which database, with --store postgresql://... or PADDOCK_STORE."
 
@@ -53,6 +57,62 @@ def import_from(directory: Path, settings: Settings) -> int:
     return 0
 
 
+def back_up_database(target: Path, settings: Settings) -> int:
+    """The database as it is at one moment and the bytes its rows name, wherever they are kept."""
+    try:
+        manifest = backup.make(target, lambda whole: asyncio.run(_copy_out(whole, settings)))
+    except StorageUnavailableError as error:
+        raise CommandError(f"Nothing was backed up: {error}.") from error
+    write(f"{len(manifest['files'])} files are backed up in {target}.\n")
+    return 0
+
+
+def restore_database(source: Path, settings: Settings) -> int:
+    try:
+        with backup.unpacked(source, backup.ABOUT) as whole:
+            written, files = asyncio.run(_copy_in(whole, settings))
+    except StorageUnavailableError as error:
+        raise CommandError(f"Nothing was restored: {error}.") from error
+    write(f"{sum(written.values())} rows and {files} stored files are restored in {settings.shown_store}.\n")
+    return 0
+
+
+async def _copy_out(whole: Path, settings: Settings) -> None:
+    """Rows before their bytes: those removed meanwhile are missing, and then it is done again."""
+    from paddock.storage.postgres.copying import copy_out
+
+    source, target = blobs_of(settings), FileBlobs(whole / backup.BLOBS)
+    await source.open()
+    await target.open()
+    try:
+        for _ in range(backup.ATTEMPTS):
+            shutil.rmtree(whole / TABLES, ignore_errors=True)
+            needed = await copy_out(settings.store, whole)
+            if await _all_kept(source, target, needed):
+                return
+    finally:
+        await source.close()
+        await target.close()
+    raise StorageUnavailableError("files are missing that the database names")
+
+
+async def _all_kept(source: Blobs, target: Blobs, names: Sequence[str]) -> bool:
+    try:
+        for name in names:
+            async with target.keep(_pieces(source, name), max_bytes=1 << 62):
+                pass
+    except HostError:
+        return False
+    return True
+
+
+async def _copy_in(whole: Path, settings: Settings) -> tuple[Mapping[str, int], int]:
+    from paddock.storage.postgres.copying import copy_in
+
+    files = await _move_files(whole, settings)  # bytes before their rows, as always
+    return await copy_in(settings.store, whole), files
+
+
 async def _import(directory: Path, settings: Settings) -> tuple[dict[str, int], int]:
     from paddock.storage.importing import import_directory
 
@@ -74,7 +134,7 @@ async def _move_files(directory: Path, settings: Settings) -> int:
     return count
 
 
-async def _pieces(source: FileBlobs, name: str) -> AsyncIterator[bytes]:
+async def _pieces(source: Blobs, name: str) -> AsyncIterator[bytes]:
     at = 0
     while piece := await source.read(name, at, PIECE):
         yield piece

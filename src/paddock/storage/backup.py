@@ -11,7 +11,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import file_digest
 from importlib.metadata import version
@@ -25,6 +25,8 @@ from paddock.storage.sqlite.copying import copy_database, has_database, needed_b
 MANIFEST = "manifest.json"
 FORMAT = 1
 BLOBS, PLUGINS = "blobs", "plugins"
+ABOUT = "database.json"
+"""What a backup of a PostgreSQL database has."""
 ENVIRONMENT = ".venv"
 """What a plugin's requirements were installed into. It works in its own place only, so it is made again there."""
 ATTEMPTS = 5
@@ -42,12 +44,18 @@ def back_up(data: Path, target: Path) -> Mapping[str, Any]:
     """Make a backup of `data` at `target`, a directory or a file ending in .tar; its manifest. Raises BackupError."""
     if not has_database(data):
         raise BackupError(f"{data} holds no data of a host: there is no {FILE_NAME} in it")
+    return make(target, lambda whole: _fill(data, whole, link=target.suffix == ".tar"))
+
+
+def make(target: Path, fill: Callable[[Path], None]) -> Mapping[str, Any]:
+    """A backup at `target` of what `fill` puts into a directory: whole, with its manifest, or not there at all."""
     if os.path.lexists(target):
         raise BackupError(f"{target} exists already; choose another name")
     with _refusals("the backup"), _beside(target) as staged:
         whole = staged / "backup"
         whole.mkdir(mode=0o700)
-        manifest = _fill(data, whole, link=target.suffix == ".tar")
+        fill(whole)
+        manifest = _write_manifest(whole)
         if target.suffix == ".tar":
             _sync(_packed(whole, staged / "backup.tar")).replace(target)
         else:
@@ -56,7 +64,7 @@ def back_up(data: Path, target: Path) -> Mapping[str, Any]:
     return manifest
 
 
-def _fill(data: Path, whole: Path, *, link: bool) -> Mapping[str, Any]:
+def _fill(data: Path, whole: Path, *, link: bool) -> None:
     """Bytes first, then the database, then what was added between: no row of the copy lacks its bytes."""
     for name in _names(data / BLOBS):
         _take_bytes(data, whole, name, link=link)
@@ -74,7 +82,6 @@ def _fill(data: Path, whole: Path, *, link: bool) -> Mapping[str, Any]:
         _blob(whole, name).unlink()
     if (data / PLUGINS).is_dir():
         shutil.copytree(data / PLUGINS, whole / PLUGINS, ignore=shutil.ignore_patterns(ENVIRONMENT))
-    return _write_manifest(whole)
 
 
 def _take_bytes(data: Path, whole: Path, name: str, *, link: bool) -> bool:
@@ -152,7 +159,10 @@ def restore(backup: Path, data: Path) -> Mapping[str, Any]:
     with _refusals("the restored data"), _beside(data) as staged:
         whole = staged / "restored"
         _unpack(backup, whole)
-        manifest = _checked(whole)
+        manifest = _checked(whole, FILE_NAME)
+        for name in needed_bytes(whole / FILE_NAME):
+            if not _blob(whole, name).is_file():
+                raise BackupError(f"the stored bytes {name[:12]} are missing from the backup")
         (whole / MANIFEST).unlink()
         whole.chmod(0o700)
         if data.is_dir():
@@ -160,6 +170,21 @@ def restore(backup: Path, data: Path) -> Mapping[str, Any]:
         whole.replace(data)
         _sync(data.parent)
     return manifest
+
+
+@contextmanager
+def unpacked(backup: Path, holding: str) -> Generator[Path]:
+    """A backup as a directory beside it, every file of which was found to be what the manifest says; gone afterwards.
+
+    `holding`: what a backup of the wanted kind has.
+    """
+    if not backup.exists():
+        raise BackupError(f"there is no backup {backup}")
+    with _refusals("the unpacked backup"), _beside(backup) as staged:
+        whole = staged / "unpacked"
+        _unpack(backup, whole)
+        _checked(whole, holding)
+        yield whole
 
 
 def _unpack(backup: Path, whole: Path) -> None:
@@ -174,8 +199,8 @@ def _unpack(backup: Path, whole: Path) -> None:
         raise BackupError(f"{backup} is no backup, or is damaged: {error}") from error
 
 
-def _checked(whole: Path) -> Mapping[str, Any]:
-    manifest = _manifest(whole)
+def _checked(whole: Path, holding: str) -> Mapping[str, Any]:
+    manifest = _manifest(whole, holding)
     files: Mapping[str, Mapping[str, Any]] = manifest["files"]
     there = {str(path.relative_to(whole)) for path in whole.rglob("*") if path.is_file()}
     if strange := sorted(there - files.keys() - {MANIFEST}):
@@ -185,13 +210,10 @@ def _checked(whole: Path) -> Mapping[str, Any]:
             raise BackupError(f"{name} is missing from the backup")
         if _digest(whole / name) != said["sha256"]:
             raise BackupError(f"{name} is damaged: it is not what was backed up")
-    for name in needed_bytes(whole / FILE_NAME):
-        if not _blob(whole, name).is_file():
-            raise BackupError(f"the stored bytes {name[:12]} are missing from the backup")
     return manifest
 
 
-def _manifest(whole: Path) -> Mapping[str, Any]:
+def _manifest(whole: Path, holding: str) -> Mapping[str, Any]:
     try:
         manifest = cast("dict[str, Any]", json.loads((whole / MANIFEST).read_text(encoding="utf-8")))
         known, files = manifest["format"], manifest["files"]
@@ -199,8 +221,9 @@ def _manifest(whole: Path) -> Mapping[str, Any]:
         raise BackupError(f"this is no backup: its {MANIFEST} cannot be read") from error
     if known != FORMAT:
         raise BackupError(f"this backup has the format {known}; this version of paddock reads {FORMAT}")
-    if FILE_NAME not in files:
-        raise BackupError(f"this is no backup: it holds no {FILE_NAME}")
+    if holding not in files:
+        kind = "a PostgreSQL database: say which, with --store" if ABOUT in files else f"something else: no {holding}"
+        raise BackupError(f"this is a backup of {kind}")
     return manifest
 
 

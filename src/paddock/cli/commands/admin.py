@@ -41,22 +41,28 @@ def admin_rebuild(
 def admin_backup(
     target: Annotated[Path, typer.Argument(help="A new directory, or a new file ending in .tar.")],
     data: Data = None,
+    store: Store = None,
+    config: Config = None,
 ) -> None:
-    """Back up a data directory. The host may go on meanwhile."""
+    """Back up a data directory, or a PostgreSQL database and its files. Hosts may go on meanwhile."""
     from paddock.cli.admin import back_up
+    from paddock.settings import load
 
-    sys.exit(back_up(target, data))
+    sys.exit(back_up(target, data, load({"store": store, "data": data}, config=config)))
 
 
 @admin.command("restore")
 def admin_restore(
     backup: Annotated[Path, typer.Argument(help="What `paddock admin backup` made.")],
     data: Data = None,
+    store: Store = None,
+    config: Config = None,
 ) -> None:
-    """Make a new data directory of a backup, after checking every file of it."""
+    """Make a new data directory, or fill an empty PostgreSQL database, of a backup, after checking every file of it."""
     from paddock.cli.admin import restore
+    from paddock.settings import load
 
-    sys.exit(restore(backup, data))
+    sys.exit(restore(backup, data, load({"store": store, "data": data}, config=config)))
 
 
 @admin.command("migrate")
