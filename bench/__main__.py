@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import accept, harness, history_day, knowledge, local_agent, models, ui_schema
+from bench import accept, cluster, harness, history_day, knowledge, local_agent, models, ui_schema
 from bench.apart import PARTS, machine_in_a_short_run
 from bench.load import LoadGenerator, load_generator
 from bench.paddock import paddock_launch
@@ -30,6 +30,7 @@ PRINTED = {
     "local-agent": local_agent.run,
     "knowledge": knowledge.run,
     "harness": harness.run,
+    "cluster": cluster.run,
 }
 """What is measured by itself and printed by itself, each with a floor or a target of its own."""
 LAUNCHES = {"floor": floor_launch, "paddock": paddock_launch}

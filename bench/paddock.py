@@ -18,8 +18,8 @@ agents:
 READY_PATH = "/readyz"
 
 
-def paddock_launch(work: Path) -> Launch:
-    """The host with the bench runner as its only agent."""
+def paddock_launch(work: Path, **more: str) -> Launch:
+    """The host with the bench runner as its only agent. `more`: other options of its command line."""
     program = Path(sys.executable).parent / "paddock"
     if not program.exists():
         raise BenchError(
@@ -28,7 +28,7 @@ def paddock_launch(work: Path) -> Launch:
     agents = work / "agents.yaml"
     agents.write_text(AGENTS)
     port = free_port()
-    options = {"--data": work / "data", "--port": port, "--agents": agents, "--plugins": _plugins(work)}
+    options = {"--data": work / "data", "--port": port, "--agents": agents, "--plugins": _plugins(work), **more}
     command = [str(program), "serve", *(str(word) for option in options.items() for word in option)]
     return Launch("paddock", command, port, READY_PATH)
 

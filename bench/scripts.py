@@ -12,6 +12,11 @@ def stream(deltas: int) -> str:
     return f"stream {deltas}"
 
 
+def drip(deltas: int, gap_ms: int) -> str:
+    """The text that asks for them slowly."""
+    return f"drip {deltas} {gap_ms}"
+
+
 def deltas_asked(text: str) -> int:
     """How many tokens the answer to `text` has."""
     word, _, count = text.partition(" ")
