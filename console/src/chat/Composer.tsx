@@ -2,6 +2,7 @@
 import { useEffect, useId, useMemo, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from "react";
 import type { AgentEntry } from "../api/shapes";
 import { Icon } from "../ui/icons";
+import { useKept } from "../ui/kept";
 import { useWords } from "../words";
 import type { Upload } from "./send";
 import { useUploads } from "./uploads";
@@ -20,7 +21,7 @@ interface Props {
 
 export function Composer({ agent, agents, busy, stopping, disabled, onSend, onStop }: Props) {
   const { t } = useWords();
-  const [text, setText] = useState("");
+  const [text, setText] = useKept("draft", "");
   const [chosen, setChosen] = useState(0);
   const [closed, setClosed] = useState(false);
   const [dragging, setDragging] = useState(false);
