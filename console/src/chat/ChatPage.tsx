@@ -28,13 +28,14 @@ interface Pending {
 
 export function ChatPage({ thread, agent }: { thread: string | null; agent: string | null }) {
   const [draft, setDraft] = useKept<string>("new", FIRST);
+  const renew = useCallback(() => setDraft(crypto.randomUUID()), [setDraft]);
   useEffect(() => {
-    if (thread === draft) setDraft(crypto.randomUUID()); // it is a conversation now; what is begun next is another one
-  }, [thread, draft, setDraft]);
+    if (thread === draft) renew(); // it is a conversation now; what is begun next is another one
+  }, [thread, draft, renew]);
   const id = thread ?? draft;
   return (
     <Within name={id}>
-      <Conversation key={id} id={id} fresh={thread === null} agent={agent} />
+      <Conversation key={id} id={id} fresh={thread === null} agent={agent} onLeftBehind={renew} />
     </Within>
   );
 }
@@ -48,7 +49,15 @@ function useFollowed(id: string, fresh: boolean): [ThreadFollower, Followed] {
   return [follower, useSyncExternalStore(follower.subscribe, follower.snapshot)];
 }
 
-function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent: string | null }) {
+interface ConversationProps {
+  id: string;
+  fresh: boolean;
+  agent: string | null;
+  /** It was begun, and the person had gone elsewhere by then. */
+  onLeftBehind: () => void;
+}
+
+function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
   const { t } = useWords();
   const { agentName, known, defaultAgent, threads } = useWorld();
   const [follower, { thread, connection, problem }] = useFollowed(id, fresh);
@@ -101,6 +110,7 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
           if (accepted.created) {
             void patch(sessionPath(out.threadId), { title: titleOf(out.text) }).then(threads.again, () => undefined);
             if (here.current) go(toThread(out.threadId), true);
+            else onLeftBehind();
           }
           if (here.current) follower.begin();
         })
@@ -109,7 +119,7 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
           setPending((before) => before.map((one) => (one.out.runId === out.runId ? { ...one, problem: said } : one)));
         });
     },
-    [follower, t, threads],
+    [follower, t, threads, onLeftBehind],
   );
 
   const send = useCallback((text: string, uploads: Upload[] = []) => dispatch(newOutgoing(id, text, fresh ? agent : null, uploads)), [dispatch, id, fresh, agent]);

@@ -26,6 +26,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
   const [closed, setClosed] = useState(false);
   const [dragging, setDragging] = useState(false);
   const files = useUploads();
+  const narrow = window.matchMedia("(max-width: 600px)").matches;
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const listId = useId();
@@ -122,7 +123,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
           value={text}
           maxLength={MAX_TEXT}
           disabled={disabled}
-          placeholder={dragging ? t("chat.drop") : t("chat.placeholder", { agent })}
+          placeholder={dragging ? t("chat.drop") : t(narrow ? "chat.placeholder_short" : "chat.placeholder", { agent })}
           aria-label={t("chat.write")}
           role={offered.length ? "combobox" : undefined}
           aria-expanded={offered.length ? true : undefined}
