@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from browser.people import PATIENCE_MS, Visitor
+from model_server import ModelServer, model_server
 from needs import not_run
 from paddock.http_api.console import ASSETS
 from walk.hosts import NASTY, HostProcess
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 AGENTS = """\
 default_agent: helper
 agents:
+  free: {runner: "plugin:paddock/local-agent/default", label: Free, config: {model: real}}
   helper: {runner: "plugin:paddock/local-agent/default", label: Helper, config: {model: demo}}
   careful: {runner: "plugin:paddock/local-agent/default", label: Careful, config: {model: demo, approve: ["calculate"]}}
   echo: {runner: "plugin:paddock/echo/default", label: Echo}
@@ -39,7 +41,14 @@ webhook = "{webhook}"
 agent = "asker"
 actions = ["message.edit"]
 user = "dev"
+
+[models.real]
+provider = "openai"
+base_url = "{model}"
+key = "env:REAL_KEY"
+retries = 0
 """
+NOBODY = "http://127.0.0.1:9/nobody-listens"
 PLUGINS = (NASTY, Path(__file__).parent / "plugins")
 
 
@@ -72,16 +81,16 @@ def a_platform() -> Iterator[str]:
         server.shutdown()
 
 
-def a_host(place: Path, webhook: str = "http://127.0.0.1:9/nobody-listens") -> HostProcess:
-    """With agents that do and ask all there is to show, and a chat platform."""
+def a_host(place: Path, webhook: str = NOBODY, model: str = NOBODY) -> HostProcess:
+    """With agents that do and ask all there is to show, a chat platform, and a model that says what it is told to."""
     config = place / "paddock.toml"
-    config.write_text(CONFIG.format(webhook=webhook))
-    env = {"PADDOCK_CONFIG": str(config), "CHAT_SECRET": SECRET}
+    config.write_text(CONFIG.format(webhook=webhook, model=model))
+    env = {"PADDOCK_CONFIG": str(config), "CHAT_SECRET": SECRET, "REAL_KEY": "sk-none"}
     return HostProcess(place / "data", agents=AGENTS, plugins=PLUGINS, env=env)
 
 
 class Stage:
-    """One browser and one host for all stories that follow each other; they cost seconds to start.
+    """One browser and few hosts for all stories that follow each other; they cost seconds to start.
 
     While Playwright is open it holds the event loop, and no other test of this process gets one: so it is closed as
     soon as the next test is no story.
@@ -91,6 +100,8 @@ class Stage:
         self._open = ExitStack()
         self._browser: Browser | None = None
         self._host: HostProcess | None = None
+        self._locked: tuple[HostProcess, str] | None = None
+        self._model: ModelServer | None = None
 
     @property
     def browser(self) -> "Browser":
@@ -107,13 +118,36 @@ class Stage:
     @property
     def host(self) -> HostProcess:
         if self._host is None:
-            place = self._open.enter_context(TemporaryDirectory(prefix="console-"))
-            self._host = a_host(Path(place), self._open.enter_context(a_platform())).start()
-            self._open.callback(_stopped_well, self._host)
+            webhook = self._open.enter_context(a_platform())
+            self._host = self._started(a_host(self._place(), webhook, self.model.url))
         return self._host
 
+    @property
+    def model(self) -> ModelServer:
+        if self._model is None:
+            self._model = self._open.enter_context(model_server())
+        return self._model
+
+    @property
+    def locked(self) -> tuple[HostProcess, str]:
+        if self._locked is None:
+            host = self._started(a_host(self._place()))
+            with host.client() as client:
+                self._locked = (
+                    host,
+                    client.post("/api/v1/api-keys", json={"user": "ann", "role": "admin"}).json()["key"],
+                )
+        return self._locked
+
+    def _place(self) -> Path:
+        return Path(self._open.enter_context(TemporaryDirectory(prefix="console-")))
+
+    def _started(self, host: HostProcess) -> HostProcess:
+        self._open.callback(_stopped_well, host.start())
+        return host
+
     def close(self) -> None:
-        self._browser = self._host = None
+        self._browser = self._host = self._locked = self._model = None
         self._open.close()
 
 
@@ -170,10 +204,13 @@ def visit(browser: "Browser", host: HostProcess) -> Iterator[Callable[..., Visit
 
 
 @pytest.fixture
-def locked(browser: "Browser", tmp_path: Path) -> Iterator[tuple[HostProcess, str]]:
+def model(host: HostProcess) -> ModelServer:
+    """What the agent called free hears."""
+    assert host.url
+    return STAGE.model
+
+
+@pytest.fixture
+def locked(browser: "Browser") -> tuple[HostProcess, str]:
     """A host that knows its callers by key."""
-    host = a_host(tmp_path).start()
-    with host.client() as client:
-        key = client.post("/api/v1/api-keys", json={"user": "ann", "role": "admin"}).json()["key"]
-    yield host, key
-    assert host.stop() == 0
+    return STAGE.locked

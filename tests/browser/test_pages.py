@@ -41,6 +41,28 @@ def test_the_story_of_a_run_has_its_grant_its_calls_and_why_they_were_allowed(vi
     ann.sees('"type":"RUN_FINISHED"')
 
 
+@pytest.mark.parametrize(
+    "streamed", [True, pytest.param(False, marks=pytest.mark.long)], ids=["by-its-stream", "without-a-stream"]
+)
+def test_the_story_of_a_run_goes_on_while_it_runs_and_stays_as_it_was_unfolded(visit: Visit, streamed: bool) -> None:
+    ann = visit(agent="slow")
+    ann.forgiving = not streamed
+    ann.write("count 5000 0.02")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    run = ann.turns.first.get_attribute("data-turn")
+    if not streamed:
+        ann.page.route(re.compile("/agent/runs/[^/]+/events$"), lambda route: route.abort())
+    with ann.page.expect_request(re.compile("/agent/runs/[^/]+/events$")):
+        ann.page.goto(f"{ann.page.url.split('#')[0]}#/run/{run}")
+    ann.page.get_by_role("button", name=re.compile("^Event \\(")).click()
+    first = ann.page.locator(".timeline > li").first
+    first.locator("summary").click()
+    ann.page.get_by_role("button", name="Stop").click()
+    expect(ann.page.locator(".page-head")).to_contain_text("cancelled")
+    expect(ann.page.locator(".timeline > li", has_text="CANCEL").first).to_be_visible()
+    expect(first.locator(".json").first).to_be_visible()
+
+
 @pytest.mark.long
 def test_two_runs_are_compared(visit: Visit) -> None:
     ann = visit(agent="helper")
@@ -124,16 +146,19 @@ def test_a_key_is_asked_for_survives_a_reload_and_is_nowhere_to_be_found(
     expect(other.get_by_label("API key")).to_be_visible()
 
 
-@pytest.mark.parametrize("colours", ["light", pytest.param("dark", marks=pytest.mark.long)])
-def test_no_page_has_a_serious_obstacle_for_anybody(visit: Visit, colours: str) -> None:
+FEW = ("agents/helper", "operate/usage")
+MANY = ("agents", "operate/live", "operate/audit", "operate/keys", *FEW)
+
+
+@pytest.mark.parametrize(("colours", "places"), [("light", FEW), pytest.param("dark", MANY, marks=pytest.mark.long)])
+def test_no_page_has_a_serious_obstacle_for_anybody(visit: Visit, colours: str, places: tuple[str, ...]) -> None:
     ann = visit(agent="helper", color_scheme=colours, bypass_csp=True)
-    assert serious(ann) == []
     ann.ask('call calculate {"expression": "2 + 3"}')
     ann.ask("@echo **b** [l](https://example.org)\n\n```py\n1\n```\n\n| a |\n|---|\n| 1 |")
     assert serious(ann) == []
     story_of(ann)
     assert serious(ann) == []
-    for place in ("agents", "agents/helper", "operate/live", "operate/usage", "operate/audit", "operate/keys"):
+    for place in places:
         ann.page.goto(ann.page.url.split("#")[0] + f"#/{place}")
         expect(ann.page.locator(".tile, .panel").first).to_be_visible()
         assert serious(ann) == []

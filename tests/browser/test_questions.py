@@ -4,7 +4,6 @@ import json
 import uuid
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import expect
 
 from browser.people import Visitor
@@ -19,7 +18,6 @@ PICK = {
 }
 
 
-@pytest.mark.long
 def test_a_call_that_needs_a_yes_gets_it_by_one_click_and_a_no_as_well(visit: Visit) -> None:
     ann = visit(agent="careful")
     for place, (word, outcome) in enumerate((("Yes", "42"), ("No", "did not approve"))):
@@ -78,7 +76,6 @@ def test_a_call_of_the_front_end_is_answered_by_the_page(visit: Visit, host: Hos
     expect(box).to_have_count(0)
 
 
-@pytest.mark.long
 def test_buttons_and_forms_of_a_card_say_what_they_stand_for_once(visit: Visit, host: HostProcess) -> None:
     ann = visit(agent="asker")
     card = ann.ask("card").get_by_role("region", name="made by the agent")

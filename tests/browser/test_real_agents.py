@@ -1,9 +1,7 @@
 """The chat with agents as people have them, before a scripted model: the local agent, and Claude Code itself."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -11,29 +9,11 @@ from playwright.sync_api import Browser, expect
 from browser.people import Visitor
 from harness.clis import REAL
 from harness.stages import a_house
-from model_server import ModelServer, Says, model_server
+from model_server import ModelServer, Says
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
 Call = tuple[str, str]
-LOCAL = """\
-default_agent: free
-agents:
-  free: {runner: "plugin:paddock/local-agent/default", label: Free, config: {model: real}}
-"""
-
-
-@contextmanager
-def a_local_agent(place: Path) -> Iterator[tuple[HostProcess, ModelServer]]:
-    with model_server() as model:
-        config = place / "paddock.toml"
-        config.write_text(
-            f'[models.real]\nprovider = "openai"\nbase_url = "{model.url}"\nkey = "env:REAL_KEY"\nretries = 0\n'
-        )
-        env = {"PADDOCK_CONFIG": str(config), "REAL_KEY": "sk-none"}
-        host = HostProcess(place / "data", agents=LOCAL, env=env).start()
-        yield host, model
-        assert host.stop() == 0
 
 
 def chat(visit: Visit, host: HostProcess, model: ModelServer, calculate: Call) -> None:
@@ -60,10 +40,8 @@ def chat(visit: Visit, host: HostProcess, model: ModelServer, calculate: Call) -
     expect(ann.page.locator(".timeline > li", has_text="calculate").first).to_be_visible()
 
 
-def test_a_chat_with_the_local_agent(visit: Visit, browser: Browser, tmp_path: Path) -> None:
-    assert browser.is_connected()
-    with a_local_agent(tmp_path) as (host, model):
-        chat(visit, host, model, ("calculate", json.dumps({"expression": "2 + 3"})))
+def test_a_chat_with_the_local_agent(visit: Visit, host: HostProcess, model: ModelServer) -> None:
+    chat(visit, host, model, ("calculate", json.dumps({"expression": "2 + 3"})))
 
 
 @pytest.mark.long

@@ -2,9 +2,10 @@
  * A UiSchema document drawn with the console's own parts. The host has compiled it; all the same nothing here trusts it:
  * unknown nodes show their fallback text or nothing, links are checked, images come from the store only.
  */
-import { useState, type FormEvent, type ReactNode } from "react";
+import type { FormEvent, ReactNode } from "react";
 import { asList, asRecord, asText } from "../model/events";
 import { asProblem, sentence } from "../ui/data";
+import { Folded, useKept } from "../ui/kept";
 import { SafeLink } from "../ui/Markdown";
 import { useWords } from "../words";
 import { StoreImage } from "./StoreImage";
@@ -18,8 +19,8 @@ interface Use {
 
 export function Card({ document, press }: { document: Node; press: (ref: string, values: Record<string, unknown>) => Promise<unknown> }) {
   const { t } = useWords();
-  const [done, setDone] = useState(false);
-  const [problem, setProblem] = useState<string | null>(null);
+  const [done, setDone] = useKept("done", false);
+  const [problem, setProblem] = useKept<string | null>("problem", null);
   const root = asRecord(document.root);
   if (!root.type) return null;
   const use = (ref: string, values: Record<string, unknown>) => {
@@ -83,10 +84,10 @@ const DRAWN: Record<string, (node: Node, use: Use) => ReactNode> = {
   },
   divider: () => <hr />,
   collapse: (node, use) => (
-    <details open={node.open === true}>
+    <Folded name={asText(node.key) || asText(node.label)} open={node.open === true}>
       <summary>{asText(node.label)}</summary>
       <Children of={node} use={use} />
-    </details>
+    </Folded>
   ),
   text: (node) => <TextNode role={asText(node.role)} content={asText(node.content)} />,
   badge: (node) => <span className={`badge ui-${asText(node.status)}`}>{asText(node.label)}</span>,
@@ -213,7 +214,7 @@ function ButtonNode({ label, action, use }: { label: string; action: Node; use: 
 
 function FormNode({ node, use }: { node: Node; use: Use }) {
   const fields = asList(node.fields).map(asRecord);
-  const [values, setValues] = useState<Record<string, string | boolean>>({});
+  const [values, setValues] = useKept<Record<string, string | boolean>>(asText(node.key) || asText(asRecord(node.action).ref), {});
   const set = (name: string, value: string | boolean) => setValues((before) => ({ ...before, [name]: value }));
   const submit = (event: FormEvent) => {
     event.preventDefault();

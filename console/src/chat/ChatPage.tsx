@@ -5,6 +5,7 @@ import type { Approval } from "../api/shapes";
 import { hasEnded, type Run } from "../model/run";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
+import { useKept, Within } from "../ui/kept";
 import { Notice } from "../ui/parts";
 import { go, toNewWith, toThread } from "../ui/router";
 import { useWords } from "../words";
@@ -18,20 +19,25 @@ import { cancelRun, control, editMessage, newOutgoing, rate, regenerate, sendMes
 import { TurnView, type TurnActions } from "./TurnView";
 import { useWorld } from "./world";
 
+const FIRST = crypto.randomUUID();
+
 interface Pending {
   out: Outgoing;
   problem: string | null;
 }
 
 export function ChatPage({ thread, agent }: { thread: string | null; agent: string | null }) {
-  const [draft, setDraft] = useState(() => crypto.randomUUID());
-  const before = useRef(thread);
+  const [draft, setDraft] = useKept<string>("new", FIRST);
+  const renew = useCallback(() => setDraft(crypto.randomUUID()), [setDraft]);
   useEffect(() => {
-    if (thread === null && before.current !== null) setDraft(crypto.randomUUID()); // back to a new page, not a fresh start
-    before.current = thread;
-  }, [thread]);
+    if (thread === draft) renew(); // it is a conversation now; what is begun next is another one
+  }, [thread, draft, renew]);
   const id = thread ?? draft;
-  return <Conversation key={id} id={id} fresh={thread === null} agent={agent} />;
+  return (
+    <Within name={id}>
+      <Conversation key={id} id={id} fresh={thread === null} agent={agent} onLeftBehind={renew} />
+    </Within>
+  );
 }
 
 function useFollowed(id: string, fresh: boolean): [ThreadFollower, Followed] {
@@ -43,11 +49,19 @@ function useFollowed(id: string, fresh: boolean): [ThreadFollower, Followed] {
   return [follower, useSyncExternalStore(follower.subscribe, follower.snapshot)];
 }
 
-function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent: string | null }) {
+interface ConversationProps {
+  id: string;
+  fresh: boolean;
+  agent: string | null;
+  /** It was begun, and the person had gone elsewhere by then. */
+  onLeftBehind: () => void;
+}
+
+function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
   const { t } = useWords();
   const { agentName, known, defaultAgent, threads } = useWorld();
   const [follower, { thread, connection, problem }] = useFollowed(id, fresh);
-  const [pending, setPending] = useState<Pending[]>([]);
+  const [pending, setPending] = useKept<Pending[]>("pending", []);
   const [stopping, setStopping] = useState<string | null>(null);
   const [refused, setRefused] = useState<string | null>(null);
   const [feedback, setFeedback] = useState<Record<string, "up" | "down" | null>>({});
@@ -59,8 +73,9 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
   const asked = mine.filter((one) => !open.interrupts.some((interrupt) => interrupt.id === one.approvalId));
   const { again: askApprovals } = approvals;
   const questions = open.interrupts.map((one) => one.id).join();
+  const [looked, setLooked] = useState("");
   useEffect(() => {
-    if (questions) void askApprovals(); // the host's own among them are shown with what they are about
+    if (questions) void askApprovals().then(() => setLooked(questions)); // the host's own among them are shown with what they are about
   }, [questions, askApprovals]);
   const active = thread.active ?? agent ?? defaultAgent;
 
@@ -69,6 +84,14 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
     const told = new Set(thread.turns.map((turn) => turn.messageId));
     return pending.filter((one) => !told.has(one.out.messageId));
   }, [pending, thread.turns]);
+  useEffect(() => {
+    if (waiting !== pending && waiting.length < pending.length) setPending(waiting);
+  }, [waiting, pending, setPending]);
+  const here = useRef(true);
+  useEffect(() => {
+    here.current = true;
+    return () => void (here.current = false);
+  }, []);
   const earlier = useCallback(() => follower.earlier().catch((error: unknown) => setRefused(sentence(asProblem(error), t))), [follower, t]);
 
   const attempt = useCallback(
@@ -86,16 +109,17 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
         .then((accepted) => {
           if (accepted.created) {
             void patch(sessionPath(out.threadId), { title: titleOf(out.text) }).then(threads.again, () => undefined);
-            go(toThread(out.threadId), true);
+            if (here.current) go(toThread(out.threadId), true);
+            else onLeftBehind();
           }
-          follower.begin();
+          if (here.current) follower.begin();
         })
         .catch((error: unknown) => {
           const said = sentence(asProblem(error), t);
           setPending((before) => before.map((one) => (one.out.runId === out.runId ? { ...one, problem: said } : one)));
         });
     },
-    [follower, t, threads],
+    [follower, t, threads, onLeftBehind],
   );
 
   const send = useCallback((text: string, uploads: Upload[] = []) => dispatch(newOutgoing(id, text, fresh ? agent : null, uploads)), [dispatch, id, fresh, agent]);
@@ -204,8 +228,10 @@ function Conversation({ id, fresh, agent }: { id: string; fresh: boolean; agent:
           </>
         }
       >
-        {newest && open.interrupts.length + open.tools.length > 0 && (
-          <OpenQuestions key={newest.turnId} turn={newest} open={open} approvals={mine} onAnswer={(resume, tools) => answerOpen(id, newest.agentId, resume, tools).finally(approvals.again)} />
+        {newest && (questions === "" || looked === questions) && open.interrupts.length + open.tools.length > 0 && (
+          <Within name={`${newest.turnId} questions`}>
+            <OpenQuestions key={newest.turnId} turn={newest} open={open} approvals={mine} onAnswer={(resume, tools) => answerOpen(id, newest.agentId, resume, tools).finally(approvals.again)} />
+          </Within>
         )}
         {asked.map((approval) => (
           <ApprovalCard key={approval.approvalId} approval={approval} approvals={approvals} />

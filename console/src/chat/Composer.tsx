@@ -2,6 +2,7 @@
 import { useEffect, useId, useMemo, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from "react";
 import type { AgentEntry } from "../api/shapes";
 import { Icon } from "../ui/icons";
+import { useKept } from "../ui/kept";
 import { useWords } from "../words";
 import type { Upload } from "./send";
 import { useUploads } from "./uploads";
@@ -20,11 +21,12 @@ interface Props {
 
 export function Composer({ agent, agents, busy, stopping, disabled, onSend, onStop }: Props) {
   const { t } = useWords();
-  const [text, setText] = useState("");
+  const [text, setText] = useKept("draft", "");
   const [chosen, setChosen] = useState(0);
   const [closed, setClosed] = useState(false);
   const [dragging, setDragging] = useState(false);
   const files = useUploads();
+  const narrow = window.matchMedia("(max-width: 600px)").matches;
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const listId = useId();
@@ -121,7 +123,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
           value={text}
           maxLength={MAX_TEXT}
           disabled={disabled}
-          placeholder={dragging ? t("chat.drop") : t("chat.placeholder", { agent })}
+          placeholder={dragging ? t("chat.drop") : t(narrow ? "chat.placeholder_short" : "chat.placeholder", { agent })}
           aria-label={t("chat.write")}
           role={offered.length ? "combobox" : undefined}
           aria-expanded={offered.length ? true : undefined}

@@ -6,6 +6,7 @@ import { asRecord } from "../model/events";
 import type { Interrupt, Run, ToolPart } from "../model/run";
 import type { Handover } from "../model/thread";
 import { asProblem, sentence, type Loaded } from "../ui/data";
+import { useKept } from "../ui/kept";
 import { JsonView } from "../ui/parts";
 import { useWords } from "../words";
 import type { Resume, ToolAnswer } from "./answers";
@@ -109,10 +110,10 @@ interface OpenProps {
 export function OpenQuestions({ turn, open, approvals, onAnswer }: OpenProps) {
   const { t } = useWords();
   const { agentName } = useWorld();
-  const [given, setGiven] = useState<Record<string, Given>>({});
-  const [results, setResults] = useState<Record<string, string>>({});
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<string | null>(null);
+  const [given, setGiven] = useKept<Record<string, Given>>("given", {});
+  const [results, setResults] = useKept<Record<string, string>>("results", {});
+  const [busy, setBusy] = useKept("busy", false);
+  const [problem, setProblem] = useKept<string | null>("problem", null);
   const count = open.interrupts.length + open.tools.length;
   const ready = open.interrupts.every((one) => given[one.id]) && open.tools.every((one) => (results[one.id] ?? "").trim() !== "");
   const title = t("question.title", { agent: agentName(turn.agentId) });
@@ -182,8 +183,8 @@ interface QuestionProps {
 
 function Question({ interrupt, approval, given, busy, give }: QuestionProps) {
   const { t } = useWords();
-  const [values, setValues] = useState<Values>({});
-  const [words, setWords] = useState("");
+  const [values, setValues] = useKept<Values>(`${interrupt.id} values`, {});
+  const [words, setWords] = useKept(`${interrupt.id} words`, "");
   const fields = fieldsOf(interrupt.responseSchema);
   const answered = given?.status === "resolved" ? given.payload : undefined;
   const said = (yes: boolean) => (answered === undefined ? undefined : asRecord(answered)["approved"] === yes);

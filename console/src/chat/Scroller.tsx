@@ -1,6 +1,7 @@
 /**
  * A long conversation in a small window: only what is in sight is drawn, and a little around it. Keeps the newest words
  * in sight while the person is at the end, and their place when they are not, whatever grows above or comes before it.
+ * Nothing moves under a finger or a pressed button: a press and its release are on the same thing, or it is no click.
  */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import type { Run } from "../model/run";
@@ -12,6 +13,7 @@ const GUESS = 170;
 const AROUND = 900;
 const NEAR_TOP = 600;
 const AT_END = 80;
+const LONGEST_PRESS_MS = 10_000;
 
 interface Props {
   turns: readonly Run[];
@@ -39,6 +41,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
   const anchor = useRef<Anchor | null>(null);
   const end = useRef(true);
   const left = useRef(0);
+  const held = useRef(false);
   const [atEnd, setAtEnd] = useState(true);
   const [loading, setLoading] = useState(false);
   const [measured, setMeasured] = useState(0);
@@ -72,12 +75,30 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
     const seen = element.scrollTop - inner.offsetTop;
     setView((before) => (before.top === seen && before.height === element.clientHeight ? before : { top: seen, height: element.clientHeight }));
     left.current = element.scrollTop;
-    end.current = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
+    if (!held.current) end.current = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
     setAtEnd(end.current);
     const first = entryAt(places, seen);
     const key = turns[first]?.turnId;
     anchor.current = key === undefined ? null : { key, within: seen - (places[first] ?? 0) };
   }, [places, turns]);
+
+  /** The person presses something: what they look at stays where it is until they let go. */
+  const hold = useCallback(() => {
+    look();
+    held.current = true;
+    const stopped = new AbortController();
+    const letGo = () => {
+      stopped.abort();
+      clearTimeout(longest);
+      // the click comes after the release, and belongs to it
+      setTimeout(() => {
+        held.current = false;
+        setMeasured((count) => count + 1);
+      });
+    };
+    const longest = setTimeout(letGo, LONGEST_PRESS_MS);
+    for (const end of ["pointerup", "pointercancel", "blur"]) window.addEventListener(end, letGo, { signal: stopped.signal });
+  }, [look]);
 
   // After each drawing, before it is seen: heights are taken, and what the person looks at is put where it was.
   useLayoutEffect(() => {
@@ -86,8 +107,9 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
     if (!element || !inner) return;
     if (measure()) setMeasured((count) => count + 1);
     const lowest = element.scrollHeight - element.clientHeight;
-    if (end.current && element.scrollTop < Math.min(left.current, lowest) - 2) look(); // the person was quicker than the event
-    if (end.current) element.scrollTop = element.scrollHeight;
+    const follows = () => end.current && !held.current;
+    if (follows() && element.scrollTop < Math.min(left.current, lowest) - 2) look(); // the person was quicker than the event
+    if (follows()) element.scrollTop = element.scrollHeight;
     else if (anchor.current) {
       const { key, within } = anchor.current;
       const at = turns.findIndex((turn) => turn.turnId === key);
@@ -108,7 +130,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
     const watcher = new ResizeObserver(() => {
       if (measure()) setMeasured((count) => count + 1);
       const element = box.current;
-      if (element && end.current) left.current = element.scrollTop = element.scrollHeight - element.clientHeight;
+      if (element && end.current && !held.current) left.current = element.scrollTop = element.scrollHeight - element.clientHeight;
     });
     watched.forEach((one) => watcher.observe(one));
     return () => watcher.disconnect();
@@ -125,7 +147,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
 
   return (
     <div className="scroll-area">
-      <div className="scroller" ref={box} onScroll={look} tabIndex={0}>
+      <div className="scroller" ref={box} onScroll={look} onPointerDown={hold} tabIndex={0}>
         <div className="column" onFocus={(event) => setKept((event.target as HTMLElement).closest<HTMLElement>("[data-place]")?.dataset["place"] ?? null)} onBlur={() => setKept(null)}>
           {hasMore && (
             <button type="button" className="button quiet center" disabled={loading} onClick={earlier}>

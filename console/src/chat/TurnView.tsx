@@ -1,7 +1,8 @@
 /** One turn: what was asked, what came of it, and what can be done about it. */
-import { memo, useEffect, useRef, useState } from "react";
-import { hasEnded, type Part, type Run, type ToolPart } from "../model/run";
+import { memo, useEffect, useRef } from "react";
+import { hasEnded, keyOf, type Part, type Run, type ToolPart } from "../model/run";
 import { Icon } from "../ui/icons";
+import { Folded, useKept, Within } from "../ui/kept";
 import { CodeBlock, CopyButton, Markdown } from "../ui/Markdown";
 import { toRun } from "../ui/router";
 import { useWords } from "../words";
@@ -49,25 +50,27 @@ export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, 
   }, [turn.whole, turn.turnId, sight]);
   const asked = turn.interrupts.length > 0;
   return (
-    <article className="turn" data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
-      {newDay !== null && <h2 className="day">{day(newDay)}</h2>}
-      {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
-      <div className="answer">
-        <div className="speaker">
-          <span className={`avatar hue-${hueOf(turn.agentId ?? agentName)}`} aria-hidden="true">
-            {(agentName || "?").slice(0, 1).toUpperCase()}
-          </span>
-          <strong>{agentName}</strong>
+    <Within name={turn.turnId}>
+      <article className="turn" data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
+        {newDay !== null && <h2 className="day">{day(newDay)}</h2>}
+        {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
+        <div className="answer">
+          <div className="speaker">
+            <span className={`avatar hue-${hueOf(turn.agentId ?? agentName)}`} aria-hidden="true">
+              {(agentName || "?").slice(0, 1).toUpperCase()}
+            </span>
+            <strong>{agentName}</strong>
+          </div>
+          {turn.parts.map((part) => (
+            <PartView key={keyOf(part)} part={part} ended={hasEnded(turn)} waits={newest && turn.pendingToolCallIds.includes(part.id)} asked={asked} about={turn.interrupts.some((one) => one.toolCallId === part.id)} press={actions.press} />
+          ))}
+          <Ending turn={turn} agentName={agentName} />
+          {hasEnded(turn) && (
+            <Footer turn={turn} itemId={last?.id ?? null} text={answers.map((part) => part.text).join("\n\n")} newest={newest} busy={busy} rating={last ? feedback[last.id] : undefined} actions={actions} />
+          )}
         </div>
-        {turn.parts.map((part, index) => (
-          <PartView key={`${part.kind}:${part.id}:${index}`} part={part} ended={hasEnded(turn)} waits={newest && turn.pendingToolCallIds.includes(part.id)} asked={asked} about={turn.interrupts.some((one) => one.toolCallId === part.id)} press={actions.press} />
-        ))}
-        <Ending turn={turn} agentName={agentName} />
-        {hasEnded(turn) && (
-          <Footer turn={turn} itemId={last?.id ?? null} text={answers.map((part) => part.text).join("\n\n")} newest={newest} busy={busy} rating={last ? feedback[last.id] : undefined} actions={actions} />
-        )}
-      </div>
-    </article>
+      </article>
+    </Within>
   );
 });
 
@@ -80,8 +83,13 @@ function hueOf(name: string): number {
 
 function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: TurnActions }) {
   const { t } = useWords();
-  const [editing, setEditing] = useState<string | null>(null);
+  const [editing, setEditing] = useKept<string | null>("edit", null);
+  const opening = useRef(false); // only then it takes the focus, not when it comes back into the window
   const itemId = `${turn.turnId}.0`;
+  const edit = () => {
+    opening.current = true;
+    setEditing(turn.text ?? "");
+  };
   if (editing !== null)
     return (
       <form
@@ -92,7 +100,7 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
           setEditing(null);
         }}
       >
-        <textarea value={editing} aria-label={t("chat.edit_text")} autoFocus rows={3} maxLength={10_000} onChange={(event) => setEditing(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setEditing(null)} />
+        <textarea value={editing} aria-label={t("chat.edit_text")} autoFocus={opening.current} rows={3} maxLength={10_000} onChange={(event) => setEditing(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setEditing(null)} />
         <div className="row end">
           <button type="button" className="button" onClick={() => setEditing(null)}>
             {t("app.cancel")}
@@ -117,7 +125,7 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
         )}
       </div>
       {hasEnded(turn) && !busy && (
-        <button type="button" className="icon-button quiet" onClick={() => setEditing(turn.text ?? "")} aria-label={t("chat.edit")} title={t("chat.edit")}>
+        <button type="button" className="icon-button quiet" onClick={edit} aria-label={t("chat.edit")} title={t("chat.edit")}>
           <Icon name="edit" size={16} />
         </button>
       )}
@@ -143,15 +151,19 @@ function PartView({ part, ended, waits, asked, about, press }: PartProps) {
       return part.text ? <Markdown text={part.text} /> : null;
     case "reasoning":
       return part.text ? (
-        <details className="reasoning">
+        <Folded name={keyOf(part)} className="reasoning">
           <summary>{t("chat.reasoning")}</summary>
           <Markdown text={part.text} />
-        </details>
+        </Folded>
       ) : null;
     case "tool":
       return <ToolView part={part} ended={ended} waiting={waits} asked={about} />;
     case "card":
-      return part.activity === "ui-schema" && !(asked && isOnlyButtons(part.content)) ? <Card document={part.content} press={press} /> : null;
+      return part.activity === "ui-schema" && !(asked && isOnlyButtons(part.content)) ? (
+        <Within name={keyOf(part)}>
+          <Card document={part.content} press={press} />
+        </Within>
+      ) : null;
     case "step":
       return (
         <p className="step">
@@ -167,7 +179,7 @@ function ToolView({ part, ended, waiting, asked }: { part: ToolPart; ended: bool
   const { t } = useWords();
   const state = part.failed ? "failed" : part.result !== null ? "done" : asked ? "needed" : waiting ? "open" : ended ? "unanswered" : "running";
   return (
-    <details className={`tool ${state}`}>
+    <Folded name={keyOf(part)} className={`tool ${state}`}>
       <summary>
         <Icon name={state === "failed" ? "warn" : "tool"} size={16} />
         <code>{part.name || t("chat.tool")}</code> <span>{t(`chat.tool_${state}`)}</span>
@@ -185,7 +197,7 @@ function ToolView({ part, ended, waiting, asked }: { part: ToolPart; ended: bool
           <CodeBlock text={pretty(part.result)} />
         </>
       )}
-    </details>
+    </Folded>
   );
 }
 

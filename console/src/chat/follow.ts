@@ -5,7 +5,7 @@
 import { get, Problem, stream } from "../api/client";
 import type { HistoryDay, RunEntry, SessionLook } from "../api/shapes";
 import { readEvent, type AgUiEvent } from "../model/events";
-import { emptyThread, opened, reduceThread, withEarlier, withKnown, withWhole, type SessionFrame, type Thread } from "../model/thread";
+import { emptyThread, oldestDay, opened, reduceThread, refreshed, withEarlier, withKnown, withWhole, type SessionFrame, type Thread } from "../model/thread";
 
 export type Connection = "new" | "loading" | "live" | "lost" | "gone";
 export interface Followed {
@@ -68,18 +68,39 @@ export class ThreadFollower {
     window.removeEventListener("offline", this.onOffline);
   }
 
-  /** Take a new picture: after an edit, or when somebody else changed the course of the conversation. */
+  /** Read history again: after an edit, or when an input came that the stream does not tell. The stream goes on. */
   reload(): void {
     this.asked += 1;
-    this.connectionAbort?.abort();
-    this.wake?.();
+    if (!this.refreshing) void this.refresh(this.stopping.signal);
   }
   private asked = 0;
-  private pictured = 0;
+  private refreshing = false;
 
-  /** A new picture is wanted and not taken yet. */
-  private get again(): boolean {
-    return this.asked !== this.pictured;
+  private async refresh(signal: AbortSignal): Promise<void> {
+    this.refreshing = true;
+    let failures = 0;
+    for (let done = 0; done !== this.asked && !signal.aborted; ) {
+      const asked = this.asked;
+      try {
+        const look = await get<SessionLook>(sessionPath(this.id), signal);
+        const days = await this.daysOnPage(signal);
+        this.set({ thread: refreshed(this.state.thread, look, days) });
+        done = asked;
+      } catch (error) {
+        if (error instanceof Problem && error.status !== 0 && error.status < 500) break; // the stream is told the same
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS[failures] ?? 8_000));
+        failures += 1;
+      }
+    }
+    this.refreshing = false;
+  }
+
+  /** History from the newest day down to the oldest that is on the page, the oldest first. */
+  private async daysOnPage(signal: AbortSignal): Promise<HistoryDay[]> {
+    const oldest = oldestDay(this.state.thread);
+    const days = [await historyDay(this.id, null, signal)];
+    for (let top = days[0]; top?.hasMore && top.day !== null && top.day > oldest; top = days[0]) days.unshift(await historyDay(this.id, top.day, signal));
+    return days;
   }
 
   private async run(signal: AbortSignal): Promise<void> {
@@ -87,7 +108,7 @@ export class ThreadFollower {
     let cursor: string | null = null;
     while (!signal.aborted) {
       try {
-        if (cursor === null || this.again) cursor = await this.picture(signal);
+        cursor ??= await this.picture(signal);
         const opened = () => {
           failures = 0;
           this.set({ connection: "live", problem: null });
@@ -106,7 +127,6 @@ export class ThreadFollower {
         failures += 1;
         if (failures > 1 || cursor === null) this.set({ connection: cursor === null && failures === 1 ? "loading" : "lost" });
       }
-      if (this.again && failures === 0) continue;
       await this.pause(RETRY_MS[Math.max(0, Math.min(failures, RETRY_MS.length) - 1)] ?? 8_000);
       while (document.hidden && !signal.aborted && this.connectionAbort?.signal.aborted) await this.pause(60_000);
     }
@@ -119,11 +139,9 @@ export class ThreadFollower {
 
   private async picture(signal: AbortSignal): Promise<string> {
     if (this.state.connection === "new") this.set({ connection: "loading" });
-    const asked = this.asked;
     const look = await get<SessionLook>(sessionPath(this.id), signal);
     const [day, runs] = await Promise.all([historyDay(this.id, null, signal), runsOf(this.id, signal)]);
     this.waiting = [];
-    this.pictured = asked;
     this.set({ thread: withKnown(opened(look, day, runs), this.state.thread) });
     return look.inflightCursor ?? look.cursor;
   }

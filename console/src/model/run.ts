@@ -107,6 +107,11 @@ export function hasEnded(run: Run): boolean {
   return run.status === "completed" || run.status === "failed" || run.status === "cancelled";
 }
 
+/** What a part is called as long as the page lives, whether history tells it or the stream. No two of a run are called the same. */
+export function keyOf(part: Part): string {
+  return `${part.kind}:${part.id}`;
+}
+
 export function reduceRun(run: Run, event: AgUiEvent): Run {
   if (hasEnded(run)) return run; // nothing follows an end
   switch (event.type) {

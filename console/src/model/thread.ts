@@ -3,7 +3,8 @@
  *
  * It begins as a picture of one moment (`opened`), goes on with the frames of the session's stream (`reduceThread`) and
  * grows upwards by days (`withEarlier`). Each word comes from exactly one of the three, so none is lost or doubled:
- * turns that had ended by that moment come from history, all others from the stream, whole.
+ * turns that had ended by that moment come from history, all others from the stream, whole. A turn that is on the page
+ * stays the turn it is, whatever is learned of it later (`withWhole`, `refreshed`): somebody may be busy with it.
  */
 import type { HistoryDay, HistoryMessage, RunEntry, SessionLook, Transaction } from "../api/shapes";
 import { asRecord, asText, type AgUiEvent } from "./events";
@@ -29,8 +30,8 @@ export interface Thread {
   hasMore: boolean;
   /** Facts up to this number are in the picture; the stream repeats of them only what unended turns said. */
   head: number;
-  /** Turns that come from the stream. */
-  live: ReadonlySet<string>;
+  /** Turns that come from the stream, each with the number of the fact it began with (0: before the picture). */
+  live: ReadonlyMap<string, number>;
 }
 
 export function emptyThread(id: string): Thread {
@@ -46,12 +47,12 @@ export function emptyThread(id: string): Thread {
     day: null,
     hasMore: false,
     head: 0,
-    live: new Set(),
+    live: new Map(),
   };
 }
 
 export function opened(look: SessionLook, day: HistoryDay, runs: readonly RunEntry[]): Thread {
-  const live = new Set(Object.keys(look.inflight));
+  const live = new Map(Object.keys(look.inflight).map((turn) => [turn, 0]));
   const head = Number(look.cursor);
   const settled = day.messages.filter((message) => message.seq <= head && !live.has(turnOf(message)));
   const asked = new Map(day.messages.filter((message) => message.role === "user").map((message) => [turnOf(message), message]));
@@ -151,6 +152,37 @@ export function withKnown(thread: Thread, before: Thread): Thread {
   return { ...thread, turns: thread.turns.map(known) };
 }
 
+/**
+ * The same conversation after its course changed, or an input came that only history tells. The stream goes on beside
+ * this, so turns stay as they are; they get what was asked, and go when they were taken back. What began later than the
+ * picture is not in it yet.
+ */
+export function refreshed(thread: Thread, look: SessionLook, days: readonly HistoryDay[]): Thread {
+  const head = Number(look.cursor);
+  const messages = days.flatMap((day) => day.messages);
+  const told = new Set([...messages.map(turnOf), ...Object.keys(look.inflight)]);
+  const asked = new Map(messages.flatMap((message) => (message.role === "user" ? [[turnOf(message), inputOf(message)] as const] : [])));
+  const cut = thread.turns.findIndex((turn) => !told.has(turn.turnId) && turn.text !== null && beganBy(thread, turn, head));
+  const stays = (turn: Run, index: number) => cut < 0 || index < cut || told.has(turn.turnId) || !beganBy(thread, turn, head);
+  const turns = thread.turns.filter(stays).map((turn) => withInput(turn, asked.get(turn.turnId)));
+  return { ...thread, turns, title: look.title ?? null, feedback: { ...thread.feedback, ...feedbackOf(messages) } };
+}
+
+/** How far back history has to be read to tell of every turn that is here. */
+export function oldestDay(thread: Thread): string {
+  const first = thread.turns.find((turn) => turn.startedAt !== null)?.startedAt ?? Date.now();
+  return thread.day ?? new Date(first - 24 * 3_600_000).toISOString().slice(0, 10); // days are the person's, this is UTC's
+}
+
+function beganBy(thread: Thread, turn: Run, head: number): boolean {
+  return (thread.live.get(turn.turnId) ?? 0) <= head;
+}
+
+function withInput(turn: Run, asked: Partial<Run> | undefined): Run {
+  if (!asked || turn.text !== null) return turn;
+  return { ...turn, text: asked.text ?? null, messageId: asked.messageId ?? null, attachments: asked.attachments ?? [] };
+}
+
 /** What was asked, as history has it: the stream of a run tells it only when it came by the door the page uses. */
 function askedIn({ text, attachments, messageId }: Run): Partial<Run> {
   return { text, attachments, messageId };
@@ -196,7 +228,7 @@ function ofTurn(thread: Thread, turnId: string, seq: number, event: AgUiEvent): 
   if (!thread.live.has(turnId)) {
     const begins = event.type === "RUN_STARTED" && seq > thread.head;
     if (!begins) return thread; // it had ended by the moment of the picture: history has it
-    known = { ...thread, live: new Set([...thread.live, turnId]), turns: [...thread.turns, newRun(turnId)] };
+    known = { ...thread, live: new Map([...thread.live, [turnId, seq]]), turns: [...thread.turns, newRun(turnId)] };
   }
   const index = known.turns.findLastIndex((turn) => turn.turnId === turnId);
   const turn = known.turns[index];

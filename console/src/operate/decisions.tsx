@@ -22,6 +22,8 @@ export function ApprovalsPart() {
   );
 }
 
+const RESULTS = ["allowed", "unauthorized", "not_found", "invalid_argument", "rate_limited", "payload_too_large", "deadline_exceeded", "runtime_error"] as const;
+
 interface Decision {
   number: number;
   time: string;
@@ -69,7 +71,7 @@ export function AuditPart() {
           show: (row) => (
             <>
               <Status of={row.result} />
-              <p className="hint">{row.reason}</p>
+              <p className="hint reason">{row.reason}</p>
             </>
           ),
         },
@@ -89,8 +91,10 @@ export function AuditPart() {
           <span>{t("op.result")}</span>
           <select value={asked.result} onChange={set("result")}>
             <option value="">{t("op.any")}</option>
-            {["allowed", "unauthorized", "not_found", "invalid_argument", "rate_limited", "payload_too_large", "deadline_exceeded", "runtime_error"].map((one) => (
-              <option key={one}>{one}</option>
+            {RESULTS.map((one) => (
+              <option key={one} value={one}>
+                {t(`status.${one}`)}
+              </option>
             ))}
           </select>
         </label>

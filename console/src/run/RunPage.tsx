@@ -1,5 +1,5 @@
 /** The whole story of a run on one time line: what it was given, what it was allowed, what it did, what was decided. */
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { get, stream } from "../api/client";
 import type { RunEntry } from "../api/shapes";
 import { cancelRun } from "../chat/send";
@@ -9,26 +9,38 @@ import { textOf } from "../model/run";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { useAttempts } from "../operate/attempts";
+import { Folded, useKept, Within } from "../ui/kept";
 import { Empty, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
 import { go, toRun, toThread } from "../ui/router";
 import { useWords } from "../words";
 import type { WordKey } from "../words/en";
-import { differences, inputOf, KINDS, namesIn, tookOf, type EntryKind, type Grant, type Story, type StoryEntry } from "./story";
+import { useNews } from "./live";
+import { differences, inputOf, KINDS, named, namesIn, tookOf, type EntryKind, type Grant, type Story, type StoryEntry } from "./story";
 
+const SILENT_MS = 5_000;
+const BLIND_MS = 1_500;
 const live = (run: RunEntry | undefined) => run?.status === "running" || run?.status === "queued";
 
 export default function RunPage({ run, other }: { run: string; other: string | null }) {
   const { t } = useWords();
   const [going, setGoing] = useState(true);
-  const story = useLoaded<Story>(`/api/v1/agent/runs/${run}/story`, going ? 1_500 : 0);
-  const running = live(story.value?.run);
-  if (story.value && going !== running) setGoing(running);
+  const [followed, setFollowed] = useState(false);
+  // What the run says tells when to read; the rhythm is for what it does in silence, and for a stream that is not there.
+  const story = useLoaded<Story>(`/api/v1/agent/runs/${run}/story`, !going ? 0 : followed ? SILENT_MS : BLIND_MS);
+  const running = story.value ? live(story.value.run) : true;
+  const following = useNews(run, Boolean(story.value) && running, story.again);
+  if (going !== running) setGoing(running);
+  if (followed !== following) setFollowed(following);
   return (
     <div className="page" tabIndex={0}>
       <div className="page-inner">
         {story.problem && !story.value && <ProblemNotice problem={story.problem} again={story.again} />}
         {!story.value && !story.problem && <p className="hint">{t("app.loading")}</p>}
-        {story.value && <Told story={story.value} other={other} again={story.again} />}
+        {story.value && (
+          <Within name={`run ${run}`}>
+            <Told key={run} story={story.value} other={other} again={story.again} />
+          </Within>
+        )}
       </div>
     </div>
   );
@@ -105,10 +117,10 @@ function Given({ story }: { story: Story }) {
         </div>
       </dl>
       {input && (
-        <details>
+        <Folded name="given">
           <summary>{t("app.more")}</summary>
           <JsonView value={input} />
-        </details>
+        </Folded>
       )}
     </section>
   );
@@ -129,7 +141,7 @@ function Allowed({ grant, run }: { grant: Grant; run: string }) {
         ))}
       </dl>
       {refused.length > 0 && (
-        <details>
+        <Folded name="refused">
           <summary>
             {t("run.refused")} ({refused.length})
           </summary>
@@ -140,7 +152,7 @@ function Allowed({ grant, run }: { grant: Grant; run: string }) {
               </li>
             ))}
           </ul>
-        </details>
+        </Folded>
       )}
     </section>
   );
@@ -155,7 +167,7 @@ interface Explained {
 /** Which layer decided about a host call, in words, asked for when somebody wants to know. */
 function Why({ run, action, resource }: { run: string; action: string; resource?: string }) {
   const { t } = useWords();
-  const [told, setTold] = useState<string | null>(null);
+  const [told, setTold] = useKept<string | null>(`why ${action} ${resource ?? ""}`, null);
   const ask = () => {
     const about = resource ? `&resource=${encodeURIComponent(resource)}` : "";
     get<Explained>(`/api/v1/agent/runs/${run}/explain?action=${encodeURIComponent(action)}${about}`)
@@ -178,9 +190,9 @@ function Why({ run, action, resource }: { run: string; action: string; resource?
 
 function Timeline({ entries, run }: { entries: StoryEntry[]; run: RunEntry }) {
   const { t } = useWords();
-  const [kind, setKind] = useState<EntryKind | null>(null);
+  const [kind, setKind] = useKept<EntryKind | null>("kind", null);
   const present = KINDS.filter((one) => entries.some((entry) => entry.kind === one));
-  const shown = entries.filter((entry) => kind === null || entry.kind === kind);
+  const shown = named(entries).filter(([, entry]) => kind === null || entry.kind === kind);
   const start = entries[0] ? Date.parse(entries[0].time) : 0;
   return (
     <section className="panel">
@@ -199,15 +211,15 @@ function Timeline({ entries, run }: { entries: StoryEntry[]; run: RunEntry }) {
       </div>
       {shown.length === 0 && <Empty icon="path">{t("run.none")}</Empty>}
       <ol className="timeline">
-        {shown.map((entry, index) => (
-          <Entry key={`${entry.time}-${index}`} entry={entry} start={start} run={run.taskId} />
+        {shown.map(([name, entry]) => (
+          <Entry key={name} name={name} entry={entry} start={start} run={run.taskId} />
         ))}
       </ol>
     </section>
   );
 }
 
-function Entry({ entry, start, run }: { entry: StoryEntry; start: number; run: string }) {
+function Entry({ name, entry, start, run }: { name: string; entry: StoryEntry; start: number; run: string }) {
   const { t, took, time } = useWords();
   const at = Date.parse(entry.time);
   const isCall = entry.kind === "decision" && asText(entry.detail.actor).startsWith("plugin:");
@@ -216,7 +228,7 @@ function Entry({ entry, start, run }: { entry: StoryEntry; start: number; run: s
       <time dateTime={entry.time} title={time(entry.time)}>
         +{took(Math.max(0, at - start))}
       </time>
-      <details>
+      <Folded name={name}>
         <summary>
           <span className="kind">{t(`run.kind.${entry.kind}` as WordKey)}</span>
           <code>{entry.name}</code>
@@ -226,7 +238,7 @@ function Entry({ entry, start, run }: { entry: StoryEntry; start: number; run: s
         </summary>
         {isCall && <Why run={run} action={entry.name} resource={asText(entry.detail.resource)} />}
         <JsonView value={entry.detail} />
-      </details>
+      </Folded>
     </li>
   );
 }
@@ -235,13 +247,16 @@ function RawEvents({ run }: { run: string }) {
   const { t } = useWords();
   const [lines, setLines] = useState<string[] | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
+  const stopped = useRef<AbortController>(null);
+  useEffect(() => () => stopped.current?.abort(), [run]);
   const show = async () => {
+    const { signal } = (stopped.current = new AbortController());
     setLines([]);
     try {
-      for await (const frames of stream(`/api/v1/agent/runs/${run}/events`, null, AbortSignal.timeout(60_000)))
+      for await (const frames of stream(`/api/v1/agent/runs/${run}/events`, null, signal))
         setLines((before) => [...(before ?? []), ...frames.map((frame) => `${frame.id ?? ""}  ${frame.data}`)]);
     } catch (error) {
-      setProblem(sentence(asProblem(error), t));
+      if (!signal.aborted) setProblem(sentence(asProblem(error), t));
     }
   };
   return (

@@ -32,6 +32,17 @@ export interface Story {
 
 export const KINDS: EntryKind[] = ["event", "process", "state", "decision", "tool", "model", "artifact"];
 
+/** Entries with a name each that stays theirs while the story grows, wherever it grows. */
+export function named(entries: readonly StoryEntry[]): [string, StoryEntry][] {
+  const seen = new Map<string, number>();
+  return entries.map((entry) => {
+    const name = `${entry.time} ${entry.kind} ${entry.name}`;
+    const count = (seen.get(name) ?? 0) + 1;
+    seen.set(name, count);
+    return [`${name} ${count}`, entry];
+  });
+}
+
 /** What the run was asked, from the entry that holds its input. */
 export function inputOf(story: Story): Record<string, unknown> | null {
   const asked = story.entries.find((entry) => entry.name.startsWith("USER_INPUT") && entry.detail.target === "SYSTEM");
