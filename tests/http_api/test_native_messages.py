@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from http_api.doors import a_body, assert_problem, open_doors
+from http_api.test_validation_table import EXAMPLES
 
 pytestmark = pytest.mark.anyio
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -17,7 +18,8 @@ OTHERS: list[dict[str, Any]] = [
     {"id": "6", "role": "reasoning", "content": "hmm"},
     {"id": "7", "role": "activity", "activityType": "plan", "content": {"steps": []}},
 ]
-TOOL = {"name": "get_weather", "description": "Weather of a city", "parameters": {"type": "object"}}
+TOOL = json.loads(EXAMPLES)["tool"]
+"""As it is published."""
 CLIENT_TIME = {"device_timezone": "Asia/Tokyo", "client_now_iso": "2026-03-16T09:12:33+09:00", "client_epoch_ms": 1}
 FRONT_END = """
 default_agent: one

@@ -61,6 +61,14 @@ def test_every_example_is_what_its_schema_asks_for(operation: Any) -> None:
 
 
 @pytest.mark.spec("http/openapi")
+def test_every_refusal_has_an_example_too() -> None:
+    for name, response in DOCUMENT["components"]["responses"].items():
+        said = response["content"]["application/problem+json"]
+        check(said["schema"], said["example"])
+        assert name in {"Problem", f"Problem{said['example']['status']}"}
+
+
+@pytest.mark.spec("http/openapi")
 async def test_what_the_host_answers_is_what_the_document_says() -> None:
     async with open_doors() as doors:
         body = a_body()

@@ -97,6 +97,21 @@ async def test_a_server_that_dies_in_a_call_gives_an_unknown_outcome_and_is_star
         assert await said(tools, "moody__add", a=1, b=1) == {"result": 2}
 
 
+async def test_a_server_that_says_far_too_much_is_not_listened_to_and_started_again() -> None:
+    async with running(moody=STDIO) as tools:
+        assert len((await calling(tools, "moody__chatter", megabytes=5)).content) > 5_000_000
+        began = time.process_time()
+        answer = await calling(tools, "moody__chatter", megabytes=40)
+        assert (answer.is_error, answer.unknown) == (True, True)
+        assert b"it said more than 16 MiB in one message" in answer.content
+        assert (
+            time.process_time() - began < 10
+        )  # of this process; the official reader takes as long as the square of it
+        (server,) = tools.servers
+        await eventually(lambda: server.problem is None)
+        assert await said(tools, "moody__add", a=1, b=1) == {"result": 2}
+
+
 async def test_a_call_that_hangs_ends_with_its_time_and_others_go_on() -> None:
     async with running(moody=STDIO | {"timeout_seconds": 0.5}) as tools:
         hanging = asyncio.create_task(calling(tools, "moody__hang"))

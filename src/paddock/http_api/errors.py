@@ -48,15 +48,19 @@ def problem(
     headers: Mapping[str, str] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> Response:
-    body = {
+    body = {**problem_of(status, code, detail), **(more or {})}
+    return Response(_encode(body), status, headers, media_type="application/problem+json")
+
+
+def problem_of(status: int, code: str, detail: str) -> dict[str, Any]:
+    """What every refusal says, as it is sent."""
+    return {
         "type": f"urn:paddock:problem:{code}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
-        "code": code,
-        **(more or {}),
+        "code": str(code),
     }
-    return Response(_encode(body), status, headers, media_type="application/problem+json")
 
 
 def refusal(error: HostError) -> Response:

@@ -20,6 +20,7 @@ from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
 from paddock.rules.restart import after_exit
 from paddock.tools.answers import encoded, failed
+from paddock.tools.mcp_stdio import over_stdio
 
 log = structlog.get_logger("paddock.mcp")
 
@@ -63,7 +64,7 @@ class McpServer:
         while True:
             try:
                 await self._serve()
-                self.problem = "it ended"
+                self.problem = self.problem or "it ended"
             except Exception as error:  # noqa: BLE001 - whatever a server does, the host goes on
                 self.problem = _first_words(error)
             self._session = None
@@ -92,7 +93,8 @@ class McpServer:
             return failed(text, unknown=True)
         except Exception as error:  # noqa: BLE001 - an answer to the model, whatever it was
             lost = self._gone.is_set()
-            text = f"the MCP server {self.name} ended in the middle of the call; whether it did its work is not known"
+            why = self.problem or "it ended"
+            text = f"the MCP server {self.name} was lost in the call ({why}); whether it did its work is not known"
             return failed(text if lost else f"{use.name}: {_first_words(error)}", unknown=lost)
 
     # --- within
@@ -152,14 +154,10 @@ class McpServer:
             ):
                 yield streams[0], streams[1]
         else:
-            from mcp.client.stdio import StdioServerParameters, stdio_client
-
             env = {key: self._reveal(value) for key, value in self.spec.env.items()} | dict(self._mark)
-            args = ["-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]
-            async with _logged(self.name) as errors:
-                server = StdioServerParameters(command=sys.executable, args=args, env=env)
-                async with stdio_client(server, errlog=errors) as streams:
-                    yield streams[0], streams[1]
+            command = [sys.executable, "-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]
+            async with _logged(self.name) as errors, over_stdio(command, env, errors, self._complain) as streams:
+                yield streams
 
     @asynccontextmanager
     async def _watched(self, read: Any) -> AsyncGenerator[Any]:
@@ -172,7 +170,7 @@ class McpServer:
                     async for message in read:
                         await send.send(message)
             finally:
-                self._session, self.problem = None, "it ended"
+                self._session, self.problem = None, self.problem or "it ended"
                 self._gone.set()
 
         async with anyio.create_task_group() as group:
@@ -181,6 +179,9 @@ class McpServer:
                 yield receive
             finally:
                 group.cancel_scope.cancel()
+
+    def _complain(self, problem: str) -> None:
+        self.problem = problem
 
     async def _heard(self, message: Any) -> None:
         if getattr(message, "method", None) == "notifications/tools/list_changed":

@@ -17,6 +17,12 @@ def add(a: int, b: int) -> int:
 
 
 @server.tool()
+def chatter(megabytes: int) -> str:
+    """Say very much."""
+    return "x" * (megabytes * 1_000_000)
+
+
+@server.tool()
 def die() -> str:
     """End in the middle of a call."""
     os._exit(3)

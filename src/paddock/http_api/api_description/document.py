@@ -16,6 +16,7 @@ from paddock.http_api.api_description import (
     sessions,
 )
 from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schema, shape
+from paddock.http_api.errors import STATUS, problem_of
 from paddock.rules.errors import ErrorCode
 
 ROOMS = (runs, attachments, sessions, administration, knowledge, automations, calendar, platforms, overview)
@@ -32,6 +33,19 @@ WHEN = {
     429: "Too much at once; `Retry-After` says when to try again.",
     503: "The host cannot do this at the moment; `Retry-After` says when to try again.",
 }
+WORDS = {
+    401: "this needs an API key: Authorization: Bearer ...",
+    403: "only administrators may do this",
+    404: "there is no such run",
+    409: "runId was used for another request",
+    410: "the log before this cursor was trimmed; go on from the snapshot",
+    413: "RunAgentInput payload exceeds size limit",
+    422: "threadId must be a valid UUID",
+    429: "too many requests with this key; wait a moment",
+    500: "the host made a mistake; its log has the details",
+    503: "the host cannot write to its storage at the moment, so nothing was accepted; try again shortly",
+}
+"""A sentence of each kind, as an example."""
 _PROBLEM: Schema = shape(
     {
         "type": TEXT,
@@ -73,12 +87,15 @@ def _schemas() -> dict[str, Any]:
 
 
 def _responses() -> dict[str, Any]:
-    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    named = {f"Problem{status}": {"description": says, "content": content} for status, says in WHEN.items()}
-    return {
-        **named,
-        "Problem": {"description": "The host made a mistake; its log has the details.", "content": content},
-    }
+    named = {f"Problem{status}": _problem(status, says, WORDS[status]) for status, says in WHEN.items()}
+    return {**named, "Problem": _problem(500, "The host made a mistake; its log has the details.", WORDS[500])}
+
+
+def _problem(status: int, when: str, detail: str) -> dict[str, Any]:
+    code = next(code for code, other in STATUS.items() if other == status)
+    example = problem_of(status, code, detail)
+    body = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
+    return {"description": when, "content": {"application/problem+json": body}}
 
 
 def _described(operation: Operation) -> dict[str, Any]:
