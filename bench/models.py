@@ -32,6 +32,7 @@ from paddock.storage.memory import MemoryStore
 from paddock_sdk.protocol.host_calls import ModelsInvokeParams
 
 TARGET = 3.0
+WORD = "word "
 APIS = {"openai": "/v1/chat/completions", "openai_responses": "/v1/responses", "anthropic": "/v1/messages"}
 
 
@@ -40,7 +41,7 @@ APIS = {"openai": "/v1/chat/completions", "openai_responses": "/v1/responses", "
 
 def frames(path: str, count: int) -> Iterator[bytes]:
     """One stream of `count` words in the provider's words."""
-    word = "word "
+    word = WORD
     if path == APIS["openai"]:
         for _ in range(count):
             delta = [{"index": 0, "delta": {"content": word}, "logprobs": None, "finish_reason": None}]
@@ -160,7 +161,7 @@ class Gateway:
     async def read(self) -> int:
         count = 0
         async for said in self.calls.stream(self.grant, self.asked):
-            count += bool(said["chunk"]["content"])
+            count += said["chunk"]["content"].count(WORD)  # words that came together are one piece
         return count
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import openai  # noqa: F401 - slow to import, and each test here has its time
@@ -12,6 +12,9 @@ from model_server import model_server
 from models.test_providers import asking, spec_for
 from paddock.models.connections import proxy_for
 from paddock.models.loading import load_models
+from paddock.models.remote import joined
+from paddock.models.wire.speaking import ServerSaidError
+from paddock.ports.models import ModelPiece
 
 pytestmark = pytest.mark.anyio
 
@@ -68,3 +71,20 @@ async def test_a_question_of_megabytes_arrives_whole() -> None:
         await models.invoke(asking({"role": "user", "content": "long " * 500_000}))
         await models.close()
         assert len(server.last["messages"][0]["content"]) == 2_500_000
+
+
+def test_words_that_came_together_go_on_together_and_thoughts_stay_apart() -> None:
+    came = [ModelPiece("a "), None, ModelPiece("b "), ModelPiece("", "hm"), ModelPiece("c")]
+    assert list(joined(came)) == [ModelPiece("a b "), ModelPiece("", "hm"), ModelPiece("c")]
+
+
+def test_what_was_said_before_an_error_is_said() -> None:
+    def came() -> Iterator[ModelPiece]:
+        yield ModelPiece("a ")
+        yield ModelPiece("b")
+        raise ServerSaidError("no more")
+
+    pieces = joined(came())
+    assert next(pieces) == ModelPiece("a b")
+    with pytest.raises(ServerSaidError):
+        next(pieces)

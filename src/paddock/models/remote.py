@@ -6,7 +6,7 @@ when the first question is asked, not before.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -77,14 +77,10 @@ class RemoteModel(ABC):
             collector, reader = self.wire.collector(), EventReader()
             take, more = collector.take, answer.more
             while not collector.finished and (received := await more()):
-                for data in reader.feed(received):
-                    piece = take(data)
-                    if piece is not None:
-                        yield piece
-            for data in reader.end():
-                piece = take(data)
-                if piece is not None:
+                for piece in joined(map(take, reader.feed(received))):
                     yield piece
+            for piece in joined(map(take, reader.end())):
+                yield piece
             if not collector.complete:
                 raise failures.broken_off(self.info.model_id)
             yield collector.last()
@@ -135,12 +131,16 @@ class RemoteModel(ABC):
         """The connections; made once, however many ask first."""
         async with self._connecting:
             if self._connections is None:
-                library = await anyio.to_thread.run_sync(self._loaded)
+                client = await anyio.to_thread.run_sync(self._client_now)
                 from paddock.models.connections import Connections
 
-                client = self._client(library, self._key_now(), self.spec.base_url)
                 self._connections = Connections(client, self.spec.headers)
             return self._connections
+
+    def _client_now(self) -> "Client":
+        """Slow, as the library reads all certificates for it: called on a thread."""
+        library = self._loaded()
+        return self._client(library, self._key_now(), self.spec.base_url)
 
     def _key_now(self) -> str | None:
         try:
@@ -199,6 +199,28 @@ class _Translated:
             case _:
                 text = self._key.hide(f"the model {self._model_id!r} failed: {error}")
                 return HostError(ErrorCode.RUNTIME_ERROR, text)
+
+
+def joined(pieces: Iterable[ModelPiece | None]) -> Iterator[ModelPiece]:
+    """Words that came together go on together: a host that is behind has fewer of them to carry, not more."""
+    words: list[str] = []
+    try:
+        for piece in pieces:
+            if piece is not None and piece.content:
+                words.append(piece.content)
+            elif piece is not None:
+                yield from _as_one(words)
+                yield piece
+    except Exception:
+        yield from _as_one(words)  # what was said before it went wrong was said
+        raise
+    yield from _as_one(words)
+
+
+def _as_one(words: list[str]) -> Iterator[ModelPiece]:
+    if words:
+        yield ModelPiece("".join(words))
+        words.clear()
 
 
 async def _read_off(answer: "Answer") -> None:
