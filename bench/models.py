@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import httpx2
+import aiohttp
 import msgspec
 
 from bench.verdicts import Line, shown
@@ -32,6 +32,7 @@ from paddock.storage.memory import MemoryStore
 from paddock_sdk.protocol.host_calls import ModelsInvokeParams
 
 TARGET = 3.0
+WORD = "word "
 APIS = {"openai": "/v1/chat/completions", "openai_responses": "/v1/responses", "anthropic": "/v1/messages"}
 
 
@@ -40,7 +41,7 @@ APIS = {"openai": "/v1/chat/completions", "openai_responses": "/v1/responses", "
 
 def frames(path: str, count: int) -> Iterator[bytes]:
     """One stream of `count` words in the provider's words."""
-    word = "word "
+    word = WORD
     if path == APIS["openai"]:
         for _ in range(count):
             delta = [{"index": 0, "delta": {"content": word}, "logprobs": None, "finish_reason": None}]
@@ -126,11 +127,11 @@ class _Event(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Event).decode
 
 
-async def _bare(client: httpx2.AsyncClient, url: str) -> int:
+async def _bare(client: aiohttp.ClientSession, url: str) -> int:
     """The floor: the HTTP client, lines, one decoder."""
     count, rest = 0, b""
-    async with client.stream("POST", url, json={"model": "m", "stream": True}) as response:
-        async for received in response.aiter_bytes():
+    async with client.post(url, json={"model": "m", "stream": True}) as response:
+        async for received in response.content.iter_any():
             lines = (rest + received).split(b"\n")
             rest = lines.pop()
             for line in lines:
@@ -160,7 +161,7 @@ class Gateway:
     async def read(self) -> int:
         count = 0
         async for said in self.calls.stream(self.grant, self.asked):
-            count += bool(said["chunk"]["content"])
+            count += said["chunk"]["content"].count(WORD)  # words that came together are one piece
         return count
 
 
@@ -179,7 +180,7 @@ async def _measure(chunks: int, rounds: int, pause: float) -> list[Line]:
     with _server(chunks, pause) as url:
         for api, path in APIS.items():
             gateway = Gateway(api, url)
-            async with httpx2.AsyncClient() as client:
+            async with aiohttp.ClientSession() as client:
                 await gateway.read(), await _bare(client, url + path)  # connections and imports
                 floor_of = partial(_bare, client, url + path)
                 pairs = [(await _cpu(floor_of, chunks), await _cpu(gateway.read, chunks)) for _ in range(rounds)]

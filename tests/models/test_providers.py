@@ -89,7 +89,7 @@ async def test_an_answer_is_the_same_whole_and_streamed(
         assert [call.call_id for call in answer.tool_calls] == [f"call_{at}" for at in range(len(says.calls))]
         assert answer.finish_reason == finish
         assert answer.usage == Usage(11, 7, 18)
-    assert len(pieces) == len(says.words) + 1
+    assert bool(says.words) < len(pieces) <= len(says.words) + 1  # words that came together stay together
 
 
 async def test_a_tool_call_with_broken_arguments_comes_through_as_it_is(

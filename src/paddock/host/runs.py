@@ -18,7 +18,7 @@ from paddock.host.in_order import InOrder, Spawn
 from paddock.host.inputs import HANDOVER_ACTION
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
-from paddock.host.titles import TITLE_ACTION, Titles
+from paddock.host.titles import TITLE_ACTION, suggested
 from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.errors import ErrorCode, HostError
@@ -102,7 +102,6 @@ class LiveRun:
         "_state_written",
         "_taken",
         "_timers",
-        "_titles",
         "artifacts",
         "forced",
         "grant",
@@ -129,8 +128,6 @@ class LiveRun:
         artifacts: Artifacts,
         spawn: Spawn,
         actions: ActionRequests | None = None,
-        *,
-        titles: Titles | None = None,
     ) -> None:
         self.session = session
         self.observer: Observer = NOBODY
@@ -159,7 +156,6 @@ class LiveRun:
         self._bytes = 0
         self._actions = actions
         self._actions_asked = 0
-        self._titles = titles
 
     @property
     def connection_id(self) -> str | None:
@@ -241,8 +237,9 @@ class LiveRun:
         if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
             self._line.post(Said(self.turn_id, result, size))
             return
-        if result.data.get("action") == TITLE_ACTION and self._titles is not None:
-            self._line.post_when_done(self._titled(self._titles, result, size))
+        if result.data.get("action") == TITLE_ACTION:
+            told, kept = suggested(self.grant, result, self._clock())
+            self._line.post(Said(self.turn_id, told, size, rows=kept))
             return
         rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
         self._actions_asked += 1
@@ -255,9 +252,6 @@ class LiveRun:
         if not waiting and APPROVALS not in result.data:
             return result
         return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
-
-    async def _titled(self, titles: Titles, result: Result, size: int) -> Said:
-        return Said(self.turn_id, await titles.suggested(self.grant, result), size)
 
     # what the host does
 
@@ -312,7 +306,6 @@ class Runs:
         self._deadline_seconds = deadline_seconds
         self._actions = actions
         self._artifacts = artifacts
-        self._titles = Titles(records, clock)
         self._live: dict[str, LiveRun] = {}
         self.draining = False
         self.admission = admission or Admission(NO_LIMIT)
@@ -355,7 +348,7 @@ class Runs:
         if turn_id not in self._live:
             self.admission.busy[owner.workspace_id] += 1
         run = self._live[turn_id] = LiveRun(
-            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions, titles=self._titles
+            session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
         )
         run.observer = self._observer
         self._observer.run_started(grant, at)

@@ -1,15 +1,18 @@
 """Models behind Anthropic's messages."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from paddock.models.openai_chat import NO_KEY, split
-from paddock.models.remote import Opening, RemoteModel
+from paddock.models.openai_chat import NO_KEY
+from paddock.models.remote import RemoteModel
 from paddock.models.wire.anthropic import AnthropicWire
+
+if TYPE_CHECKING:
+    from paddock.models.connections import Client
 
 
 class AnthropicModel(RemoteModel):
     wire = AnthropicWire()
+    path = "v1/messages"
     usual_key = "ANTHROPIC_API_KEY"
 
     def _library(self) -> Any:
@@ -17,10 +20,5 @@ class AnthropicModel(RemoteModel):
 
         return anthropic
 
-    def _connect(self, library: Any, key: str | None, **common: Any) -> Any:
-        return library.AsyncAnthropic(api_key=key or NO_KEY, **common)
-
-    def _open(self, client: Any, body: Mapping[str, Any], **common: Any) -> Opening:
-        named, rest = split(body, "model", "max_tokens", "stream")
-        create = client.messages.with_streaming_response.create
-        return create(**named, messages=(), extra_body=rest, **common)
+    def _client(self, library: Any, key: str | None, base_url: str | None) -> "Client":
+        return library.AsyncAnthropic(api_key=key or NO_KEY, base_url=base_url)

@@ -1,15 +1,18 @@
 """Models behind OpenAI's chat completions or anything compatible: Ollama, vLLM, DeepSeek, Kimi, Qwen and the rest."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paddock.models.remote import Opening, RemoteModel
+from paddock.models.remote import RemoteModel
 from paddock.models.wire.openai_chat import ChatWire
 from paddock.models.wire.sse import RubbishError
 from paddock.ports.models import ModelCall
 from paddock_sdk.protocol.host_calls import RerankEntry
+
+if TYPE_CHECKING:
+    from paddock.models.connections import Client
 
 MAX_TEXTS = 256
 """Texts in one request for vectors."""
@@ -36,8 +39,13 @@ class _Ranking(msgspec.Struct):
     results: list[_Ranked]
 
 
+_read_vectors = msgspec.json.Decoder(_Vectors).decode
+_read_ranking = msgspec.json.Decoder(_Ranking).decode
+
+
 class OpenAIChatModel(RemoteModel):
     wire = ChatWire()
+    path = "chat/completions"
     usual_key = "OPENAI_API_KEY"
 
     def _library(self) -> Any:
@@ -45,13 +53,8 @@ class OpenAIChatModel(RemoteModel):
 
         return openai
 
-    def _connect(self, library: Any, key: str | None, **common: Any) -> Any:
-        return library.AsyncOpenAI(api_key=key or NO_KEY, **common)
-
-    def _open(self, client: Any, body: Mapping[str, Any], **common: Any) -> Opening:
-        named, rest = split(body, "model", "stream")
-        create = client.chat.completions.with_streaming_response.create
-        return create(**named, messages=(), extra_body=rest, **common)
+    def _client(self, library: Any, key: str | None, base_url: str | None) -> "Client":
+        return library.AsyncOpenAI(api_key=key or NO_KEY, base_url=base_url)
 
     async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
         if self.info.model_type != "embedding":
@@ -62,14 +65,15 @@ class OpenAIChatModel(RemoteModel):
         return found
 
     async def _vectors(self, texts: list[str], deadline_at: float) -> list[list[float]]:
-        async with self._sending(deadline_at) as (client, common):
-            asked = {"model": self.spec.model, "input": texts, "encoding_format": "float"}
-            create = client.embeddings.with_streaming_response.create
-            async with create(**asked, extra_body=dict(self.spec.defaults), **common) as response:
-                said = msgspec.json.decode(await response.read(), type=_Vectors)
-            if len(said.data) != len(texts):
-                raise RubbishError(f"{len(said.data)} vectors for {len(texts)} texts")
-        return [one.embedding for one in sorted(said.data, key=lambda one: one.index)]
+        asked = {"model": self.spec.model, "input": texts, "encoding_format": "float", **self.spec.defaults}
+
+        def read(said: bytes) -> list[list[float]]:
+            vectors = _read_vectors(said).data
+            if len(vectors) != len(texts):
+                raise RubbishError(f"{len(vectors)} vectors for {len(texts)} texts")
+            return [one.embedding for one in sorted(vectors, key=lambda one: one.index)]
+
+        return await self._whole("embeddings", asked, deadline_at, read)
 
     async def rerank(
         self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None, /
@@ -77,31 +81,19 @@ class OpenAIChatModel(RemoteModel):
         """OpenAI has none; Jina, Cohere, vLLM and others answer `POST /rerank` in one shape."""
         if self.info.model_type != "rerank":
             return await super().rerank(call, query, documents, top_k)
-        import httpx2
+        asked: dict[str, Any] = {**self.spec.defaults, "model": self.spec.model}
+        asked |= {"query": query, "documents": list(documents)} | ({} if top_k is None else {"top_n": top_k})
 
-        asked: dict[str, Any] = {"model": self.spec.model, "query": query, "documents": list(documents)}
-        if top_k is not None:
-            asked["top_n"] = top_k
-        async with self._sending(call.deadline_at) as (client, common):
-            options = {"timeout": common["timeout"], "headers": common["extra_headers"]}
-            body = {**self.spec.defaults, **asked}
-            raw = await client.post("/rerank", cast_to=httpx2.Response, body=body, options=options)
-            said = msgspec.json.decode(raw.content, type=_Ranking)
-            if any(not 0 <= one.index < len(documents) for one in said.results):
+        def read(said: bytes) -> list[_Ranked]:
+            results = _read_ranking(said).results
+            if any(not 0 <= one.index < len(documents) for one in results):
                 raise RubbishError("a rank for a document nobody sent")
-        best = sorted(said.results, key=lambda one: -_score(one))[:top_k]
+            return results
+
+        results = await self._whole("rerank", asked, call.deadline_at, read)
+        best = sorted(results, key=lambda one: -_score(one))[:top_k]
         return [RerankEntry(index=one.index, relevance_score=_score(one)) for one in best]
 
 
 def _score(one: _Ranked) -> float:
     return one.relevance_score if one.relevance_score is not None else one.score or 0.0
-
-
-def split(body: Mapping[str, Any], *names: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the client's method takes by name, and everything else, which it passes on as it is.
-
-    The conversation is among the rest: by name the client walks through every part of it looking for fields to rename,
-    which costs milliseconds, and what is in the rest wins over what is named.
-    """
-    named = {name: body[name] for name in names if name in body}
-    return named, {name: value for name, value in body.items() if name not in named}

@@ -1,14 +1,14 @@
-"""A model at a provider: asked through the provider's own client, its stream read here.
+"""A model at a provider: one question at a time in its words, whole or streamed.
 
-The client library does connections, authentication and errors; reading thousands of small events through its models
-costs several times what it costs here. The library is imported when the first question is asked, not before.
+The provider's own client library knows its address and how to authenticate; `connections.py` sends. Both are imported
+when the first question is asked, not before.
 """
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any, Protocol, cast
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio.to_thread
 import msgspec
@@ -23,7 +23,10 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_specs import ModelSpec
 from paddock_sdk.protocol.host_calls import RerankEntry
 
-CONNECT_SECONDS = 10.0
+if TYPE_CHECKING:
+    from paddock.models.connections import Answer, Client, Connections
+
+Read = TypeVar("Read")
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 READ_OFF_SECONDS = 0.05
 READ_OFF_PIECES = 16
@@ -34,20 +37,12 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
 }
 
 
-class Response(Protocol):
-    """What the clients give for a response that is still being received."""
-
-    def iter_bytes(self) -> AsyncIterator[bytes]: ...
-    async def read(self) -> bytes: ...
-
-
-Opening = AbstractAsyncContextManager[Response]
-
-
 class RemoteModel(ABC):
     """One model of one provider. A subclass knows its client library and its wire."""
 
     wire: Wire
+    path: str
+    """Where questions go, under the provider's address."""
     usual_key: str
     """The environment variable in which people keep this provider's key."""
 
@@ -56,7 +51,8 @@ class RemoteModel(ABC):
         self.spec = spec
         self.key = key
         self._clock = clock
-        self._client: Any = None
+        self._connections: Connections | None = None
+        self._connecting = asyncio.Lock()
         self._slots = asyncio.Semaphore(spec.max_concurrency)
 
     # --- what a subclass knows
@@ -66,41 +62,29 @@ class RemoteModel(ABC):
         """The provider's client library, imported now. Slow: called on a thread."""
 
     @abstractmethod
-    def _connect(self, library: Any, key: str | None, **common: Any) -> Any:
-        """A client of the library; one for all questions to this model."""
-
-    @abstractmethod
-    def _open(self, client: Any, body: Mapping[str, Any], **common: Any) -> Opening:
-        """Send a question; the response is read by whoever enters."""
+    def _client(self, library: Any, key: str | None, base_url: str | None) -> "Client":
+        """A client of the library."""
 
     # --- what the catalog asks
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
-        async with self._asked(call, stream=False) as response:
-            body = await response.read()
-            if len(body) > MAX_ANSWER_BYTES:
-                raise RubbishError(f"an answer of {len(body)} bytes")
-            return self.wire.answer(body)
+        body = self.wire.request(call, self.spec, stream=False)
+        return await self._whole(self.path, body, call.deadline_at, self.wire.answer)
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPiece]:
-        async with self._asked(call, stream=True) as response:
+        body = self.wire.request(call, self.spec, stream=True)
+        async with self._asked(self.path, body, call.deadline_at) as answer:
             collector, reader = self.wire.collector(), EventReader()
-            take, arriving = collector.take, response.iter_bytes()
-            async for received in arriving:
-                for data in reader.feed(received):
-                    piece = take(data)
-                    if piece is not None:
-                        yield piece
-                if collector.finished:
-                    break
-            for data in reader.end():
-                piece = take(data)
-                if piece is not None:
+            take, more = collector.take, answer.more
+            while not collector.finished and (received := await more()):
+                for piece in joined(map(take, reader.feed(received))):
                     yield piece
+            for piece in joined(map(take, reader.end())):
+                yield piece
             if not collector.complete:
                 raise failures.broken_off(self.info.model_id)
             yield collector.last()
-            await _read_off(arriving)
+            await _read_off(answer)
 
     async def rerank(
         self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /
@@ -125,52 +109,65 @@ class RemoteModel(ABC):
             self._slots.release()
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        connections, self._connections = self._connections, None
+        if connections is not None:
+            await connections.close()
 
     async def warm_up(self) -> None:
-        """Import the library before the first question has to wait for it."""
-        await anyio.to_thread.run_sync(self._library)
+        """Import the libraries before the first question has to wait for them."""
+        await anyio.to_thread.run_sync(self._loaded)
 
     # --- within
 
+    async def _whole(
+        self, path: str, body: Mapping[str, Any], deadline_at: float, read: Callable[[bytes], Read]
+    ) -> Read:
+        """The whole answer, read by `read`."""
+        async with self._asked(path, body, deadline_at) as answer:
+            said = await answer.read(MAX_ANSWER_BYTES)
+            if len(said) > MAX_ANSWER_BYTES:
+                raise RubbishError(f"an answer of more than {MAX_ANSWER_BYTES} bytes")
+            return read(said)
+
     @asynccontextmanager
-    async def _asked(self, call: ModelCall, *, stream: bool) -> AsyncGenerator[Response]:
+    async def _asked(self, path: str, body: Mapping[str, Any], deadline_at: float) -> AsyncGenerator["Answer"]:
         """One question on its way, within the limits of this model; whatever goes wrong is said as a HostError."""
-        body = self.wire.request(call, self.spec, stream=stream)
-        async with (
-            self._sending(call.deadline_at) as (client, common),
-            self._open(client, body, **common) as response,
-        ):
-            yield response
-
-    @asynccontextmanager
-    async def _sending(self, deadline_at: float) -> AsyncGenerator[tuple[Any, dict[str, Any]]]:
-        """A client, a free slot, and what to say to both."""
-        library = await anyio.to_thread.run_sync(self._library) if self._client is None else None
-        if self._client is None:
-            self._client = self._connected(library)
-        import httpx2
-
+        connections = self._connections or await self._connected()
         seconds = min(self.spec.timeout_seconds, deadline_at - self._clock())
         if seconds <= 0:
             raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run's time was over before the model could be asked")
-        timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
         async with self._slots:
-            with self._said_as_ours(seconds):
-                yield self._client, {"timeout": timeout, "extra_headers": dict(self.spec.headers)}
+            with _Translated(self.info.model_id, self.key, self.spec.base_url or connections.address, seconds):
+                async with connections.post(path, body, seconds) as answer:
+                    yield answer
 
-    def _connected(self, library: Any) -> Any:
+    async def _connected(self) -> "Connections":
+        """The connections; made once, however many ask first."""
+        async with self._connecting:
+            if self._connections is None:
+                client = await anyio.to_thread.run_sync(self._client_now)
+                from paddock.models.connections import Connections
+
+                self._connections = Connections(client, self.spec.headers)
+            return self._connections
+
+    def _client_now(self) -> "Client":
+        """Slow, as the library reads all certificates for it: called on a thread."""
+        library = self._loaded()
+        return self._client(library, self._key_now(), self.spec.base_url)
+
+    def _key_now(self) -> str | None:
         try:
-            key = self.key.read()
+            return self.key.read()
         except MissingKeyError as error:
             raise failures.no_key(self.info.model_id, str(error)) from None
-        return self._connect(library, key, base_url=self.spec.base_url, max_retries=0)
 
-    def _said_as_ours(self, seconds: float) -> "_Translated":
-        address = self.spec.base_url or str(getattr(self._client, "base_url", "its usual address"))
-        return _Translated(self.info.model_id, self.key, address, seconds)
+    def _loaded(self) -> Any:
+        """The provider's library, with what sends. Slow: called on a thread."""
+        from paddock.models.connections import trusted
+
+        trusted()
+        return self._library()
 
 
 class _Translated:
@@ -191,46 +188,73 @@ class _Translated:
         raise self._ours(error) from None  # the cause may hold the key in a header
 
     def _ours(self, error: Exception) -> HostError:
-        status = getattr(error, "status_code", None)
+        from paddock.models.connections import StatusError
+
         if isinstance(error, ServerSaidError):
             return failures.refused(self._model_id, error.status, self._key.hide(str(error)))
-        if isinstance(status, int):
-            headers = getattr(getattr(error, "response", None), "headers", {})
-            words = self._key.hide(_words(error))
-            return failures.refused(self._model_id, status, words, retry_after=failures.retry_after_of(headers))
+        if isinstance(error, StatusError):
+            words, after = self._key.hide(_words(error.words)), failures.retry_after_of(error.headers)
+            return failures.refused(self._model_id, error.status, words, retry_after=after)
         if isinstance(error, msgspec.DecodeError | RubbishError | UnicodeDecodeError):
             return failures.rubbish(self._model_id, self._key.hide(str(error))[:200])
         return self._lost(error)
 
     def _lost(self, error: Exception) -> HostError:
         """The line went dead, or nobody knows what happened."""
-        import httpx2
+        from paddock.models.connections import BrokenOffError, SilentError, UnreachableError
 
-        kind = type(error).__name__
-        if isinstance(error, httpx2.TimeoutException) or kind == "APITimeoutError":
-            return failures.silent(self._model_id, self._seconds)
-        if kind == "APIConnectionError":
-            return failures.unreachable(self._model_id, self._address)
-        if isinstance(error, httpx2.HTTPError | httpx2.StreamError):
-            return failures.broken_off(self._model_id)
-        return HostError(ErrorCode.RUNTIME_ERROR, self._key.hide(f"the model {self._model_id!r} failed: {error}"))
+        match error:
+            case SilentError():
+                return failures.silent(self._model_id, self._seconds)
+            case UnreachableError():
+                return failures.unreachable(self._model_id, self._address)
+            case BrokenOffError():
+                return failures.broken_off(self._model_id)
+            case _:
+                text = self._key.hide(f"the model {self._model_id!r} failed: {error}")
+                return HostError(ErrorCode.RUNTIME_ERROR, text)
 
 
-async def _read_off(arriving: AsyncIterator[bytes]) -> None:
+def joined(pieces: Iterable[ModelPiece | None]) -> Iterator[ModelPiece]:
+    """Words that came together go on together: a host that is behind has fewer of them to carry, not more."""
+    words: list[str] = []
+    try:
+        for piece in pieces:
+            if piece is not None and piece.content:
+                words.append(piece.content)
+            elif piece is not None:
+                yield from _as_one(words)
+                yield piece
+    except Exception:
+        yield from _as_one(words)  # what was said before it went wrong was said
+        raise
+    yield from _as_one(words)
+
+
+def _as_one(words: list[str]) -> Iterator[ModelPiece]:
+    if words:
+        yield ModelPiece("".join(words))
+        words.clear()
+
+
+async def _read_off(answer: "Answer") -> None:
     """What follows the end of an answer, so that its connection can be used again. No more than a moment is spent on
     it: whoever goes on talking is hung up on."""
-    with suppress(Exception):  # mostly StopAsyncIteration; and a line that breaks now harms nobody
+    with suppress(Exception):  # a line that breaks now harms nobody
         async with asyncio.timeout(READ_OFF_SECONDS):
             for _ in range(READ_OFF_PIECES):
-                await anext(arriving)
+                if not await answer.more():
+                    return
 
 
-def _words(error: Exception) -> str:
+def _words(body: bytes) -> str:
     """The provider's own sentence, out of whatever it wrapped it in."""
-    body: Any = getattr(error, "body", None)
-    about = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
-    inner: Any = about.get("error", about)
-    return reason_of(inner) if inner else str(cast("object", body) or getattr(error, "message", error))
+    try:
+        said: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return body.decode("utf-8", "replace")
+    about = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+    return reason_of(about.get("error") or about or said)
 
 
 def _info(model_id: str, spec: ModelSpec) -> ModelInfo:

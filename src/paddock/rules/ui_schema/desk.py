@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit
 
 from paddock.rules.ui_schema.limits import Limits
@@ -29,9 +29,10 @@ class Desk:
         self.limits = limits
         self.notes: list[str] = []
         self.actions: dict[str, dict[str, Any]] = {}
+        self._chars = limits.all_chars
+        self._text_chars = limits.text_chars
         self._left = {
             "nodes": limits.nodes,
-            "chars": limits.all_chars,
             "buttons": limits.buttons,
             "inputs": limits.inputs,
             "images": limits.images,
@@ -58,13 +59,16 @@ class Desk:
         if not isinstance(value, str):
             value = self._written(value, where)
         cleaned = (value if value.isprintable() else clean(value)).strip()
-        left = self._left
-        room = min(limit or self.limits.text_chars, left["chars"])
-        if len(cleaned) > room:
-            self.note(f"{where}: text cut at {room} characters")
-            cleaned = cleaned[:room].rstrip()
-        left["chars"] -= len(cleaned)
+        size = len(cleaned)
+        if size > self._chars or size > (limit or self._text_chars):
+            cleaned = self._cut(cleaned, min(limit or self._text_chars, self._chars), where)
+            size = len(cleaned)
+        self._chars -= size
         return cleaned or None
+
+    def _cut(self, text: str, room: int, where: str) -> str:
+        self.note(f"{where}: text cut at {room} characters")
+        return text[:room].rstrip()
 
     def _written(self, value: object, where: str) -> str:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -86,23 +90,22 @@ class Desk:
         if not isinstance(value, dict):
             self.note(f"{where}: not an object")
             return None
-        given = cast("dict[object, Any]", value)
+        given: dict[Any, Any] = value  # pyright: ignore[reportUnknownVariableType] - a cast is a call, here hundreds
         if FORBIDDEN_KEYS.isdisjoint(given) and _ONLY_TEXT.issuperset(map(type, given)):
-            return cast("dict[str, Any]", given)  # most of them
+            return given  # most of them
         return {key: item for key, item in given.items() if isinstance(key, str) and key not in FORBIDDEN_KEYS}
 
-    def items(self, value: object, where: str, *, limit: int | None = None) -> list[Any]:
-        """The members of a list, at most so many."""
+    def items(self, value: Sequence[Any] | None, where: str, *, limit: int | None = None) -> list[Any]:
+        """The members of a list, at most so many. It may be anything else, whatever the agent was told."""
         if value is None:
             return []
         if not isinstance(value, list | tuple):
             self.note(f"{where}: not a list")
             return []
-        members = cast("Sequence[Any]", value)
         room = limit if limit is not None else self.limits.children
-        if len(members) > room:
-            self.note(f"{where}: {len(members) - room} left out")
-        return list(members[:room])
+        if len(value) > room:
+            self.note(f"{where}: {len(value) - room} left out")
+        return list(value[:room])
 
     def number(self, value: object, where: str) -> float | int | None:
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -4,7 +4,7 @@ A draft node comes from `hints.py` or, raw, from an agent; both pass through her
 this page does not name.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paddock.rules.ui_schema.actions import button_of, form_of
@@ -56,7 +56,7 @@ def read_node(desk: Desk, draft: object, where: str, depth: int) -> Node | None:
     return node
 
 
-def read_children(desk: Desk, drafts: object, where: str, depth: int) -> list[Node]:
+def read_children(desk: Desk, drafts: Sequence[Any] | None, where: str, depth: int) -> list[Node]:
     found: list[Node] = []
     for index, draft in enumerate(desk.items(drafts, where)):
         node = read_node(desk, draft, f"{where}[{index}]", depth)

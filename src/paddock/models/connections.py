@@ -1,0 +1,149 @@
+"""Connections to one provider: a question goes out, its answer is read as it comes.
+
+The provider's own client says where questions go and who sends them. Sending through it, and reading what comes back,
+would cost several times what it costs here. What goes wrong is one of the errors below; whoever asks says it in words.
+This module is imported when the first question is asked: the HTTP library behind it is slow to load.
+"""
+
+import io
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any, Protocol
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+import httpx2
+import msgspec
+from yarl import URL
+
+CONNECT_SECONDS = 10.0
+IDLE_SECONDS = 15.0
+"""How long a connection nobody uses is kept for the next question."""
+MAX_ERROR_BYTES = 256 * 1024
+IN_ONE_PIECE = 512 * 1024
+"""A larger question is written piece by piece, so that nobody else waits for it."""
+
+
+class Client(Protocol):
+    """What the providers' client libraries have in common."""
+
+    @property
+    def base_url(self) -> Any: ...
+    @property
+    def auth_headers(self) -> Mapping[str, Any]: ...
+    @property
+    def default_headers(self) -> Mapping[str, Any]: ...
+
+
+class LineError(Exception):
+    """No answer, or half of one."""
+
+
+class UnreachableError(LineError):
+    """Nobody was there, or hung up without a word."""
+
+
+class SilentError(LineError):
+    """Whoever is there said nothing for too long."""
+
+
+class BrokenOffError(LineError):
+    """The answer had begun."""
+
+
+class StatusError(Exception):
+    """The provider answered with an error; `words` are its own."""
+
+    def __init__(self, status: int, words: bytes, headers: Mapping[str, str]) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+        self.words = words
+        self.headers = headers
+
+
+class Answer:
+    """An answer that is still being received."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._content = response.content
+
+    async def read(self, at_most: int) -> bytes:
+        """All of it, or a little more than `at_most` bytes."""
+        parts, size = list[bytes](), 0
+        while size <= at_most and (received := await self.more()):
+            parts.append(received)
+            size += len(received)
+        return b"".join(parts)
+
+    async def more(self) -> bytes:
+        """What has come since, at least a byte; nothing at the end."""
+        try:
+            return await self._content.readany()
+        except TimeoutError as error:
+            raise SilentError from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise BrokenOffError from error
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Whom encrypted connections trust; the same as elsewhere in the host. Slow the first time."""
+    return httpx2.create_ssl_context()
+
+
+def proxy_for(address: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """The proxy that the environment names for this address, as a question takes it, and headers of the question that
+    are for the proxy. Looked up once: it is slow."""
+    to = URL(address)
+    proxies = {} if proxy_bypass(to.host or "") else getproxies()
+    found = URL(proxies.get(to.scheme) or proxies.get("all") or "")
+    if not found.host:
+        return {}, {}
+    proxy = found.with_user(None)
+    if not found.user:
+        return {"proxy": proxy}, {}
+    said = {"Proxy-Authorization": aiohttp.encode_basic_auth(found.user, found.password or "")}
+    return {"proxy": proxy, "proxy_headers": said}, {} if to.scheme == "https" else said
+
+
+class Connections:
+    """Kept open from question to question."""
+
+    def __init__(self, client: Client, headers: Mapping[str, str]) -> None:
+        self._base = str(client.base_url).rstrip("/")
+        self._proxy, for_proxy = proxy_for(self._base)
+        said = {**client.default_headers, **client.auth_headers, **headers, **for_proxy}
+        self._headers = {name: value for name, value in said.items() if isinstance(value, str)}
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=trusted(), keepalive_timeout=IDLE_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    @property
+    def address(self) -> str:
+        return self._base
+
+    @asynccontextmanager
+    async def post(self, path: str, body: Mapping[str, Any], seconds: float) -> AsyncGenerator[Answer]:
+        """Ask. Nothing is waited for longer than `seconds`; an answer that is not read to its end is hung up on."""
+        response = await self._sent(URL(f"{self._base}/{path}"), msgspec.json.encode(body), seconds)
+        async with response:
+            if response.status >= 400:
+                words = await Answer(response).read(MAX_ERROR_BYTES)
+                raise StatusError(response.status, words, response.headers)
+            yield Answer(response)
+
+    async def _sent(self, url: URL, body: bytes, seconds: float) -> aiohttp.ClientResponse:
+        timeout = aiohttp.ClientTimeout(sock_connect=min(CONNECT_SECONDS, seconds), sock_read=seconds)
+        data = body if len(body) <= IN_ONE_PIECE else io.BytesIO(body)
+        try:
+            return await self._session.post(url, data=data, headers=self._headers, timeout=timeout, **self._proxy)
+        except TimeoutError as error:
+            raise SilentError from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise UnreachableError from error
+
+    async def close(self) -> None:
+        await self._session.close()

@@ -1,0 +1,90 @@
+"""How questions leave this machine: through the proxy of the environment, and large ones as well as small ones."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import openai  # noqa: F401 - slow to import, and each test here has its time
+import pytest
+
+from model_server import model_server
+from models.test_providers import asking, spec_for
+from paddock.models.connections import proxy_for
+from paddock.models.loading import load_models
+from paddock.models.remote import joined
+from paddock.models.wire.speaking import ServerSaidError
+from paddock.ports.models import ModelPiece
+
+pytestmark = pytest.mark.anyio
+
+ANSWER = b'{"choices":[{"message":{"content":"through a proxy"},"finish_reason":"stop"}]}'
+
+
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
+
+
+@asynccontextmanager
+async def proxy(heads: list[bytes]) -> AsyncIterator[int]:
+    """Answers everything itself, and notes what it was asked."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(ANSWER), ANSWER))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_a_model_elsewhere_is_asked_through_the_proxy_of_the_environment(
+    no_proxies: pytest.MonkeyPatch,
+) -> None:
+    heads: list[bytes] = []
+    async with proxy(heads) as port:
+        no_proxies.setenv("HTTP_PROXY", f"http://me:secret@127.0.0.1:{port}")
+        with model_server() as server:
+            spec = spec_for("openai", server, base_url="http://models.example/v1")
+        models = load_models({"m": spec}, clock=time.time, environ={"TEST_KEY": "k"})
+        assert (await models.invoke(asking())).content == "through a proxy"
+        await models.close()
+    assert heads[0].startswith(b"POST http://models.example/v1/chat/completions HTTP/1.1\r\n")
+    assert b"proxy-authorization: basic bwu6c2vjcmv0" in heads[0].lower()
+
+
+def test_an_address_that_wants_no_proxy_gets_none(no_proxies: pytest.MonkeyPatch) -> None:
+    no_proxies.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    no_proxies.setenv("NO_PROXY", "inside.example")
+    assert proxy_for("http://models.example/v1") == ({}, {})
+    assert proxy_for("https://inside.example/v1") == ({}, {})
+    assert str(proxy_for("https://models.example/v1")[0]["proxy"]) == "http://127.0.0.1:9"
+
+
+async def test_a_question_of_megabytes_arrives_whole() -> None:
+    with model_server() as server:
+        models = load_models({"m": spec_for("openai", server)}, clock=time.time, environ={"TEST_KEY": "k"})
+        await models.invoke(asking({"role": "user", "content": "long " * 500_000}))
+        await models.close()
+        assert len(server.last["messages"][0]["content"]) == 2_500_000
+
+
+def test_words_that_came_together_go_on_together_and_thoughts_stay_apart() -> None:
+    came = [ModelPiece("a "), None, ModelPiece("b "), ModelPiece("", "hm"), ModelPiece("c")]
+    assert list(joined(came)) == [ModelPiece("a b "), ModelPiece("", "hm"), ModelPiece("c")]
+
+
+def test_what_was_said_before_an_error_is_said() -> None:
+    def came() -> Iterator[ModelPiece]:
+        yield ModelPiece("a ")
+        yield ModelPiece("b")
+        raise ServerSaidError("no more")
+
+    pieces = joined(came())
+    assert next(pieces) == ModelPiece("a b")
+    with pytest.raises(ServerSaidError):
+        next(pieces)
