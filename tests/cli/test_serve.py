@@ -40,8 +40,8 @@ def test_a_host_says_where_it_is_and_leaves_nothing_behind_when_stopped(new_host
     host = new_host().start()
     assert httpx.get(f"{host.url}/readyz").status_code == 200
     assert time.monotonic() - started < at_most(3)
-    assert f"  data  {host.data}\n" in host.output
-    assert f'  chat  {CALLED} chat --data {host.data} "hello"\n' in host.output
+    assert host.says(f"  data  {host.data}\n")
+    assert host.says(f'  chat  {CALLED} chat --data {host.data} "hello"\n')
     said = json.loads((host.data / "serve.json").read_text())
     assert said == {"url": host.url, "pid": host.process.pid}
     assert stat.S_IMODE((host.data / "local-token").stat().st_mode) == 0o600
@@ -130,10 +130,7 @@ def test_a_wrong_setting_is_one_sentence_and_exit_code_2(
 
 def test_a_mistyped_variable_is_pointed_out(new_host: Callable[..., HostProcess]) -> None:
     host = new_host(env={"PADDOCK_PROT": "1"}).start()
-    assert (
-        "paddock: PADDOCK_PROT is set in the environment but is no setting (did you mean PADDOCK_PORT?)\n"
-        in host.output
-    )
+    assert host.says("paddock: PADDOCK_PROT is set in the environment but is no setting (did you mean PADDOCK_PORT?)\n")
 
 
 def test_a_data_directory_that_cannot_be_made_is_one_sentence(paddock: Command, tmp_path: Path) -> None:

@@ -100,6 +100,11 @@ class HostProcess:
             if found := READY.search(line):
                 self.url = found[1]
 
+    def says(self, *words: str) -> bool:
+        """Whether one of its lines has all these words, now or soon: what it says is read on a thread of its own."""
+        wait_until(lambda: any(all(word in line for word in words) for line in self.output), 30, f"it saying {words}")
+        return True
+
     def kill(self) -> None:
         """As a power cut would, as far as a process can tell."""
         assert self.process is not None

@@ -56,7 +56,7 @@ def test_a_change_is_in_force_without_a_restart_and_a_mistake_changes_nothing(ho
     assert names(host) == ["one", "two"]
     assert ready(host)[0] == 200
     assert "the agents file cannot be used" in ready(host)[1]
-    assert any("the agents stay as they were" in line for line in host.output)
+    assert host.says("the agents stay as they were")
 
     write(host, f"agents:\n  three: {{runner: '{ECHO}'}}\n  lost: {{runner: 'plugin:no/such/default'}}\n")
     wait_until(lambda: names(host) == ["three", "lost"], what="the third file")

@@ -52,7 +52,7 @@ def test_a_first_start_has_a_model_that_calls_an_operators_tool(toolsmith: Calla
     assert text_of(host.events(task)) == "add: 42"
     usage = host.run(task)["usage"]
     assert (usage["modelCalls"], usage["totalTokens"] > 0) == (2, True)
-    assert any("models" in line and "demo" in line for line in host.output)
+    assert host.says("models", "demo")
 
 
 def test_a_provider_is_spoken_to_with_its_key_and_the_key_is_nowhere_else(
@@ -93,7 +93,7 @@ mcp_servers:
   moody: {{command: "{sys.executable}", args: ["{moody}"], tools: [add]}}
 """
         host = new_host(agents=agents, plugins=(PLUGINS,), env={"PADDOCK_DISCOVER_MODELS": "false"}).start()
-        assert any("models" in line and "real" in line for line in host.output)
+        assert host.says("models", "real")
         server.says(Says(calls=(("add", '{"a": 2, "b": 3}'),)), Says("It is five."))
         task = host.post("2 and 3?", agent="real").json()["taskId"]
         assert text_of(host.events(task)) == "It is five."
@@ -160,5 +160,5 @@ def test_a_tool_call_under_way_when_the_host_dies_is_unknown_and_not_made_again(
     host.start()
     run = host.run(task)
     assert (run["status"], run["code"]) == ("failed", "host_restarted")
-    assert any("tool calls of an earlier start have no outcome" in line for line in host.output)
+    assert host.says("tool calls of an earlier start have no outcome")
     assert mark.read_text() == "called "
