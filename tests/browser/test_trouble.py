@@ -50,7 +50,7 @@ def test_a_message_that_could_not_be_sent_stays_and_is_sent_once(visit: Visit, h
     ann.context.set_offline(True)
     ann.write("@echo kept")
     expect(ann.page.get_by_text("Not sent")).to_be_visible()
-    ann.page.get_by_role("link", name="New conversation").click()
+    ann.page.locator(".threads > a.button").click()
     expect(ann.page.get_by_text("Not sent")).to_have_count(0)
     ann.page.go_back()
     expect(ann.page.get_by_text("Not sent")).to_be_visible()
