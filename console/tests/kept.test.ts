@@ -10,6 +10,15 @@ test("values are kept by name, and the ones changed longest ago go first", () =>
   expect(["a", "b", "c"].map((name) => keeper.get(name))).toEqual(["a", undefined, "c"]);
 });
 
+test("when somebody else sits down nothing is left, and the page hears of it", () => {
+  const keeper = new Keeper();
+  let heard = 0;
+  keeper.set("a", 1);
+  keeper.subscribe(() => (heard += 1));
+  keeper.clear();
+  expect([keeper.get("a"), heard]).toEqual([undefined, 1]);
+});
+
 test("who listens hears of every change until they stop", () => {
   const keeper = new Keeper();
   let heard = 0;

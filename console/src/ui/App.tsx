@@ -6,6 +6,7 @@ import { ThreadList } from "../chat/ThreadList";
 import { Knowing, useWorld } from "../chat/world";
 import { useWords, type Language } from "../words";
 import { Icon, type IconName } from "./icons";
+import { forgetKept } from "./kept";
 import { Dialog, ProblemNotice } from "./parts";
 import { usePlace, type Place } from "./router";
 import { chosenTheme, showTheme, type Theme } from "./theme";
@@ -23,6 +24,7 @@ export function App() {
       <SignIn
         wrong={keyOfThisTab() !== null}
         onKey={(key) => {
+          if (key !== keyOfThisTab()) forgetKept();
           rememberKey(key);
           setStranger(false);
           setRound(round + 1);

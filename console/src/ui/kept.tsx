@@ -27,6 +27,11 @@ export class Keeper {
     this.listeners.forEach((listener) => listener());
   }
 
+  clear(): void {
+    this.values.clear();
+    this.listeners.forEach((listener) => listener());
+  }
+
   subscribe = (listener: () => void): (() => void) => {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -35,6 +40,11 @@ export class Keeper {
 
 const keeper = new Keeper();
 const Place = createContext("");
+
+/** Somebody else sits here now. */
+export function forgetKept(): void {
+  keeper.clear();
+}
 
 /** Names inside are names within this one: a conversation, a turn of it, a part of that. */
 export function Within({ name, children }: { name: string; children: ReactNode }) {
