@@ -103,3 +103,8 @@ def a_house(real: Real, **more: Any) -> Iterator[tuple[Real, HostProcess, ModelS
 
 def results(events: list[Event]) -> list[str]:
     return [str(event.data["content"]) for event in events if event.type == "TOOL_CALL_RESULT"]
+
+
+def titles(body: Any) -> Says | None:
+    """opencode lets a model name the conversation, beside the conversation."""
+    return Says("A title") if "title generator" in json.dumps(body) else None
