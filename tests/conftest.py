@@ -1,6 +1,10 @@
 """What every test shares: the event loop that production uses, and one worker for tests that share what is dear."""
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("busy", deadline=None)  # what a case takes says more of the machine than of it
+hypothesis.settings.load_profile("busy")
 
 SHARING = frozenset({"cli", "cluster", "langbot", "models"})
 """Rooms whose tests share a host, a server or an environment within a file: on two workers it would be made twice."""

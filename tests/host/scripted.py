@@ -177,7 +177,7 @@ class ScriptedGateway:
         pass
 
     async def next(self, *, ack: bool = True) -> AtRunner:
-        run = await asyncio.wait_for(self.started.get(), 2)
+        run = await asyncio.wait_for(self.started.get(), 30)
         if ack:
             run.listener.acknowledged()
         return run

@@ -154,12 +154,12 @@ async def test_a_caller_that_goes_away_takes_nothing_back() -> None:
         approval_id = (await ask(house, run))["approval_id"]
         platform.may_go_on.clear()
         granting = asyncio.ensure_future(house.approvals.decide(ANN, approval_id, "granted"))
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             while not platform.done:
                 await asyncio.sleep(0)
         granting.cancel()
         platform.may_go_on.set()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             while (await house.approvals.get(ANN, approval_id)).done is None:
                 await asyncio.sleep(0)
         assert (await house.approvals.get(ANN, approval_id)).outcome(0) == "done"
@@ -198,7 +198,7 @@ async def test_what_was_being_done_when_the_host_ended_is_unknown_and_not_done_a
         approval_id = (await ask(house, run))["approval_id"]
         platform.may_go_on.clear()
         granting = asyncio.ensure_future(house.approvals.decide(ANN, approval_id, "granted"))
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(30):
             while not platform.done:
                 await asyncio.sleep(0)
         granting.cancel()

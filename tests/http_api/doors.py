@@ -165,7 +165,7 @@ class Doors:
         session = (await self.row(run_id)).session_id
         follower = self.house.tails.follow(session, run_id, 0)
         wanted = json.dumps(piece, ensure_ascii=False).encode()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not any(wanted in entry.fact.payload for entry in await follower.next(1) if entry.fact.is_delta):
                 pass
         follower.close()
@@ -176,7 +176,7 @@ class Doors:
         return row
 
     async def ended(self, run_id: str) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while (await self.row(run_id)).status not in {"completed", "failed", "cancelled"}:
                 await asyncio.sleep(0.005)
 
@@ -345,4 +345,4 @@ async def serving(app: Any, patience: Patience = PATIENCE) -> AsyncIterator[str]
         finally:
             server.should_exit = True
             server.force_exit = True
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, 30)
