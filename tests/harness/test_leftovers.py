@@ -12,7 +12,7 @@ import pytest
 from harness.fixtures import alive
 from paddock_runners.harness import process as processes
 from paddock_runners.harness.heard import HarnessError
-from paddock_runners.harness.leftovers import MARK_VARIABLE, started_at, survivors, sweep
+from paddock_runners.harness.leftovers import MARK_VARIABLE, bystanders, started_at, survivors, sweep
 from paddock_runners.harness.process import HarnessProcess
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +41,15 @@ async def test_a_session_is_found_without_a_mark_and_nobody_who_began_earlier(
 ) -> None:
     assert survivors("nobody's", session=strays[2].pid) == [strays[2].pid]
     assert survivors("ours", session=-1, since=started_at(strays[0].pid) + 1) == []
+
+
+async def test_those_who_were_there_before_are_not_looked_at_again(strays: list["subprocess.Popen[bytes]"]) -> None:
+    began = started_at(strays[0].pid)
+    assert not {str(one.pid) for one in strays} & bystanders(began)
+    before = bystanders(began + 1_000_000)
+    assert {str(one.pid) for one in strays} <= before
+    assert survivors("ours", session=-1, but=before) == []
+    assert survivors("ours", session=-1, since=began, but=bystanders(began)) == [strays[0].pid]
 
 
 async def test_ending_twice_or_while_cancelled_is_as_good_as_once(tmp_path: Path) -> None:
