@@ -12,16 +12,19 @@ import pytest
 from harness.fixtures import alive
 from paddock_runners.harness import process as processes
 from paddock_runners.harness.heard import HarnessError
-from paddock_runners.harness.leftovers import MARK_VARIABLE, started_at, survivors, sweep
+from paddock_runners.harness.leftovers import MARK_VARIABLE, bystanders, started_at, survivors, sweep
 from paddock_runners.harness.process import HarnessProcess
 
 pytestmark = pytest.mark.anyio
+
+OURS = f"ours-{os.getpid()}"
+"""Of this process: another one may run these tests at the same time."""
 
 
 @pytest.fixture
 def strays() -> Iterator[list["subprocess.Popen[bytes]"]]:
     """Three that sleep: one with the mark, one with another's, one without."""
-    marks = [{MARK_VARIABLE: "ours"}, {MARK_VARIABLE: "ours-not"}, {}]
+    marks = [{MARK_VARIABLE: OURS}, {MARK_VARIABLE: f"{OURS}-not"}, {}]
     made = [subprocess.Popen(["sleep", "60"], env={**os.environ, **mark}, start_new_session=True) for mark in marks]
     yield made
     for one in made:
@@ -30,17 +33,26 @@ def strays() -> Iterator[list["subprocess.Popen[bytes]"]]:
 
 
 async def test_only_those_with_the_mark_are_ended(strays: list["subprocess.Popen[bytes]"]) -> None:
-    assert survivors("ours", session=-1) == [strays[0].pid]
-    assert await sweep("ours", session=-1) == 1
+    assert survivors(OURS, session=-1) == [strays[0].pid]
+    assert await sweep(OURS, session=-1) == 1
     assert [one.poll() is None for one in strays] == [False, True, True]
-    assert survivors("ours", session=-1) == []
+    assert survivors(OURS, session=-1) == []
 
 
 async def test_a_session_is_found_without_a_mark_and_nobody_who_began_earlier(
     strays: list["subprocess.Popen[bytes]"],
 ) -> None:
     assert survivors("nobody's", session=strays[2].pid) == [strays[2].pid]
-    assert survivors("ours", session=-1, since=started_at(strays[0].pid) + 1) == []
+    assert survivors(OURS, session=-1, since=started_at(strays[0].pid) + 1) == []
+
+
+async def test_those_who_were_there_before_are_not_looked_at_again(strays: list["subprocess.Popen[bytes]"]) -> None:
+    began = started_at(strays[0].pid)
+    assert not {str(one.pid) for one in strays} & bystanders(began)
+    before = bystanders(began + 1_000_000)
+    assert {str(one.pid) for one in strays} <= before
+    assert survivors(OURS, session=-1, but=before) == []
+    assert survivors(OURS, session=-1, since=began, but=bystanders(began)) == [strays[0].pid]
 
 
 async def test_ending_twice_or_while_cancelled_is_as_good_as_once(tmp_path: Path) -> None:

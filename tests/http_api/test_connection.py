@@ -169,3 +169,15 @@ async def test_a_reader_that_is_slow_misses_nothing() -> None:
         said = await client.rest()
         deltas = [json.loads(line[6:]).get("delta", "") for line in said.splitlines() if line.startswith("data: ")]
         assert "".join(deltas) == "".join(pieces)
+
+
+async def test_a_run_that_is_taken_in_is_told_whole_and_the_connection_goes_on_or_ends_as_asked() -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        for number, last in enumerate([False, False, True]):
+            client.ask(a_body(str(uuid.uuid4()), f"r{number}"), "/api/v1/agent/runs", *["connection: close"] * last)
+            head = await client.head()
+            assert head.startswith("http/1.1 202 accepted\r\n")
+            assert ("connection: close" in head, "content-type: application/json" in head) == (last, True)
+            length = int(head.partition("content-length: ")[2].split("\r\n")[0])
+            assert json.loads(await client.reader.readexactly(length))["runId"] == f"r{number}"
+        assert await client.reader.read() == b""

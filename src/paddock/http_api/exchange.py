@@ -1,16 +1,18 @@
 """One request on the short way and its answer: a run's stream, written to the socket as it is committed.
 
 It stands in the place of uvicorn's cycle and has the names uvicorn asks for. What it cannot do at once it hands over to
-a cycle of uvicorn's: an answer that is no stream, a reader that is slow, facts that are no longer in memory, and a
-stream that goes on for more than a moment and then needs keep-alives.
+a cycle of uvicorn's: an answer that is neither a stream nor a 202, a reader that is slow, facts that are no longer in
+memory, and a stream that goes on for more than a moment and then needs keep-alives.
 """
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import structlog
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from paddock.http_api.errors import Endpoint
 from paddock.http_api.stream import HEADERS, UNWATCHED, RunStream
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 Headers = Sequence[tuple[bytes, bytes]]
+ACCEPTED = 202
 
 
 class Exchange:
@@ -39,6 +42,8 @@ class Exchange:
         answer = await door.answer(request)
         if isinstance(answer, RunStream):
             self._begin(answer)
+        elif _is_whole(answer) and answer.status_code == ACCEPTED and not self._connection.flow.write_paused:
+            self._accept(answer)
         else:
             cycle = self._connection.cycle_after(self)
             await cycle.run_asgi(answer)  # pyright: ignore[reportArgumentType]
@@ -53,6 +58,21 @@ class Exchange:
         """The event of a cycle; set when the client is gone."""
         if self.disconnected and self._stream is not None:
             self._let_go(self._stream).follower.close()
+
+    def _accept(self, answer: Response) -> None:
+        """What is said of every run that is taken in: head and body in one write."""
+        if self.disconnected:
+            return
+        connection = self._connection
+        headers = [*connection.server_state.default_headers, *answer.raw_headers]
+        connection.transport.write(_head_of(b"202 Accepted", headers, last=not self.keep_alive) + answer.body)
+        self._complete()
+
+    def _complete(self) -> None:
+        self.response_complete = True
+        if not self.keep_alive:
+            self._connection.transport.close()
+        self._connection.on_response_complete()
 
     # --- the stream ---------------------------------------------------------------------------------------------------
 
@@ -91,10 +111,7 @@ class Exchange:
             return
         connection.transport.write(piece + b"0\r\n\r\n")
         self._let_go(stream).follower.close()
-        self.response_complete = True
-        if not self.keep_alive:
-            connection.transport.close()
-        connection.on_response_complete()
+        self._complete()
 
     def _hand_over(self) -> None:
         stream = self._stream
@@ -113,6 +130,10 @@ class Exchange:
         return stream
 
 
+def _is_whole(answer: ASGIApp) -> TypeGuard[Response]:
+    return type(answer) is Response  # those that stream are other kinds of it
+
+
 class _Heads:
     """The head of every stream, made once for the headers uvicorn gives all answers; it changes them each second."""
 
@@ -123,13 +144,14 @@ class _Heads:
     def of(self, default: Headers, *, last: bool) -> bytes:
         if default is not self._made_of:
             self._made_of = default
-            self._heads = _head(default), _head([*default, (b"connection", b"close")])
+            headers = [*default, *HEADERS, (b"transfer-encoding", b"chunked")]
+            self._heads = _head_of(b"200 OK", headers, last=False), _head_of(b"200 OK", headers, last=True)
         return self._heads[last]
 
 
-def _head(default: Headers) -> bytes:
-    headers = [*default, *HEADERS, (b"transfer-encoding", b"chunked")]
-    return b"HTTP/1.1 200 OK\r\n%b\r\n" % b"".join(b"%b: %b\r\n" % header for header in headers)
+def _head_of(status: bytes, headers: Headers, *, last: bool) -> bytes:
+    lines = [b"%b: %b\r\n" % header for header in headers]
+    return b"HTTP/1.1 %b\r\n%b%b\r\n" % (status, b"".join(lines), b"connection: close\r\n" if last else b"")
 
 
 _HEADS = _Heads()

@@ -81,7 +81,8 @@ class RunsDoor:
         body = await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
         given, job = await self._read(principal, body)
         files = [await self._file(principal, url, given.thread_id) for url in given.urls]
-        new = _new_run(principal, given, files, request.query_params.get("agent"))
+        agent = request.query_params.get("agent") if request.scope["query_string"] else None
+        new = _new_run(principal, given, files, agent)
         asked = new if job is None else _of_a_job(new, job)
         accepted = await self._inbox.accept(asked, self._with_answers if _answers(given.params) else None)
         answer = {

@@ -7,6 +7,7 @@ where there is no /proc only the group is ended, which is weaker and said in the
 import asyncio
 import os
 import signal
+from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,16 +23,27 @@ def started_at(pid: int) -> int:
     return int(fields[19]) if fields else 0
 
 
-def survivors(mark: str, session: int, since: int = 0) -> list[int]:
+def bystanders(since: int) -> frozenset[str]:
+    """Processes that began before: none of them is looked at again a moment later, as long as no number is given out
+    twice meanwhile."""
+    return frozenset(name for name in _all() if (fields := _stat(name)) and int(fields[19]) < since)
+
+
+def survivors(mark: str, session: int, since: int = 0, but: Container[str] = ()) -> list[int]:
     """Processes, other than we ourselves, that carry the mark or belong to that session. The dead do not count.
 
     Who began before `since` cannot be one of them, and is not looked at closely: this is done at every turn's end.
     """
+    carried = f"{MARK_VARIABLE}={mark}".encode()
+    return [int(name) for name in _all() if name not in but and _belongs(name, carried, session, since)]
+
+
+def _all() -> list[str]:
+    """Every process but ourselves."""
     if not PROC.is_dir():
         return []
-    ourselves, carried = str(os.getpid()), f"{MARK_VARIABLE}={mark}".encode()
-    names = [name for name in os.listdir(PROC) if name.isdigit() and name != ourselves]  # noqa: PTH208 - names are enough
-    return [int(name) for name in names if _belongs(name, carried, session, since)]
+    ourselves = str(os.getpid())
+    return [name for name in os.listdir(PROC) if name.isdigit() and name != ourselves]  # noqa: PTH208 - names are enough
 
 
 def _belongs(name: str, mark: bytes, session: int, since: int) -> bool:
@@ -61,12 +73,12 @@ def _read(path: str) -> bytes:
     return b"".join(pieces)
 
 
-async def sweep(mark: str, session: int, since: int = 0) -> int:
+async def sweep(mark: str, session: int, since: int = 0, but: Container[str] = ()) -> int:
     """Kill them until none is left, for a bounded time; how many were killed."""
     killed: set[int] = set()
     rounds = int(SWEEP_SECONDS / ROUND_SECONDS)
     for _ in range(rounds):
-        left = survivors(mark, session, since)
+        left = survivors(mark, session, since, but)
         if not left:
             break
         for pid in left:

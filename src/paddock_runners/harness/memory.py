@@ -24,8 +24,9 @@ class Memory:
         known, where = self._kept.get(SESSION), self._kept.get(DIRECTORY)
         return known if isinstance(known, str) and known and where == str(directory) else None
 
-    async def keep_session(self, session_id: str, directory: Path) -> None:
-        await asyncio.gather(self._keep(DIRECTORY, str(directory)), self._keep(SESSION, session_id))
+    def keep_session(self, session_id: str, directory: Path) -> "asyncio.Future[Any]":
+        """Begins now; done when it is kept."""
+        return asyncio.gather(self._keep(DIRECTORY, str(directory)), self._keep(SESSION, session_id))
 
     async def forget_session(self) -> None:
         """It is lost; its counts are of no use for the next."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from paddock_runners.harness.heard import HarnessError
-from paddock_runners.harness.leftovers import MARK_VARIABLE, started_at, sweep
+from paddock_runners.harness.leftovers import MARK_VARIABLE, bystanders, started_at, sweep
 
 LINE_BYTES = 64 * 1024 * 1024
 """A harness says a whole file in one line."""
@@ -26,6 +26,9 @@ PATIENT: tuple[Rung, ...] = ((None, 1.5), (signal.SIGTERM, 0.4), (signal.SIGKILL
 """What is demanded, and how long we wait for the end: its input ends first. After a turn it may still have to write."""
 HURRIED: tuple[Rung, ...] = ((None, 0.4), (signal.SIGTERM, 0.3), (signal.SIGKILL, 0.6))
 """In a cancel: with the wire's own word before it, all of this fits into the time a host waits for one."""
+
+FRESH_SECONDS = 0.5
+"""Within it no machine starts so many processes that the number of one that ended is given to another."""
 
 
 class HarnessProcess:
@@ -117,12 +120,15 @@ class HarnessProcess:
     async def _descend(self, ladder: tuple[Rung, ...]) -> None:
         if self._child.stdin is not None:
             self._child.stdin.close()
+        loop = asyncio.get_running_loop()
+        looked_at, others = loop.time(), bystanders(self._began)  # milliseconds, while it ends by itself
         for demand, seconds in ladder:
             if demand is not None:
                 self._demand(demand)
             if await self._within(seconds) is not None:
                 break
-        self.swept = await sweep(self._mark, self._child.pid, self._began)
+        fresh = loop.time() - looked_at < FRESH_SECONDS
+        self.swept = await sweep(self._mark, self._child.pid, self._began, others if fresh else ())
         await self._within(0.5)
         self._draining.cancel()
 

@@ -114,6 +114,8 @@ class _Turn:
         self._used = Used()
         self._waiting: list[permissions.Waiting] = []
         self._inputs, self._brought = 0, list[str]()
+        self._keeping: asyncio.Future[Any] | None = None
+        """Its session, on its way to the host: its words do not wait for that."""
         self._handing = asyncio.Lock()
         """Held while words are on their way from the host to the harness: what was pulled must not be lost."""
 
@@ -172,18 +174,25 @@ class _Turn:
             while True:
                 heard = await self._next(wire)
                 if isinstance(heard, Over | Gone) and await self._is_last(heard, wire):
+                    await self._kept()
                     break
                 async for result in self._tell(heard, wire, place):
                     yield result
         finally:
-            if steering is not None:
-                steering.cancel()
+            for work in (steering, self._keeping):
+                if work is not None:
+                    work.cancel()
         for result in self._told.end():
             yield result
         usage, _ = await asyncio.gather(self._counted(), wire.close())
         self._tidy(place)
         for result in await self._ended(heard, usage):
             yield result
+
+    async def _kept(self) -> None:
+        """The session is kept. Raises HostCallError."""
+        if self._keeping is not None:
+            await self._keeping
 
     async def _is_last(self, heard: Over | Gone, wire: Wire) -> bool:
         """Whether the run ends here, or words that came too late for this turn have begun another."""
@@ -201,7 +210,9 @@ class _Turn:
     async def _tell(self, heard: Heard, wire: Wire, place: Place) -> Results:
         match heard:
             case Session(session_id):
-                await self._memory.keep_session(session_id, place.directory)
+                await self._kept()
+                self._keeping = self._memory.keep_session(session_id, place.directory)
+                await asyncio.sleep(0)  # asked for before anything is said
             case Used():
                 self._used = self._used.joined(heard)
             case Permission():
