@@ -17,10 +17,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-
-import httpx
+from urllib.parse import urlsplit
 
 FAKE = Path(__file__).parents[1] / "tests" / "harness" / "fakes" / "claude.py"
 AGENTS = """
@@ -33,26 +33,37 @@ PATIENCE = 20.0
 
 
 class Client:
+    """Over the plainest client there is: what it takes itself is part of every figure."""
+
     def __init__(self, url: str) -> None:
-        self._http = httpx.Client(base_url=url, timeout=60)
+        self._at = urlsplit(url).netloc
+        self._kept = HTTPConnection(self._at, timeout=60)
 
     def start(self, text: str) -> tuple[str, float]:
         """The run, and how long its acceptance took."""
         message = {"id": "m", "role": "user", "content": text}
         body = {"threadId": str(uuid.uuid4()), "runId": uuid.uuid4().hex, "messages": [message]}
         begun = time.perf_counter()
-        answer = self._http.post("/api/v1/agent/runs", json={**body, "forwardedProps": {"runtime_mode": "chat"}})
-        return answer.json()["taskId"], time.perf_counter() - begun
+        answer = self._post("/api/v1/agent/runs", {**body, "forwardedProps": {"runtime_mode": "chat"}})
+        return answer["taskId"], time.perf_counter() - begun
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        self._kept.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        return json.loads(self._kept.getresponse().read())
 
     def events(self, task: str) -> Iterator[tuple[float, dict[str, Any]]]:
         """Each event, with the time it arrived on the clock the harness uses too."""
-        with self._http.stream("GET", f"/api/v1/agent/runs/{task}/events") as answer:
-            for line in answer.iter_lines():
-                if line.startswith("data: "):
+        stream = HTTPConnection(self._at, timeout=60)
+        try:
+            stream.request("GET", f"/api/v1/agent/runs/{task}/events")
+            for line in stream.getresponse():
+                if line.startswith(b"data: "):
                     yield time.time(), json.loads(line[6:])
+        finally:
+            stream.close()
 
     def cancel(self, task: str) -> None:
-        self._http.post(f"/api/v1/agent/runs/{task}/cancel")
+        self._post(f"/api/v1/agent/runs/{task}/cancel", {})
 
 
 def turn(client: Client) -> dict[str, float]:

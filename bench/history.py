@@ -17,6 +17,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+import uvloop
+
 from bench.report import Figure, Target
 from bench.stores import address
 from paddock.host.history import History
@@ -158,7 +160,7 @@ def found(
     conversations: int, rounds: int, store: str, directory: Path | None = None, length: int = LENGTH
 ) -> dict[str, Times]:
     with tempfile.TemporaryDirectory(prefix="paddock-history-", dir=directory) as work, address(store) as at:
-        return asyncio.run(measure(store_at(at, Path(work)), conversations, length, rounds))
+        return uvloop.run(measure(store_at(at, Path(work)), conversations, length, rounds))
 
 
 def figures_of(told: Mapping[str, Times], items: int, store: str) -> list[Figure]:

@@ -3,6 +3,7 @@ many streams keep up.
 
 The model server streams a fixed answer on loopback, at once or at a fixed pace. Overhead of a turn = time from POST to
 the end of its stream, minus the time the same answer takes when the model server is asked directly, in the same run.
+The client is the leanest at hand: what it takes itself is part of every figure, and with fifty streams of the machine.
 On a machine that others use too, both wait for a processor; the CPU that host and runner take is printed beside them.
 """
 
@@ -17,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
+import aiohttp
 
 from bench.servers import Launch, Server, cpu_of, free_port, serving
 from bench.verdicts import Line, shown
@@ -69,7 +70,7 @@ class Streams:
 
 
 class Bench:
-    def __init__(self, host: Server, model: Server, client: httpx.AsyncClient) -> None:
+    def __init__(self, host: Server, model: Server, client: aiohttp.ClientSession) -> None:
         self._host = host
         self._model = model
         self._client = client
@@ -80,9 +81,9 @@ class Bench:
         message = {"id": str(time.monotonic_ns()), "role": "user", "content": "go"}
         begun, seen = time.perf_counter(), list[float]()
         address = f"http://127.0.0.1:{self._host.port}/api/v1/agent/ag-ui/{agent}"
-        async with self._client.stream("POST", address, json={**body, "messages": [message]}) as answer:
-            async for line in answer.aiter_lines():
-                if "TEXT_MESSAGE_CONTENT" in line:
+        async with self._client.post(address, json={**body, "messages": [message]}) as answer:
+            async for line in answer.content:
+                if b"TEXT_MESSAGE_CONTENT" in line:
                     seen.append(time.perf_counter() - begun)
         if not seen:
             raise SystemExit(f"the agent {agent} said nothing; see {self._host.log}")
@@ -92,9 +93,8 @@ class Bench:
         begun = time.perf_counter()
         body = {"model": "m-1-0", "messages": [], "stream": True}
         address = f"http://127.0.0.1:{self._model.port}/v1/chat/completions"
-        async with self._client.stream("POST", address, json=body) as answer:
-            async for _ in answer.aiter_lines():
-                pass
+        async with self._client.post(address, json=body) as answer:
+            await answer.read()
         return time.perf_counter() - begun
 
     def cpu(self) -> tuple[float, float]:
@@ -145,7 +145,7 @@ def lines_of(alone: Turns, together: Streams) -> list[Line]:
 
 
 async def measure(host: Server, model: Server, turns: int) -> list[Line]:
-    async with httpx.AsyncClient(timeout=120, limits=httpx.Limits(max_connections=200)) as client:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(120)) as client:
         bench = Bench(host, model, client)
         return lines_of(await bench.alone(turns), await bench.together())
 

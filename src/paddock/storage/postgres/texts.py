@@ -35,4 +35,5 @@ def encode(text: str) -> bytes:
 
 
 def decode(stored: bytes) -> str:
-    return unescaped(bytes(stored).decode())
+    text = str(stored, "utf-8")
+    return unescaped(text) if _MARK in text else text
