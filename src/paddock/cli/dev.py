@@ -34,7 +34,8 @@ from paddock.cli.elsewhere import Elsewhere
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
 from paddock.cli.watching import Stamps, changed, snapshot
-from paddock.runners.packages.contents import OWN_DIRECTORY, holds_data
+from paddock.runners.packages.contents import OWN_DIRECTORY
+from paddock.runners.packages.trees import holds_data
 from paddock.runners.plugins import Plugin, PluginError, load_plugin
 
 RETRY_SECONDS = 1.0
