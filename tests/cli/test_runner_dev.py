@@ -42,7 +42,7 @@ class Dev:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(15)
+        return self.process.wait(30)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def dev(clean_env: dict[str, str], tmp_path: Path):
     for one in started:
         if one.process.poll() is None:
             one.process.kill()
-            one.process.wait(10)
+            one.process.wait(30)
 
 
 def test_a_plugin_under_work_answers_at_the_host_and_again_after_each_save(
@@ -142,10 +142,10 @@ def test_dev_leaves_no_process_behind(
     runner.write_text("\n".join(lines) + "\n" + runner.read_text())
     trying = dev(hello, "--data", served.data)
     trying.says("attached")
-    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 10, "the grandchild")
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 30, "the grandchild")
     trying.stop()
     pid = int((tmp_path / "pid").read_text())
-    wait_until(lambda: not _runs(pid), 5, "the grandchild being gone")
+    wait_until(lambda: not _runs(pid), 30, "the grandchild being gone")
 
 
 def _runs(pid: int) -> bool:

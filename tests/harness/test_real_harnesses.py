@@ -44,7 +44,7 @@ def test_it_answers_in_pieces_with_the_hosts_tools_and_goes_on_with_another_toke
     first = token_of(stage.host.data)
     assert stage.reach(first) == 200
     assert stage.cancelled(slow) < 5
-    assert stage.model.left.wait(5), "the model's stream was closed"
+    assert stage.model.left.wait(30), "the model's stream was closed"
     assert stage.reach(first) == 401
 
     again = stage.start("and two and four?", Says("", calls=(call,)), Says("Six."))
@@ -66,7 +66,7 @@ def test_a_persons_picture_reaches_the_model_and_lies_in_the_working_directory(s
 def test_a_cancel_in_a_tool_leaves_no_process(stage: Stage) -> None:
     call = stage.real.shell("python3 -c 'import time; time.sleep(97)' & python3 -c 'import time; time.sleep(98)'")
     task = stage.start("wait a while", Says("Waiting. ", calls=(call,)), Says("Done."))
-    wait_until(lambda: len(processes_of(stage.host.data)) > 2, 20, "the command")
+    wait_until(lambda: len(processes_of(stage.host.data)) > 2, 30, "the command")
     assert stage.cancelled(task) < 5
 
 

@@ -24,7 +24,7 @@ READY = re.compile(r"ready at (http://\S+)")
 TERMINAL = {"RUN_FINISHED", "RUN_ERROR"}
 
 
-def wait_until(true: Callable[[], object], seconds: float = 10.0, what: str = "it") -> None:
+def wait_until(true: Callable[[], object], seconds: float = 30.0, what: str = "it") -> None:
     """Poll until something is so; fail with a sentence when it never is."""
     end = time.monotonic() + seconds
     while not true():
@@ -109,16 +109,16 @@ class HostProcess:
         """As a power cut would, as far as a process can tell."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(30)
 
     def stop(self) -> int:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def client(self, **more: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=20, verify=NO_TLS, **more)
+        return httpx.Client(base_url=self.url, timeout=60, verify=NO_TLS, **more)
 
     def post(
         self, text: str = "hello", *, thread: str | None = None, run: str | None = None, agent: str | None = None
@@ -154,7 +154,7 @@ class HostProcess:
                     break
         return seen
 
-    def finished(self, task_id: str, seconds: float = 10.0) -> dict[str, Any]:
+    def finished(self, task_id: str, seconds: float = 30.0) -> dict[str, Any]:
         wait_until(
             lambda: self.run(task_id)["status"] in {"completed", "failed", "cancelled"}, seconds, "the run's end"
         )
