@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -10,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import warm
 from cli.conftest import Command
-from cli.terminals import CALLED, PADDOCK
+from cli.terminals import CALLED
 from paddock.cli.watching import snapshot
 from patience import at_most
 from walk.hosts import HostProcess, wait_until
@@ -31,11 +31,10 @@ class Dev:
     def __init__(self, *arguments: object, env: dict[str, str], log: Path) -> None:
         self._log = log
         with log.open("w") as file:
-            command = [PADDOCK, "runner", "dev", *map(str, arguments)]
-            self.process = subprocess.Popen(command, env=env, stderr=file, stdin=subprocess.DEVNULL)
+            self.process = warm.start(["runner", "dev", *arguments], env=env, stderr=file, stdin=warm.DEVNULL)
 
     def says(self, text: str, times: int = 1) -> None:
-        wait_until(lambda: self._log.read_text().count(text) >= times, 20, f"{text!r} in {self._log.read_text()!r}")
+        wait_until(lambda: self._log.read_text().count(text) >= times, 60, f"{text!r} in {self._log.read_text()!r}")
 
     def said(self) -> str:
         return self._log.read_text()

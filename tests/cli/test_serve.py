@@ -37,7 +37,7 @@ def new_host(tmp_path: Path):
 
 def test_a_host_says_where_it_is_and_leaves_nothing_behind_when_stopped(new_host: Callable[..., HostProcess]) -> None:
     started = time.monotonic()
-    host = new_host().start()
+    host = new_host(fresh=True).start()
     assert loopback.get(f"{host.url}/readyz").status_code == 200
     assert time.monotonic() - started < at_most(3)
     assert host.says(f"  data  {host.data}\n")

@@ -10,6 +10,7 @@ import pytest
 
 from cluster.conftest import Hosts
 from nats_server import NatsServer
+from patience import at_most
 from postgres_server import Server, database_of, shared_server
 from walk.hosts import Event, HostProcess, text_of, wait_until
 
@@ -41,7 +42,7 @@ def test_a_stream_goes_on_at_another_host_when_its_own_dies(survivor: HostProces
     doomed.kill()
     died = time.monotonic()
     rest = survivor.events(task, after=seen[-1].id)
-    assert time.monotonic() - died < TAKE_OVER_SECONDS
+    assert time.monotonic() - died < at_most(TAKE_OVER_SECONDS)
     run = survivor.run(task)
     assert (run["status"], run["code"]) == ("failed", "host_lost")
     whole = survivor.events(task)
@@ -58,7 +59,7 @@ def test_a_host_that_stalled_past_its_lease_writes_nothing_when_it_wakes(
     assert sleeper.process is not None
     os.kill(sleeper.process.pid, signal.SIGSTOP)
     try:
-        run = survivor.finished(task, TAKE_OVER_SECONDS + 5)
+        run = survivor.finished(task, at_most(TAKE_OVER_SECONDS))
     finally:
         os.kill(sleeper.process.pid, signal.SIGCONT)
     assert (run["status"], run["code"]) == ("failed", "host_lost")
@@ -82,8 +83,8 @@ def test_a_host_that_is_stopped_lets_turns_finish_and_hands_the_rest_over(
     assert leaving.process is not None
     began = time.monotonic()
     leaving.process.send_signal(signal.SIGTERM)
-    assert leaving.process.wait(20) == 0
-    assert time.monotonic() - began < 12
+    assert leaving.process.wait(60) == 0
+    assert time.monotonic() - began < at_most(12)
     assert survivor.finished(short)["status"] == "completed"
     assert survivor.finished(long)["code"] == "host_shutdown"
     assert survivor.finished(waiting)["status"] == "completed"

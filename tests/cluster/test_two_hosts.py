@@ -1,7 +1,7 @@
 """Two hosts on one PostgreSQL and one NATS. The client always talks to the one that does not own the conversation."""
 
+import os
 import signal
-import subprocess
 import threading
 import time
 import uuid
@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import warm
 from cluster.conftest import Hosts
 from patience import at_most
-from walk.hosts import PADDOCK, Event, HostProcess, text_of, wait_until
+from walk.hosts import Event, HostProcess, text_of, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -154,11 +155,11 @@ def test_the_whole_conversation_is_streamed_at_the_other_host(here: HostProcess,
 
 
 def test_a_runner_attached_to_one_host_serves_both(here: HostProcess, there: HostProcess, tmp_path: Path) -> None:
-    new = [PADDOCK, "runner", "new", "hello", "--author", "me"]
-    subprocess.run(list(map(str, new)), check=True, capture_output=True, cwd=tmp_path, timeout=60)
-    command = [str(PADDOCK), "runner", "dev", str(tmp_path / "hello"), "--url", here.url]
+    new = warm.run(["runner", "new", "hello", "--author", "me"], env=os.environ, cwd=tmp_path)
+    assert new.returncode == 0, new.stderr
     with (tmp_path / "log").open("w") as log:
-        attached = subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL)
+        dev = ["runner", "dev", tmp_path / "hello", "--url", here.url]
+        attached = warm.start(dev, env=os.environ, stderr=log, stdin=warm.DEVNULL)
     try:
         for host in (here, there):
             wait_until(lambda host=host: "me/hello" in attached_to(host), 30, f"it at {host.data.name}")
@@ -166,9 +167,9 @@ def test_a_runner_attached_to_one_host_serves_both(here: HostProcess, there: Hos
             assert text_of(host.events(task)).startswith("Hello! You said 'hi'.")
     finally:
         attached.send_signal(signal.SIGINT)
-        attached.wait(20)
+        attached.wait(30)
     for host in (here, there):
-        wait_until(lambda host=host: "me/hello" not in attached_to(host), 20, "it being gone")
+        wait_until(lambda host=host: "me/hello" not in attached_to(host), 30, "it being gone")
 
 
 def attached_to(host: HostProcess) -> list[str]:

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -16,9 +15,10 @@ from typing import Any
 
 import httpx
 
+import warm
 from loopback import NO_TLS
+from warm import PADDOCK, PIPE, STDOUT
 
-PADDOCK = Path(sys.executable).with_name("paddock")
 NASTY = Path(__file__).parent / "nasty"
 READY = re.compile(r"ready at (http://\S+)")
 TERMINAL = {"RUN_FINISHED", "RUN_ERROR"}
@@ -65,20 +65,14 @@ class HostProcess:
     plugins: tuple[Path, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
-    process: subprocess.Popen[str] | None = None
+    fresh: bool = False
+    """Started as the program itself: where what is told of is the start."""
+    process: "subprocess.Popen[str] | warm.Process | None" = None
     url: str = ""
     output: list[str] = field(default_factory=list)
 
     def start(self, *, seconds: float = 60.0) -> "HostProcess":
-        command = [
-            str(PADDOCK),
-            "serve",
-            "--data",
-            str(self.data),
-            "--port",
-            "0",
-            *self.extra,
-        ]
+        command = ["serve", "--data", str(self.data), "--port", "0", *self.extra]
         if self.agents is not None:
             file = self.data.parent / f"{self.data.name}-agents.yaml"
             file.write_text(self.agents)
@@ -86,14 +80,17 @@ class HostProcess:
         for directory in self.plugins:
             command += ["--plugins", str(directory)]
         env = {key: value for key, value in os.environ.items() if not key.startswith("PADDOCK_")} | self.env
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+        if self.fresh:
+            self.process = subprocess.Popen([PADDOCK, *command], stdout=PIPE, stderr=STDOUT, text=True, env=env)
+        else:
+            self.process = warm.start(command, stdout=PIPE, stderr=STDOUT, env=env)
         self.url = ""
         threading.Thread(target=self._read, args=(self.process,), daemon=True).start()
         wait_until(lambda: self.url or self.process.poll() is not None, seconds, "the host being ready")
         assert self.url, "".join(self.output)
         return self
 
-    def _read(self, process: subprocess.Popen[str]) -> None:
+    def _read(self, process: "subprocess.Popen[str] | warm.Process") -> None:
         assert process.stdout is not None
         for line in process.stdout:
             self.output.append(line)

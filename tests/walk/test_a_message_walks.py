@@ -41,9 +41,9 @@ def test_a_message_is_answered_by_a_runner_and_streamed_out(host: HostProcess) -
 
 
 def test_ready_within_three_seconds_and_gone_without_a_child(new_host: Callable[..., HostProcess]) -> None:
-    new_host("warm").start().stop()
+    new_host("warm", fresh=True).start().stop()
     begin = time.monotonic()
-    host = new_host().start()
+    host = new_host(fresh=True).start()
     assert loopback.get(f"{host.url}/readyz").status_code == 200
     assert time.monotonic() - begin < at_most(3)
     host.events(host.post().json()["taskId"])

@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 import loopback
+import warm
 from needs import not_run
-from walk.hosts import NASTY, PADDOCK, Event, HostProcess, events_in, text_of, wait_until
+from walk.hosts import NASTY, Event, HostProcess, events_in, text_of, wait_until
 
 AGENTS = 'default_agent: slow\nagents:\n  slow: {runner: "plugin:test/slow/default"}\n'
 
@@ -85,8 +86,7 @@ def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
 
 
 def test_a_second_host_on_the_same_directory_is_refused_with_a_sentence(host: HostProcess) -> None:
-    command = [str(PADDOCK), "serve", "--data", str(host.data), "--port", "0"]
-    second = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    second = warm.run(["serve", "--data", host.data, "--port", "0"], env=os.environ)
     assert second.returncode == 2
     assert str(host.process.pid) in second.stderr
     assert "Traceback" not in second.stderr
