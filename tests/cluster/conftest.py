@@ -48,4 +48,4 @@ def new_host(tmp_path_factory: pytest.TempPathFactory, database: str, nats: Nats
     for host in made:
         if host.process is not None and host.process.poll() is None:
             host.process.kill()
-            host.process.wait(10)
+            host.process.wait(30)

@@ -10,6 +10,7 @@ import pytest
 
 from cluster.conftest import Hosts
 from nats_server import NatsServer
+from patience import at_most
 from postgres_server import Server, database_of, shared_server
 from walk.hosts import Event, HostProcess, text_of, wait_until
 
@@ -41,7 +42,7 @@ def test_a_stream_goes_on_at_another_host_when_its_own_dies(survivor: HostProces
     doomed.kill()
     died = time.monotonic()
     rest = survivor.events(task, after=seen[-1].id)
-    assert time.monotonic() - died < TAKE_OVER_SECONDS
+    assert time.monotonic() - died < at_most(TAKE_OVER_SECONDS)
     run = survivor.run(task)
     assert (run["status"], run["code"]) == ("failed", "host_lost")
     whole = survivor.events(task)
@@ -58,7 +59,7 @@ def test_a_host_that_stalled_past_its_lease_writes_nothing_when_it_wakes(
     assert sleeper.process is not None
     os.kill(sleeper.process.pid, signal.SIGSTOP)
     try:
-        run = survivor.finished(task, TAKE_OVER_SECONDS + 5)
+        run = survivor.finished(task, at_most(TAKE_OVER_SECONDS))
     finally:
         os.kill(sleeper.process.pid, signal.SIGCONT)
     assert (run["status"], run["code"]) == ("failed", "host_lost")
@@ -66,7 +67,7 @@ def test_a_host_that_stalled_past_its_lease_writes_nothing_when_it_wakes(
     wait_until(
         lambda: "stale_owner" in server.sql("select result from audit", database_of(database)), 10, "the refusal"
     )
-    wait_until(lambda: sleeper.client().get("/readyz").status_code == 200, 10, "the sleeper being back")
+    wait_until(lambda: sleeper.client().get("/readyz").status_code == 200, 30, "the sleeper being back")
     assert [(one.id, one.data) for one in sleeper.events(task)] == before
     assert sleeper.finished(sleeper.post("hello").json()["taskId"])["status"] == "completed"
     assert sleeper.stop() == 0
@@ -82,8 +83,8 @@ def test_a_host_that_is_stopped_lets_turns_finish_and_hands_the_rest_over(
     assert leaving.process is not None
     began = time.monotonic()
     leaving.process.send_signal(signal.SIGTERM)
-    assert leaving.process.wait(20) == 0
-    assert time.monotonic() - began < 12
+    assert leaving.process.wait(60) == 0
+    assert time.monotonic() - began < at_most(12)
     assert survivor.finished(short)["status"] == "completed"
     assert survivor.finished(long)["code"] == "host_shutdown"
     assert survivor.finished(waiting)["status"] == "completed"
@@ -101,7 +102,7 @@ def test_without_the_bus_everything_still_works_and_it_is_used_again_when_it_is_
         assert text_of(other.events(task)).split() == [str(number) for number in range(150)]
     finally:
         nats.start()
-    wait_until(lambda: "bus is back" in "".join(other.output + survivor.output), 10, "the bus being back")
+    wait_until(lambda: "bus is back" in "".join(other.output + survivor.output), 30, "the bus being back")
     task = survivor.post("count 50 0.01", agent="slow").json()["taskId"]
     assert len(text_of(other.events(task)).split()) == 50
     other.stop()
@@ -119,7 +120,7 @@ def test_of_hosts_that_start_at_once_each_is_ready_and_an_agent_made_at_one_is_k
     with pair[0].client() as client:
         made = client.put("/api/v1/agents/made", json={"runner": "plugin:paddock/echo/default"})
         assert made.status_code in {200, 201}, made.text
-    wait_until(lambda: pair[1].post("hi", agent="made").status_code == 202, 6, "the agent being known")
+    wait_until(lambda: pair[1].post("hi", agent="made").status_code == 202, 30, "the agent being known")
     with pair[1].client() as client:
         assert client.delete("/api/v1/agents/made").status_code in {200, 204}
-    wait_until(lambda: survivor.post("hi", agent="made").status_code == 404, 6, "the agent being gone")
+    wait_until(lambda: survivor.post("hi", agent="made").status_code == 404, 30, "the agent being gone")

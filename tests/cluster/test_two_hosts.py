@@ -1,7 +1,7 @@
 """Two hosts on one PostgreSQL and one NATS. The client always talks to the one that does not own the conversation."""
 
+import os
 import signal
-import subprocess
 import threading
 import time
 import uuid
@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import warm
 from cluster.conftest import Hosts
 from patience import at_most
-from walk.hosts import PADDOCK, Event, HostProcess, text_of, wait_until
+from walk.hosts import Event, HostProcess, text_of, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_a_run_is_cancelled_at_the_other_host(here: HostProcess, there: HostProc
     with there.client() as client:
         answer = client.post(f"/api/v1/agent/runs/{busy[1]}/cancel")
     assert answer.status_code in {200, 202}, answer.text
-    assert there.finished(busy[1], 5)["status"] == "cancelled"
+    assert there.finished(busy[1], 30)["status"] == "cancelled"
     assert here.run(busy[1])["status"] == "cancelled"
 
 
@@ -116,7 +117,7 @@ def test_controls_reach_the_owner_from_the_other_host(
         )
         assert invited.status_code in {200, 202}, invited.text
         members = lambda: client.get(f"/api/v1/agent/sessions/{thread}").json()  # noqa: E731
-        wait_until(lambda: "echo" in str(members()), 5, "echo joining")
+        wait_until(lambda: "echo" in str(members()), 30, "echo joining")
         unknown = client.post(
             f"/api/v1/agent/sessions/{thread}/control",
             json={"subtype": "SWITCH_AGENT", "payload": {"agent_id": "nobody"}},
@@ -148,17 +149,17 @@ def test_the_whole_conversation_is_streamed_at_the_other_host(here: HostProcess,
 
     reader = threading.Thread(target=follow, daemon=True)
     reader.start()
-    assert connected.wait(10)
+    assert connected.wait(30)
     here.post("second words", thread=thread)
-    assert seen.wait(5)
+    assert seen.wait(30)
 
 
 def test_a_runner_attached_to_one_host_serves_both(here: HostProcess, there: HostProcess, tmp_path: Path) -> None:
-    new = [PADDOCK, "runner", "new", "hello", "--author", "me"]
-    subprocess.run(list(map(str, new)), check=True, capture_output=True, cwd=tmp_path, timeout=60)
-    command = [str(PADDOCK), "runner", "dev", str(tmp_path / "hello"), "--url", here.url]
+    new = warm.run(["runner", "new", "hello", "--author", "me"], env=os.environ, cwd=tmp_path)
+    assert new.returncode == 0, new.stderr
     with (tmp_path / "log").open("w") as log:
-        attached = subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL)
+        dev = ["runner", "dev", tmp_path / "hello", "--url", here.url]
+        attached = warm.start(dev, env=os.environ, stderr=log, stdin=warm.DEVNULL)
     try:
         for host in (here, there):
             wait_until(lambda host=host: "me/hello" in attached_to(host), 30, f"it at {host.data.name}")
@@ -166,9 +167,9 @@ def test_a_runner_attached_to_one_host_serves_both(here: HostProcess, there: Hos
             assert text_of(host.events(task)).startswith("Hello! You said 'hi'.")
     finally:
         attached.send_signal(signal.SIGINT)
-        attached.wait(20)
+        attached.wait(30)
     for host in (here, there):
-        wait_until(lambda host=host: "me/hello" not in attached_to(host), 20, "it being gone")
+        wait_until(lambda host=host: "me/hello" not in attached_to(host), 30, "it being gone")
 
 
 def attached_to(host: HostProcess) -> list[str]:

@@ -33,7 +33,7 @@ def a_thread() -> str:
     return str(uuid.uuid4())
 
 
-async def until(true: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(true: Callable[[], object], seconds: float = 30.0) -> None:
     async with asyncio.timeout(seconds):
         while not true():
             await asyncio.sleep(0.01)
@@ -170,7 +170,7 @@ async def test_a_session_that_failed_answers_at_once() -> None:
         (await house.gateway.next()).delta("x")
         await until(lambda: session.failed)
         with pytest.raises(HostError):
-            await asyncio.wait_for(session.record(RunFailed(accepted.task_id, "x", "y")), 1)
+            await asyncio.wait_for(session.record(RunFailed(accepted.task_id, "x", "y")), 30)
 
 
 async def test_what_is_on_record_is_answered_even_when_starting_it_goes_wrong() -> None:
@@ -179,7 +179,7 @@ async def test_what_is_on_record_is_answered_even_when_starting_it_goes_wrong() 
             raise RuntimeError("a mistake of ours")
 
     async with small_house(gateway=Broken({"history": ["page"]})) as house:
-        assert await asyncio.wait_for(house.say(thread=a_thread()), 2)
+        assert await asyncio.wait_for(house.say(thread=a_thread()), 30)
 
 
 async def test_nothing_is_granted_after_the_last_word_of_a_run() -> None:
@@ -282,7 +282,7 @@ async def test_recovery_of_one_session_does_not_wait_for_the_runner_of_another()
             await asyncio.sleep(3600)
 
     async with small_house(store, gateway=NeverReady()) as house:
-        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 2)
+        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 30)
         assert (await house.run(other)).status == "failed"
 
 
@@ -327,7 +327,7 @@ async def test_another_program_that_holds_the_database_does_not_stop_the_event_l
 async def frames_after(tails: Tails, accepted, seq: int, k: int) -> list[bytes]:
     follower, said = tails.follow(accepted.thread_id, accepted.task_id, seq - 1), []
     while True:
-        for entry in await follower.next(3):
+        for entry in await follower.next(30):
             these = frames(entry.fact, Peer("1", "t", "r", "1"))
             said += these[k + 1 :] if entry.fact.seq == seq else these
             if entry.fact.kind in {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "EVENT:CANCELED"}:
@@ -426,7 +426,7 @@ async def test_a_session_that_cannot_be_read_keeps_the_host_from_nothing_and_end
         first, second = await house.say(thread=bad), await house.say(thread=good)
     store.broken = bad
     async with small_house(store) as house:
-        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 2)
+        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 30)
         assert (await house.run(second)).code == "host_restarted"
         assert (await house.run(first)).status == "running"
         store.broken = None
@@ -456,8 +456,8 @@ async def test_a_mistake_in_the_writer_refuses_its_group_and_the_next_one_is_wri
         with monkeypatch.context() as broken:
             broken.setattr("paddock.storage.sqlite.writer.write_group", forget)
             with pytest.raises(HostError):
-                await asyncio.wait_for(house.say(thread=a_thread()), 2)
+                await asyncio.wait_for(house.say(thread=a_thread()), 30)
             assert not store.healthy()
-        assert await asyncio.wait_for(house.say(thread=a_thread()), 2)
+        assert await asyncio.wait_for(house.say(thread=a_thread()), 30)
         assert store.healthy()
         await store.close()
