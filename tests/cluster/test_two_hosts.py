@@ -1,6 +1,5 @@
 """Two hosts on one PostgreSQL and one NATS. The client always talks to the one that does not own the conversation."""
 
-import re
 import signal
 import subprocess
 import threading
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.conftest import Hosts
+from cluster.conftest import Hosts, heard
 from walk.hosts import PADDOCK, Event, HostProcess, text_of, wait_until
 
 
@@ -68,19 +67,11 @@ def test_a_run_is_read_live_at_the_other_host(there: HostProcess, busy: tuple[st
     assert text_of(pieces).startswith("0 1 2 3 ")
 
 
-def heard(host: HostProcess) -> int:
-    """How much of what others committed came to readers here over the bus, and not out of the log."""
-    with host.client() as client:
-        found = re.search(r'paddock_followed_total{way="bus"} (\S+)', client.get("/metrics").text)
-    assert found is not None
-    return int(float(found[1]))
-
-
 def test_a_run_is_cancelled_at_the_other_host(here: HostProcess, there: HostProcess, busy: tuple[str, str]) -> None:
     with there.client() as client:
         answer = client.post(f"/api/v1/agent/runs/{busy[1]}/cancel")
     assert answer.status_code in {200, 202}, answer.text
-    assert there.finished(busy[1], 5)["status"] == "cancelled"
+    assert there.finished(busy[1], 30)["status"] == "cancelled"
     assert here.run(busy[1])["status"] == "cancelled"
 
 
@@ -122,7 +113,7 @@ def test_controls_reach_the_owner_from_the_other_host(
         )
         assert invited.status_code in {200, 202}, invited.text
         members = lambda: client.get(f"/api/v1/agent/sessions/{thread}").json()  # noqa: E731
-        wait_until(lambda: "echo" in str(members()), 5, "echo joining")
+        wait_until(lambda: "echo" in str(members()), 30, "echo joining")
         unknown = client.post(
             f"/api/v1/agent/sessions/{thread}/control",
             json={"subtype": "SWITCH_AGENT", "payload": {"agent_id": "nobody"}},
@@ -154,9 +145,9 @@ def test_the_whole_conversation_is_streamed_at_the_other_host(here: HostProcess,
 
     reader = threading.Thread(target=follow, daemon=True)
     reader.start()
-    assert connected.wait(10)
+    assert connected.wait(30)
     here.post("second words", thread=thread)
-    assert seen.wait(5)
+    assert seen.wait(30)
 
 
 def test_a_runner_attached_to_one_host_serves_both(here: HostProcess, there: HostProcess, tmp_path: Path) -> None:
