@@ -1,5 +1,6 @@
 """Two hosts on one PostgreSQL and one NATS. The client always talks to the one that does not own the conversation."""
 
+import os
 import signal
 import subprocess
 import threading
@@ -150,17 +151,26 @@ def test_the_whole_conversation_is_streamed_at_the_other_host(here: HostProcess,
     assert seen.wait(30)
 
 
-def test_a_runner_attached_to_one_host_serves_both(here: HostProcess, there: HostProcess, tmp_path: Path) -> None:
+ONE_ADDRESS = {"http_proxy": "http://127.0.0.1:1", "ws_proxy": "http://127.0.0.1:1", "no_proxy": "localhost"}
+"""Who is started with this reaches hosts by the name of this machine, and none by its number."""
+
+
+@pytest.mark.parametrize("around", [{}, ONE_ADDRESS], ids=["reaching all hosts", "reaching one address only"])
+def test_a_runner_attached_to_one_host_serves_both(
+    here: HostProcess, there: HostProcess, tmp_path: Path, around: dict[str, str]
+) -> None:
     new = [PADDOCK, "runner", "new", "hello", "--author", "me"]
     subprocess.run(list(map(str, new)), check=True, capture_output=True, cwd=tmp_path, timeout=60)
-    command = [str(PADDOCK), "runner", "dev", str(tmp_path / "hello"), "--url", here.url]
+    url = here.url.replace("127.0.0.1", "localhost")
+    command = [str(PADDOCK), "runner", "dev", str(tmp_path / "hello"), "--url", url]
     with (tmp_path / "log").open("w") as log:
-        attached = subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL)
+        attached = subprocess.Popen(command, stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **around})
     try:
         for host in (here, there):
             wait_until(lambda host=host: "me/hello" in attached_to(host), 30, f"it at {host.data.name}")
             task = host.post("hi", agent="hello").json()["taskId"]
             assert text_of(host.events(task)).startswith("Hello! You said 'hi'.")
+        assert (f", through {url}" in (tmp_path / "log").read_text()) == bool(around)
     finally:
         attached.send_signal(signal.SIGINT)
         attached.wait(20)
