@@ -111,10 +111,6 @@ class Process:
         return given
 
 
-def _number(stream: int | IO[Any]) -> int:
-    return stream if isinstance(stream, int) else stream.fileno()
-
-
 _OUTPUTS = ("stdout", "stderr")
 
 

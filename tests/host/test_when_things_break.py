@@ -76,6 +76,19 @@ async def ended(house: SmallHouse, accepted) -> tuple[str, str | None]:
     return run.status, run.code
 
 
+def brought_back() -> list[asyncio.Task[object]]:
+    """Sessions that are still being brought back after a failed write."""
+    return [task for task in asyncio.all_tasks() if "_bring_back" in repr(task.get_coro())]
+
+
+async def taken_over(store: FlakyStore, thread: str) -> None:
+    """Another host, which can reach the same store, ends what goes on in a conversation."""
+    reached = MemoryStore()
+    reached.__dict__ = store.__dict__
+    async with small_house(reached) as elsewhere:
+        await elsewhere.sessions.take_over([(thread, "host_lost", "its host is gone")])
+
+
 async def test_a_run_whose_state_cannot_be_read_ends() -> None:
     store = FlakyStore()
     async with small_house(store) as house:
@@ -107,14 +120,36 @@ async def test_after_the_store_was_away_only_the_run_it_interrupted_fails() -> N
             with pytest.raises(HostError) as refused:
                 await house.say("c", thread=thread)
             assert refused.value.code is ErrorCode.UNAVAILABLE
-        tasks = [task for task in asyncio.all_tasks() if "_bring_back" in repr(task.get_coro())]
-        assert len(tasks) == 1
+        assert len(brought_back()) == 1
         store.down = False
         assert await ended(house, first) == ("failed", "storage_unavailable")
         later = await house.gateway.next()
         later.message("fine")
         later.say("run.completed")
         assert await ended(house, second) == ("completed", None)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("replaced", [True, False])
+async def test_an_owner_that_hears_no_answer_to_a_write_is_on_record_as_refused_only_if_another_went_on(
+    replaced: bool,
+) -> None:
+    store, thread = FlakyStore(), a_thread()
+    async with small_house(store) as house:
+        run = await house.say("a", thread=thread)
+        at_runner = await house.gateway.next()
+        await house.until(thread, "EVENT:AGENT_STARTED")
+        store.down = True
+        at_runner.delta("x")
+        await until(lambda: at_runner.forced)
+        if replaced:
+            await taken_over(store, thread)
+        store.down = False
+        assert (await ended(house, run))[0] == "failed"
+        await until(lambda: not brought_back())
+        await house.audit.flush()
+        refused = [row for row in await store.audit(limit=100) if row.result == "stale_owner"]
+        assert [(row.session_id, row.workspace_id) for row in refused] == [(thread, ANN.workspace_id)] * replaced
 
 
 async def test_a_request_that_could_not_be_recorded_leaves_no_run_behind() -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from host.scripted import SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
@@ -239,3 +239,22 @@ async def test_a_runner_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyP
     assert socket.closed == (1013, "the runner does not read what the host sends")
     assert len(socket.lines) == 1
     assert not socket.lines[0].endswith("\n")
+
+
+@pytest.mark.spec("http/attach-carried")
+async def test_nobody_is_carried_on_to_an_address_that_is_no_host_of_ours(tmp_path: Path) -> None:
+    met = asyncio.Event()
+
+    async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        met.set()
+        writer.close()
+
+    stranger = await asyncio.start_server(meet, "127.0.0.1", 0)
+    port = stranger.sockets[0].getsockname()[1]
+    async with stranger, an_open_house(tmp_path) as (_, _, client, door):
+        token = await a_token(client)
+        with pytest.raises(InvalidStatus):
+            await connect(f"{door}?token={token}&host=ws://127.0.0.1:{port}/api/v1/runners/attach")
+        async with connect(f"{door}?token={token}") as socket:  # it is still good
+            assert json.loads(await socket.recv())["method"] == "initialize"
+        assert not met.is_set()

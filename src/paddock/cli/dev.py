@@ -122,7 +122,7 @@ class Work:
         async with open_socket(address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
             self._no_host = ""
             process = await start(plugin)
-            self._elsewhere = self._elsewhere or Elsewhere(plugin, lambda: mint(plugin, self.host()))
+            self._elsewhere = self._elsewhere or Elsewhere(plugin, lambda: mint(plugin, self.host()), client.url)
             news = asyncio.create_task(self._announce(plugin, client))
             try:
                 return await _carry(plugin, process, socket, stamps, self._elsewhere.heard)

@@ -1,6 +1,7 @@
 """Conversations as wholes, described."""
 
-from paddock.http_api.api_description.runs import ACCEPTED, TASK_ID, THREAD_ID
+from paddock.http_api.api_description.examples import TASK_ID, THREAD_ID
+from paddock.http_api.api_description.runs import ACCEPTED
 from paddock.http_api.api_description.words import (
     COUNT,
     MOMENT,
@@ -193,7 +194,12 @@ OPERATIONS = (
         {200: ("All of it.", Said(ref("Export"), _EXPORT, other=_EXPORT_TEXT))},
         parameters=(
             THREAD,
-            Parameter("format", "json, or markdown (then it is text/markdown).", one_of("json", "markdown")),
+            Parameter(
+                "format",
+                "json, or markdown (then it is text/markdown).",
+                one_of("json", "markdown"),
+                own_example="markdown",
+            ),
         ),
         problems=(404,),
     ),
@@ -205,7 +211,7 @@ OPERATIONS = (
         {200: ("The one opened last first.", Said(ref("SessionList"), {"sessions": [_SEEN], "next": None}))},
         parameters=(
             Parameter("limit", "At most so many.", {"type": "integer", "minimum": 1, "maximum": 200}),
-            Parameter("before", "`next` of the page before.", {"type": "integer", "minimum": 1}),
+            Parameter("before", "`next` of the page before.", {"type": "integer", "minimum": 1}, own_example=40),
             Parameter("archived", "Only these.", one_of("true", "false")),
         ),
     ),
@@ -281,7 +287,7 @@ OPERATIONS = (
             THREAD,
             Parameter("after", "A cursor; 0 is the very beginning. Without one the stream begins now."),
             Parameter("Last-Event-ID", "The same; it comes before `after`.", place="header"),
-            Parameter("format", "messages, or ag-ui.", one_of("messages", "ag-ui")),
+            Parameter("format", "messages, or ag-ui.", one_of("messages", "ag-ui"), own_example="ag-ui"),
         ),
         problems=(404, 410),
     ),
