@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import loopback
+from browser.axe import serious
 from browser.long_threads import scroll, tell, turns_of
 from browser.people import Visitor
 from walk.hosts import HostProcess
@@ -156,6 +157,45 @@ def test_a_conversation_is_renamed_searched_exported_archived_and_deleted(visit:
     choose("Delete")
     ann.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(ann.page.locator(".threads li")).to_have_count(0)
+
+
+def test_a_conversation_is_found_by_what_was_said_in_it_in_english_and_chinese(visit: Visit) -> None:
+    ann = visit(agent="echo")
+    ann.ask("The kangaroo jumped over the fence")
+    ann.page.get_by_role("link", name="New conversation").click()
+    ann.ask("@echo 请帮我写一份预算表")
+    box, found = ann.page.get_by_label("Search conversations"), ann.page.locator(".threads li")
+    box.fill("fence kanga")
+    expect(found).to_have_count(1)
+    expect(found.locator(".thread-found mark")).to_have_text(["kanga", "fence"])
+    box.fill("预算")
+    expect(found.locator(".thread-found mark")).to_have_text(["预算"])
+    box.fill("kangaroo wombat")
+    ann.sees("No conversation has “kangaroo wombat” in its title or in what was said")
+    assert not serious(ann)
+    box.fill("kangaroo")
+    expect(found).to_have_count(1)
+    box.press("ArrowDown")
+    ann.page.keyboard.press("Enter")
+    expect(ann.turns.first).to_contain_text("jumped over the fence")
+    box.press("Escape")
+    expect(box).to_have_value("")
+    expect(found.nth(1)).to_be_visible()
+
+
+def test_more_of_what_was_found_comes_as_somebody_scrolls(visit: Visit, host: HostProcess) -> None:
+    with host.client() as client:
+        for number in range(70):
+            client.post("/api/v1/agent/sessions", json={"title": f"Wallaby {number}"})
+    ann = visit()
+    found = ann.page.locator(".threads li > a")
+    ann.page.get_by_label("Search conversations").fill("wallaby")
+    expect(found.first).to_contain_text("Wallaby 69")
+    for known, more in ((30, 60), (60, 70)):
+        expect(found).to_have_count(known)
+        ann.page.locator(".threads ul").evaluate("(list) => list.scrollTo(0, list.scrollHeight)")
+        expect(found).to_have_count(more)
+    expect(found.last).to_contain_text("Wallaby 0")
 
 
 def test_two_browsers_on_one_thread_see_the_same(visit: Visit, host: HostProcess) -> None:

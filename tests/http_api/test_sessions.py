@@ -106,6 +106,62 @@ async def test_conversations_are_listed_named_and_archived() -> None:
         assert_problem(long, 422, "invalid_argument", "a title may have")
 
 
+@pytest.mark.spec("http/sessions-search")
+async def test_conversations_are_found_by_title_and_by_what_was_said_in_pages() -> None:
+    async with open_doors() as doors:
+        threads = [a_thread() for _ in range(3)]
+        for thread, words in zip(threads, ("Weather in Oslo", "我们谈谈预算表", "And the weather?"), strict=True):
+            await a_turn(doors, thread, words)
+        await doors.client.patch(f"{SESSIONS}/{threads[1]}", json={"title": "Weather money"})
+        page = (await doors.client.get(SESSIONS, params={"query": "weath", "limit": 2})).json()
+        assert [entry["threadId"] for entry in page["sessions"]] == [threads[2], threads[1]]
+        assert page["complete"] is True
+        last, named = (entry["found"] for entry in page["sessions"])
+        assert (last.keys(), last["message"]["role"]) == ({"message"}, "user")
+        assert [(piece["text"], piece["hit"]) for piece in last["message"]["snippet"]] == [
+            *(("And the ", False), ("weath", True), ("er?", False)),
+        ]
+        assert named == {"title": [{"text": "Weath", "hit": True}, {"text": "er money", "hit": False}]}
+        rest = (await doors.client.get(SESSIONS, params={"query": "weath", "before": page["next"]})).json()
+        assert ([entry["threadId"] for entry in rest["sessions"]], rest["next"]) == ([threads[0]], None)
+        await doors.client.patch(f"{SESSIONS}/{threads[1]}", json={"archived": True})
+        for archived, found in (("true", [threads[1]]), ("false", [])):
+            params = {"query": "预算", "archived": archived}
+            shown = (await doors.client.get(SESSIONS, params=params)).json()["sessions"]
+            assert [entry["threadId"] for entry in shown] == found
+
+
+@pytest.mark.spec("http/sessions-search")
+async def test_nobody_finds_the_conversations_of_somebody_else() -> None:
+    async with open_doors() as doors:
+        ann, bob = await doors.key_for("ann"), await doors.key_for("bob")
+        thread = a_thread()
+        said = {"payload": "a secret needle"}
+        sent = await doors.client.post(f"{SESSIONS}/{thread}/messages", json=said, headers=ann)
+        assert sent.status_code == 202
+        await doors.answered(await doors.gateway.next(), "a needle, yes")
+        for who, found in ((ann, [thread]), (bob, [])):
+            answer = await doors.client.get(SESSIONS, params={"query": "needle"}, headers=who)
+            assert [entry["threadId"] for entry in answer.json()["sessions"]] == found
+        assert (await doors.client.get(SESSIONS, params={"query": "needle"})).status_code == 401
+
+
+@pytest.mark.spec("http/sessions-search")
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("", "query is empty"),
+        ("  ", "query is empty"),
+        ("x" * 201, "query may have at most 200"),
+        (" ".join(map(str, range(33))), "a query may have at most 32 words"),
+    ],
+)
+async def test_a_search_that_cannot_be_meant_says_why(query: str, sentence: str) -> None:
+    async with open_doors() as doors:
+        answer = await doors.client.get(SESSIONS, params={"query": query})
+        assert_problem(answer, 422, "invalid_argument", sentence)
+
+
 @pytest.mark.spec("http/sessions-delete")
 async def test_a_conversation_is_deleted_when_nothing_goes_on_in_it() -> None:
     async with open_doors() as doors:

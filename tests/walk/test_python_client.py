@@ -28,6 +28,12 @@ def test_a_conversation_by_the_python_client(host: HostProcess) -> None:
     assert (run.status, run.ended, run.agent_id) == ("completed", True, "echo")
     client.rename(accepted.thread_id, "A talk")
     assert [(one.thread_id, one.title) for one in client.sessions()] == [(accepted.thread_id, "A talk")]
+    while not client.search("aga").complete:  # each waits a moment; a busy machine may need several
+        pass
+    [found] = client.search("aga").sessions
+    assert (found.session.thread_id, found.in_title, found.snippet) == (accepted.thread_id, False, "again")
+    assert found.pieces == [("aga", True), ("in", False)]
+    assert client.search("talk", limit=1).sessions[0].in_title
     assert client.set_me(timezone="Asia/Tokyo").timezone == "Asia/Tokyo"
     assert (client.me().locale, client.me().timezone) == (None, "Asia/Tokyo")
     [day] = client.days(accepted.thread_id)

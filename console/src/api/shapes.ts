@@ -9,6 +9,13 @@ export interface SessionEntry {
   items: number;
   createdAt: string;
   updatedAt: string;
+  /** Where the words of a search stand. */
+  found?: { title?: Piece[]; message?: { itemId: string; role: "user" | "assistant"; agentId?: string; timestamp: string; snippet: Piece[] } };
+}
+/** A stretch of text, and whether it is what was looked for. */
+export interface Piece {
+  text: string;
+  hit: boolean;
 }
 export interface Transaction {
   txId: string;

@@ -1,12 +1,13 @@
-/** The person's conversations: found by title, named, put away, exported, deleted. */
-import { useMemo, useState, type FormEvent } from "react";
+/** The person's conversations: found by title and by what was said, named, put away, exported, deleted. */
+import { useEffect, useRef, useState, type FormEvent, type KeyboardEvent } from "react";
 import { download, patch, remove } from "../api/client";
-import type { SessionEntry } from "../api/shapes";
+import type { Piece, SessionEntry } from "../api/shapes";
 import { asProblem, sentence } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { Confirm, Dialog, Menu } from "../ui/parts";
 import { go, toThread } from "../ui/router";
 import { useWords } from "../words";
+import { joined, MOST_LETTERS, useFound, useOlder, useSettled, type Found } from "./finding";
 import { sessionPath } from "./follow";
 import { useWorld } from "./world";
 
@@ -19,11 +20,20 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
   const [archived, setArchived] = useState(false);
   const [asked, setAsked] = useState<Asked>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  const all = threads.value?.sessions ?? [];
-  const shown = useMemo(() => all.filter((one) => one.archived === archived && fits(one, search)), [all, archived, search]);
+  const query = useSettled(search.trimStart());
+  const looking = query.trim() !== "";
+  const found = useFound(looking ? query : "", archived);
+  const older = useOlder(threads.value);
+  const all = joined(threads.value?.sessions ?? [], older.older);
+  const shown = looking ? found.sessions : all.filter((one) => one.archived === archived);
 
   const attempt = (work: Promise<unknown>) => {
-    work.then(() => setProblem(null)).catch((error: unknown) => setProblem(sentence(asProblem(error), t))).finally(threads.again);
+    const told = () => {
+      older.again();
+      if (looking) found.again();
+      return threads.again();
+    };
+    work.then(() => setProblem(null)).catch((error: unknown) => setProblem(sentence(asProblem(error), t))).finally(told);
   };
   const done = (work: Promise<unknown>) => {
     setAsked(null);
@@ -31,13 +41,13 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
   };
 
   return (
-    <nav className="threads" aria-label={t("threads.title")}>
+    <nav className="threads" aria-label={t("threads.title")} onKeyDown={(event) => stroll(event, () => setSearch(""))}>
       <a className="button primary wide" href="#/" onClick={onChosen}>
         <Icon name="plus" /> {t("threads.new")}
       </a>
       <label className="search">
         <Icon name="search" size={16} />
-        <input type="search" value={search} onChange={(event) => setSearch(event.target.value)} placeholder={t("threads.search")} aria-label={t("threads.search")} />
+        <input type="search" value={search} maxLength={MOST_LETTERS} onChange={(event) => setSearch(event.target.value)} placeholder={t("threads.search")} aria-label={t("threads.search")} />
       </label>
       {all.some((one) => one.archived) && (
         <div className="tabs small" role="group" aria-label={t("threads.title")}>
@@ -54,12 +64,15 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
           {problem}
         </p>
       )}
-      <ul>
+      <ul aria-busy={looking && found.busy}>
         {shown.map((entry) => (
           <ThreadEntry key={entry.threadId} entry={entry} current={entry.threadId === current} onChosen={onChosen} ask={setAsked} attempt={attempt} />
         ))}
+        {(looking ? found.next : older.next) !== null && (!looking || !found.problem) && (
+          <More busy={looking ? found.busy : older.busy} more={looking ? found.more : older.more} key={looking ? "found" : "all"} />
+        )}
       </ul>
-      {threads.value && !shown.length && <p className="hint">{search ? t("threads.none_found") : t("threads.none")}</p>}
+      {looking ? <HowFound found={found} query={query} archived={archived} /> : threads.value && !shown.length && <p className="hint">{t(archived ? "threads.none_archived" : "threads.none")}</p>}
       {asked?.kind === "rename" && <Rename entry={asked.entry} onDone={(title) => done(patch(sessionPath(asked.entry.threadId), { title }))} onClose={() => setAsked(null)} />}
       {asked?.kind === "delete" && (
         <Confirm
@@ -76,20 +89,89 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
   );
 }
 
-function fits(entry: SessionEntry, search: string): boolean {
-  return (entry.title ?? "").toLowerCase().includes(search.trim().toLowerCase());
+/** Arrows go from the search to the conversations and among them; Escape empties the search. */
+function stroll(event: KeyboardEvent<HTMLElement>, clear: () => void): void {
+  const here = event.target as HTMLElement;
+  const inSearch = here instanceof HTMLInputElement && here.type === "search";
+  const links = [...event.currentTarget.querySelectorAll<HTMLElement>("li > a")];
+  const at = links.indexOf(here);
+  if (event.key === "Escape" && inSearch) clear();
+  if (event.nativeEvent.isComposing || (!inSearch && at < 0)) return;
+  if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+  event.preventDefault();
+  const next = at + (event.key === "ArrowDown" ? 1 : -1);
+  (next < 0 ? event.currentTarget.querySelector<HTMLElement>("input[type=search]") : links[next])?.focus();
+}
+
+/** What came of a search, in a sentence that is also read aloud. */
+function HowFound({ found, query, archived }: { found: Found; query: string; archived: boolean }) {
+  const { t } = useWords();
+  const answered = found.query !== null;
+  const text = found.problem
+    ? sentence(found.problem, t)
+    : !answered
+      ? t("threads.looking")
+      : !found.complete
+        ? t("threads.still_reading")
+        : found.sessions.length
+          ? ""
+          : t(archived ? "threads.none_found_archived" : "threads.none_found", { query: query.trim() });
+  return (
+    <p className={found.problem ? "error-text" : "hint"} role={found.problem ? "alert" : "status"}>
+      {text}
+    </p>
+  );
+}
+
+/** The end of the list: when it comes into sight the next page is read; it can be pressed as well. */
+function More({ busy, more }: { busy: boolean; more: () => void }) {
+  const { t } = useWords();
+  const end = useRef<HTMLLIElement>(null);
+  const latest = useRef({ busy, more });
+  latest.current = { busy, more };
+  useEffect(() => {
+    const seen = new IntersectionObserver(
+      (entries) => {
+        if (entries.some((entry) => entry.isIntersecting) && !latest.current.busy) latest.current.more();
+      },
+      { rootMargin: "200px" },
+    );
+    if (end.current && !busy) seen.observe(end.current);
+    return () => seen.disconnect();
+  }, [busy]); // observed anew after each page, so that one that fills less than the place asks for the next
+  return (
+    <li ref={end} className="more">
+      <button type="button" className="button quiet" disabled={busy} onClick={more}>
+        {t(busy ? "app.loading" : "threads.older")}
+      </button>
+    </li>
+  );
+}
+
+function Marked({ pieces }: { pieces: Piece[] }) {
+  return pieces.map((piece, at) => (piece.hit ? <mark key={at}>{piece.text}</mark> : piece.text));
 }
 
 function ThreadEntry(props: { entry: SessionEntry; current: boolean; onChosen: () => void; ask: (asked: Asked) => void; attempt: (work: Promise<unknown>) => void }) {
   const { entry, current, onChosen, ask, attempt } = props;
-  const { t, time } = useWords();
+  const { t, time, moment } = useWords();
+  const { agentName } = useWorld();
+  const said = entry.found?.message;
   const title = entry.title ?? t("threads.untitled");
   const path = sessionPath(entry.threadId);
   const take = (format: "markdown" | "json") => attempt(download(`${path}/export?format=${format}`, `${plain(title)}.${format === "json" ? "json" : "md"}`));
   return (
     <li className={current ? "current" : ""}>
       <a href={toThread(entry.threadId)} onClick={onChosen} aria-current={current ? "page" : undefined} title={time(entry.updatedAt)}>
-        {title}
+        <span className="thread-title">{entry.found?.title ? <Marked pieces={entry.found.title} /> : title}</span>
+        {said && (
+          <span className="thread-found">
+            <span className="thread-by">
+              {said.role === "user" ? t("threads.you") : agentName(said.agentId) || t("threads.agent")} · {moment(said.timestamp)}
+            </span>
+            <Marked pieces={said.snippet} />
+          </span>
+        )}
       </a>
       <Menu
         label={t("threads.menu", { title })}

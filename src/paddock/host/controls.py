@@ -25,6 +25,8 @@ from paddock.rules.session.context import SessionContext, session_context
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event
 from paddock.rules.session.state import SessionState
+from paddock.rules.thread_search import FoundThreads, ThreadQuery, thread_phrases
+from paddock.rules.tokens import Phrase
 from paddock.rules.values import Value, replace
 
 NEEDS_AGENT = frozenset({"SWITCH_AGENT", "INVITE_AGENT", "REMOVE_AGENT"})
@@ -160,6 +162,14 @@ class Controls:
         return await self._records.sessions_of(
             principal.workspace_id, principal.user_id, before=before, archived=archived, limit=limit
         )
+
+    async def search(
+        self, principal: Principal, query: str, *, before: int | None, archived: bool | None, limit: int
+    ) -> tuple[Sequence[Phrase], FoundThreads]:
+        """The caller's conversations that are called so or in which it was said, the one opened last first."""
+        phrases = thread_phrases(query)
+        asked = ThreadQuery(principal.workspace_id, principal.user_id, phrases, before, archived, limit)
+        return phrases, await self._records.find_sessions(asked)
 
     async def head(self, thread_id: str) -> int:
         """The number of the last fact: a reader that starts there misses nothing that comes."""

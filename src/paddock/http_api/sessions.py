@@ -25,6 +25,8 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import SessionSummary
 from paddock.rules.run_input import body_hash
 from paddock.rules.session.context import SessionContext
+from paddock.rules.thread_search import FoundThread, FoundThreads, snippet, titled
+from paddock.rules.tokens import Phrase
 
 MAX_LIST = 200
 MAX_TEXT = 10_000
@@ -74,6 +76,11 @@ class SessionsDoor:
         limit = _number(request, "limit", 50, most=MAX_LIST)
         before = _number(request, "before", 0) or None
         archived = _truth(request.query_params.get("archived"), "archived")
+        if (query := request.query_params.get("query")) is not None:
+            phrases, found = await self._controls.search(
+                principal, query, before=before, archived=archived, limit=limit
+            )
+            return json_response(_page_of_found(found, phrases, limit))
         rows = await self._controls.list(principal, before=before, archived=archived, limit=limit)
         more = rows[-1].number if len(rows) == limit else None
         return json_response({"sessions": [_summary(row) for row in rows], "next": more})
@@ -194,6 +201,28 @@ def _summary(row: SessionSummary) -> dict[str, Any]:
         "updatedAt": iso(row.updated_at),
     }
     return {name: value for name, value in seen.items() if value is not None}
+
+
+def _page_of_found(found: FoundThreads, phrases: Sequence[Phrase], limit: int) -> dict[str, Any]:
+    more = found.threads[-1].summary.number if len(found.threads) == limit else None
+    shown = [{**_summary(one.summary), "found": _found(one, phrases)} for one in found.threads]
+    return {"sessions": shown, "next": more, "complete": found.complete}
+
+
+def _found(one: FoundThread, phrases: Sequence[Phrase]) -> dict[str, Any]:
+    """Where the words stand: in the title, in a message, or in both."""
+    shown: dict[str, Any] = {}
+    if titled(one.summary, phrases):
+        shown["title"] = _pieces(one.summary.title or "", phrases)
+    if (item := one.item) is not None:
+        message = {"itemId": item.item_id, "role": item.role, "timestamp": iso(item.created_at)}
+        by = {"agentId": item.agent_id} if item.agent_id else {}
+        shown["message"] = {**message, **by, "snippet": _pieces(item.content, phrases)}
+    return shown
+
+
+def _pieces(text: str, phrases: Sequence[Phrase]) -> Sequence[dict[str, Any]]:
+    return [{"text": piece.text, "hit": piece.hit} for piece in snippet(text, phrases)]
 
 
 def _context(context: SessionContext) -> dict[str, Any]:

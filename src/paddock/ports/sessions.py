@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from paddock.rules.rows import KeptMemberRow, SessionSummary
+from paddock.rules.thread_search import FoundThreads, ThreadQuery
 
 
 class SessionRecords(Protocol):
@@ -20,6 +21,13 @@ class SessionRecords(Protocol):
         limit: int = 50,
     ) -> Sequence[SessionSummary]:
         """A user's conversations, the one opened last first; those opened before number `before`."""
+        ...
+
+    async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
+        """A user's conversations that answer, the one opened last first; all that was committed is seen, or it says so.
+
+        Raises HostError(DEADLINE_EXCEEDED) when the words are so frequent that it takes too long.
+        """
         ...
 
     async def kept_member(self, session_id: str, agent_id: str) -> KeptMemberRow | None: ...

@@ -21,7 +21,12 @@ from paddock.storage.sqlite.connection import Connection as SqliteConnection
 from paddock.storage.sqlite.connection import open_reader
 
 # ruff: noqa: S608 - the names are those of our own tables, values are always bound
-DERIVED = frozenset({"search", "search_progress", "knowledge_search", "knowledge_words"})
+DERIVED = frozenset(
+    {
+        *("search", "search_progress", "thread_search", "thread_search_progress"),
+        *("knowledge_search", "knowledge_words"),
+    }
+)
 OUR_OWN = frozenset({"schema_version", "hosts", "errands", "probes", "meta"})
 """What belongs to a database or a directory, and not to what is kept in it."""
 ROWS = 500

@@ -45,6 +45,8 @@ from paddock.rules.rows import (
     TranscriptRow,
     UserRow,
 )
+from paddock.rules.thread_search import FoundThread, FoundThreads, ThreadQuery, is_said, titled
+from paddock.rules.tokens import Phrase, matches
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
@@ -216,6 +218,20 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         earlier = [log.row.session_id for log in mine if before is None or log.number < before]
         found = [await self.session_summary(session_id) for session_id in earlier]
         return [row for row in found if row is not None and archived in (None, row.archived)][:limit]
+
+    async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
+        found: list[FoundThread] = []
+        for summary in await self.sessions_of(
+            query.workspace_id, query.user_id, before=query.before, archived=query.archived, limit=len(self._sessions)
+        ):
+            item = await self._newest_said(summary.session_id, query.phrases)
+            if item is not None or titled(summary, query.phrases):
+                found.append(FoundThread(summary, item))
+        return FoundThreads(found[: query.limit])
+
+    async def _newest_said(self, session_id: str, phrases: Sequence[Phrase]) -> TranscriptRow | None:
+        rows = await self.transcript(session_id, limit=len(self._sessions[session_id].items))
+        return next((row for row in rows if is_said(row) and matches(row.content, phrases)), None)
 
     async def agents_of_session(self, session_id: str) -> Sequence[tuple[str, str]]:
         return sorted({(r.agent_id, r.runner_id) for r in self._runs.values() if r.session_id == session_id})

@@ -9,13 +9,25 @@ Standard library only, and blocking: it loads in an instant and works in any thr
 """
 
 from paddock_sdk.client.client import Client
-from paddock_sdk.client.shapes import Accepted, HistoryDay, HistoryMessage, Me, Run, RunFailedError, Session
+from paddock_sdk.client.shapes import (
+    Accepted,
+    FoundPage,
+    FoundSession,
+    HistoryDay,
+    HistoryMessage,
+    Me,
+    Run,
+    RunFailedError,
+    Session,
+)
 from paddock_sdk.client.wire import Event, GoneError, RefusedError, Wire
 
 __all__ = [
     "Accepted",
     "Client",
     "Event",
+    "FoundPage",
+    "FoundSession",
     "GoneError",
     "HistoryDay",
     "HistoryMessage",

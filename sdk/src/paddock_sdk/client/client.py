@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 from urllib.parse import quote, urlencode
 
 from paddock_sdk.client import shapes
-from paddock_sdk.client.shapes import Accepted, HistoryDay, Me, Run, RunFailedError, Session
+from paddock_sdk.client.shapes import Accepted, FoundPage, HistoryDay, Me, Run, RunFailedError, Session
 from paddock_sdk.client.wire import UNAVAILABLE, GoneError, RefusedError, Wire
 
 RUNS = "/api/v1/agent/runs"
@@ -105,6 +105,15 @@ class Client:
 
     def sessions(self, *, limit: int = 50) -> Sequence[Session]:
         return [shapes.session(one) for one in self.wire.call("GET", f"{SESSIONS}?limit={limit}")["sessions"]]
+
+    def search(
+        self, query: str, *, before: int | None = None, archived: bool | None = None, limit: int = 50
+    ) -> FoundPage:
+        """Conversations by their titles and by what was said in them; `before` is `next` of the page before."""
+        asked: dict[str, Any] = {"query": query, "limit": limit, "before": before}
+        asked["archived"] = None if archived is None else str(archived).lower()
+        given = urlencode({name: value for name, value in asked.items() if value is not None})
+        return shapes.found_page(self.wire.call("GET", f"{SESSIONS}?{given}"))
 
     def rename(self, thread_id: str, title: str) -> None:
         self.wire.call("PATCH", f"{SESSIONS}/{quote(thread_id, safe='')}", {"title": title})

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 
 class RunFailedError(Exception):
@@ -74,6 +74,30 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundSession:
+    """A conversation that answers a search, and the line of it that does."""
+
+    session: Session
+    in_title: bool
+    item_id: str = ""
+    """The newest message that has all the words; empty when only the title has them."""
+    role: str = ""
+    snippet: str = ""
+    pieces: Sequence[tuple[str, bool]] = ()
+    """The snippet, cut into what was looked for and what stands around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """The conversation opened last comes first; `next` is where the next page goes on, None when there is none."""
+
+    sessions: Sequence[FoundSession]
+    next: int | None
+    complete: bool
+    """False while older conversations are still on their way into the index: ask again a moment later."""
+
+
+@dataclass(frozen=True, slots=True)
 class Me:
     user_id: str
     workspace_id: str
@@ -118,6 +142,25 @@ def session(given: Mapping[str, Any]) -> Session:
         given["closed"],
         given["items"],
         more=_others(given, known),
+    )
+
+
+def found_page(given: Mapping[str, Any]) -> FoundPage:
+    return FoundPage([_found(one) for one in given["sessions"]], given["next"], given.get("complete", True))
+
+
+def _found(given: Mapping[str, Any]) -> FoundSession:
+    where = cast("Mapping[str, Any]", given.get("found") or {})
+    message = cast("Mapping[str, Any]", where.get("message") or {})
+    shown = cast("Sequence[Mapping[str, Any]]", message.get("snippet") or where.get("title") or ())
+    pieces = [(str(piece["text"]), bool(piece["hit"])) for piece in shown]
+    return FoundSession(
+        session(given),
+        in_title="title" in where,
+        item_id=message.get("itemId", ""),
+        role=message.get("role", ""),
+        snippet="".join(words for words, _ in pieces),
+        pieces=pieces,
     )
 
 

@@ -32,6 +32,7 @@ WHEN = {
     422: "Something asked for makes no sense; `detail` says what.",
     429: "Too much at once; `Retry-After` says when to try again.",
     503: "The host cannot do this at the moment; `Retry-After` says when to try again.",
+    504: "It took too long.",
 }
 WORDS = {
     401: "this needs an API key: Authorization: Bearer ...",
@@ -44,6 +45,7 @@ WORDS = {
     429: "too many requests with this key; wait a moment",
     500: "the host made a mistake; its log has the details",
     503: "the host cannot write to its storage at the moment, so nothing was accepted; try again shortly",
+    504: "the search took more than 5 s; ask for rarer words, or less with filters",
 }
 """A sentence of each kind, as an example."""
 _PROBLEM: Schema = shape(

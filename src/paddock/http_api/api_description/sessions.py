@@ -21,6 +21,7 @@ from paddock.http_api.api_description.words import (
     text,
 )
 from paddock.rules.session.bus import FROM_PEOPLE
+from paddock.rules.thread_search import MAX_QUERY
 
 ROOM = "Conversations"
 BASE = "/api/v1/agent/sessions"
@@ -36,8 +37,24 @@ _ENTRY = {
 }
 _ERASED = {"erased": True, "copies": 2, "artifacts": 0}
 SCHEMAS = {
-    "SessionEntry": shape(_ENTRY, {"title": TEXT}),
-    "SessionList": shape({"sessions": list_of(ref("SessionEntry")), "next": or_null(COUNT)}),
+    "SessionEntry": shape(_ENTRY, {"title": TEXT, "found": ref("Found")}),
+    "SessionList": shape({"sessions": list_of(ref("SessionEntry")), "next": or_null(COUNT)}, {"complete": TRUTH}),
+    "Pieces": list_of(shape({"text": TEXT, "hit": TRUTH})),
+    "Found": shape(
+        {},
+        {
+            "title": ref("Pieces"),
+            "message": shape(
+                {
+                    "itemId": TEXT,
+                    "role": one_of("user", "assistant"),
+                    "timestamp": MOMENT,
+                    "snippet": ref("Pieces"),
+                },
+                {"agentId": TEXT},
+            ),
+        },
+    ),
     "Session": shape(
         {
             **_ENTRY,
@@ -106,6 +123,30 @@ _SEEN = {
     "items": 2,
     "createdAt": "2026-03-16T16:12:33.120Z",
     "updatedAt": "2026-03-16T16:12:33.480Z",
+}
+_FOUND_LIST = {
+    "sessions": [
+        {
+            **_SEEN,
+            "found": {
+                "title": [{"text": "Weather", "hit": True}],
+                "message": {
+                    "itemId": f"{TASK_ID}.0",
+                    "role": "user",
+                    "timestamp": "2026-03-16T16:12:33.120Z",
+                    "snippet": [
+                        {"text": "What is the ", "hit": False},
+                        {"text": "weather", "hit": True},
+                        {"text": " in ", "hit": False},
+                        {"text": "Oslo", "hit": True},
+                        {"text": "?", "hit": False},
+                    ],
+                },
+            },
+        }
+    ],
+    "next": None,
+    "complete": True,
 }
 _WHOLE = Said(
     ref("Session"),
@@ -208,12 +249,21 @@ OPERATIONS = (
         BASE,
         "The caller's conversations",
         ROOM,
-        {200: ("The one opened last first.", Said(ref("SessionList"), {"sessions": [_SEEN], "next": None}))},
+        {200: ("The one opened last first.", Said(ref("SessionList"), _FOUND_LIST))},
         parameters=(
+            Parameter(
+                "query",
+                "Only those of which the title, or one message, holds all these words. What stands together must be "
+                "found together; the last word may be the beginning of one, from three letters on.",
+                {**text(least=1, most=MAX_QUERY, pattern=r"\S"), "example": "oslo weath"},
+            ),
             Parameter("limit", "At most so many.", {"type": "integer", "minimum": 1, "maximum": 200}),
             Parameter("before", "`next` of the page before.", {"type": "integer", "minimum": 1}, own_example=40),
             Parameter("archived", "Only these.", one_of("true", "false")),
         ),
+        problems=(504,),
+        says="With `query` every entry also tells where the words stand, and `complete` is false while older "
+        "conversations are still on their way into the index: then ask again a moment later.",
     ),
     Operation(
         "POST",

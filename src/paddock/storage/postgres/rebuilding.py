@@ -49,6 +49,8 @@ _ADD_RUN = _insert("runs", RUN)
 _INDEX_AGAIN = (
     "delete from search where session_no = $1",
     "delete from search_progress where session_no = $1",
+    "delete from thread_search where session_no = $1",
+    "delete from thread_search_progress where session_no = $1",
     "update sessions set item_count = (select count(*) from transcript where session_no = $1) where session_no = $1",
 )
 """The index is filled late and by itself; it only has to be told that it knows nothing of this conversation."""

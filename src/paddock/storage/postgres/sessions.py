@@ -8,12 +8,12 @@ from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
-_SUMMARY = """
+SUMMARY = """
 select s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
        d.title, coalesce(d.archived, false), coalesce(d.closed, false)
   from sessions s left join session_details d on d.session_id = s.session_id"""
 _OF_USER = f"""
-{_SUMMARY} where s.workspace_id = $1 and s.user_id = $2 and s.session_no < $3
+{SUMMARY} where s.workspace_id = $1 and s.user_id = $2 and s.session_no < $3
    and ($4::boolean is null or coalesce(d.archived, false) = $4) order by s.session_no desc limit $5"""
 _SET_DETAILS = """
 insert into session_details as d (session_id, title, archived, closed)
@@ -65,7 +65,7 @@ class SessionReads(HasReader):
     """Conversations, looked up."""
 
     async def session_summary(self, session_id: str) -> SessionSummary | None:
-        found = await self.reader.one(f"{_SUMMARY} where s.session_id = $1", session_id)
+        found = await self.reader.one(f"{SUMMARY} where s.session_id = $1", session_id)
         return SessionSummary(*found) if found else None
 
     async def sessions_of(

@@ -17,6 +17,7 @@ from paddock.rules.addresses import place_of as shown
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import Apart, AuditRow, TranscriptRow
+from paddock.rules.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.postgres.agents import AgentReads
 from paddock.storage.postgres.approvals import ApprovalReads
 from paddock.storage.postgres.audit import AuditReads
@@ -44,6 +45,7 @@ from paddock.storage.postgres.reader import Answer, Ask, Reader
 from paddock.storage.postgres.runs import RunReads
 from paddock.storage.postgres.sessions import SessionReads
 from paddock.storage.postgres.state import StateReads
+from paddock.storage.postgres.thread_indexing import ThreadIndexing
 from paddock.storage.postgres.writer import Writer
 
 
@@ -76,6 +78,7 @@ class PostgresStore(
         self._last_backend = 0
         self._parts: tuple[Writer, Reader] | None = None
         self._indexing: Indexing | None = None
+        self._thread_indexing: ThreadIndexing | None = None
 
     async def open(self) -> None:
         await bring_up_to_date(self._address)
@@ -89,6 +92,7 @@ class PostgresStore(
         writer = Writer(connection, self._connect, self._address, host)
         self._parts = writer, reader
         self._indexing = Indexing(reader)
+        self._thread_indexing = ThreadIndexing(reader)
         if self.hosts is not None:
             self.hosts.on_boot = partial(setattr, writer, "boot")
             await self.hosts.register()
@@ -98,6 +102,8 @@ class PostgresStore(
         indexing, self._indexing = self._indexing, None
         if indexing is not None:
             await indexing.stop()
+        if self._thread_indexing is not None:
+            await self._thread_indexing.stop()
         if parts is not None:
             writer, reader = parts
             with anyio.CancelScope(shield=True):
@@ -136,6 +142,11 @@ class PostgresStore(
         if self._indexing is None:
             raise StorageUnavailableError("the store is closed")
         return await self._indexing.find(session_id, query)
+
+    async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
+        if self._parts is None or self._thread_indexing is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._thread_indexing.find(query)
 
     # --- rows that belong to no session's facts
 

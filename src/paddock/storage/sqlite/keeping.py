@@ -162,9 +162,13 @@ def _purge(cursor: Cursor, limit: int) -> int:
 
 
 def _merge(cursor: Cursor, pages: int) -> int:
-    """One step of rewriting the search index, which keeps deleted words until then. Done: fewer than two changes."""
+    """One step of rewriting the search indexes, which keep deleted words until then. Done: fewer than two changes."""
+    return max(_merged(cursor, index, pages) for index in ("search", "thread_search"))
+
+
+def _merged(cursor: Cursor, index: str, pages: int) -> int:
     before = cursor.execute("select total_changes()").fetchone()[0]
-    cursor.execute("insert into search (search, rank) values ('merge', ?)", (pages,))
+    cursor.execute(f"insert into {index} ({index}, rank) values ('merge', ?)", (pages,))
     return int(cursor.execute("select total_changes()").fetchone()[0]) - int(before)
 
 

@@ -93,4 +93,6 @@ def _index_again(connection: Connection, number: int) -> None:
     """The index is filled late and by itself; it only has to be told that it knows nothing of this conversation."""
     connection.execute("delete from search where rowid > ? and rowid < ?", (number << 32, (number + 1) << 32))
     connection.execute("delete from search_progress where session_no = ?", (number,))
+    connection.execute("delete from thread_search where rowid >= ? and rowid < ?", (number << 32, (number + 1) << 32))
+    connection.execute("delete from thread_search_progress where session_no = ?", (number,))
     connection.execute(f"{_COUNT} where session_no = ?1", (number,))

@@ -9,7 +9,7 @@ from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionSummary,
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.reader import Reader
 
-_SUMMARY = """
+SUMMARY = """
 select s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
        d.title, coalesce(d.archived, 0), coalesce(d.closed, 0)
   from sessions s left join session_details d on d.session_id = s.session_id"""
@@ -52,7 +52,7 @@ SESSION_WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
 }
 
 
-def _summary(found: Any) -> SessionSummary:
+def summary_of(found: Any) -> SessionSummary:
     return SessionSummary(*found[:8], archived=bool(found[8]), closed=bool(found[9]))
 
 
@@ -64,8 +64,8 @@ class SessionReads(ABC):
     def _reader(self) -> Reader: ...
 
     async def session_summary(self, session_id: str) -> SessionSummary | None:
-        found = self._reader.one(f"{_SUMMARY} where s.session_id = ?", (session_id,))
-        return _summary(found) if found else None
+        found = self._reader.one(f"{SUMMARY} where s.session_id = ?", (session_id,))
+        return summary_of(found) if found else None
 
     async def sessions_of(
         self,
@@ -76,11 +76,11 @@ class SessionReads(ABC):
         archived: bool | None = None,
         limit: int = 50,
     ) -> Sequence[SessionSummary]:
-        sql = f"""{_SUMMARY} where s.workspace_id = ? and s.user_id = ? and s.session_no < ?
+        sql = f"""{SUMMARY} where s.workspace_id = ? and s.user_id = ? and s.session_no < ?
            and (? is null or coalesce(d.archived, 0) = ?) order by s.session_no desc limit ?"""
         until = _NO_END if before is None else before
         rows = self._reader.all(sql, (workspace_id, user_id, until, archived, archived, limit))
-        return [_summary(found) for found in rows]
+        return [summary_of(found) for found in rows]
 
     async def kept_member(self, session_id: str, agent_id: str) -> KeptMemberRow | None:
         sql = "select session_id, agent_id, left_at, info from kept_members where session_id = ? and agent_id = ?"

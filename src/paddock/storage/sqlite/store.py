@@ -28,6 +28,7 @@ from paddock.rules.rows import (
     ToolCallRow,
     TranscriptRow,
 )
+from paddock.rules.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.lock import make_directory
 from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.automations import AutomationReads
@@ -47,6 +48,7 @@ from paddock.storage.sqlite.plugins import PluginReads
 from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.sessions import SessionReads
+from paddock.storage.sqlite.thread_indexing import ThreadIndexing
 from paddock.storage.sqlite.writer import Writer
 
 SWITCH_SECONDS = 0.0005
@@ -76,6 +78,7 @@ class SqliteStore(
         self._parts: tuple[Writer, Reader] | None = None
         self._pool: ReaderPool | None = None
         self._indexing: Indexing | None = None
+        self._thread_indexing: ThreadIndexing | None = None
 
     async def open(self) -> None:
         connection, boot_number, reader = await anyio.to_thread.run_sync(self._open_files)
@@ -84,12 +87,15 @@ class SqliteStore(
         self._parts = Writer(connection, asyncio.get_running_loop()), reader
         self._pool = ReaderPool(self._directory)
         self._indexing = Indexing(self._pool, self.perform)
+        self._thread_indexing = ThreadIndexing(self._pool, self.perform, self._settle)
 
     async def close(self) -> None:
         parts, self._parts = self._parts, None
         indexing, self._indexing = self._indexing, None
         if indexing is not None:
             await indexing.stop()
+        if self._thread_indexing is not None:
+            await self._thread_indexing.stop()
         if parts is not None:
             writer, reader = parts
             if self._pool is not None:
@@ -123,6 +129,8 @@ class SqliteStore(
             raise StaleOwnerError(f"session {batch.session_id} has another owner")
         if self._indexing is not None:
             self._indexing.count(batch)
+        if self._thread_indexing is not None:
+            self._thread_indexing.hear(batch.rows)
         return writer.submit(batch, batch.rows)
 
     async def read(
@@ -173,6 +181,15 @@ class SqliteStore(
             raise StorageUnavailableError("the store is closed")
         return await self._indexing.find(session_id, query)
 
+    async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
+        if self._parts is None or self._thread_indexing is None:
+            raise StorageUnavailableError("the store is closed")
+        return await self._thread_indexing.find(query)
+
+    async def _settle(self, session_ids: Sequence[str]) -> None:
+        if any(map(self._writer.is_waiting, session_ids)):
+            await self._writer.submit(None)
+
     async def state(self, scope_key: str, key: str) -> bytes | None:
         return self._reader.state(scope_key, key)
 
@@ -189,7 +206,11 @@ class SqliteStore(
         return self._reader.stored_agents()
 
     async def write(self, rows: Sequence[Apart]) -> None:
-        await self._writer.submit(None, rows)
+        try:
+            await self._writer.submit(None, rows)
+        finally:  # also when nobody waits for it any more
+            if self._thread_indexing is not None:
+                self._thread_indexing.hear(rows)
 
     async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
         return self._reader.tool_calls(run_id, limit)

@@ -1,0 +1,181 @@
+"""Conversations found by their titles and messages: an index of its own, because the one of `search.py` has only long
+conversations in it. Only the SQL and what it takes to build it; when the index is filled is decided in
+`thread_indexing.py`.
+
+Every row carries the mark of its user, and every search asks for it. Rows are in order of conversation, so the newest
+hits are at the end, and a page of them ends the search.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from paddock.rules.rows import SessionSummary, TranscriptRow
+from paddock.rules.thread_search import FoundThread, ThreadQuery, owner_mark
+from paddock.rules.tokens import tokens_of
+from paddock.rules.values import Value
+from paddock.storage.sqlite.connection import Connection, Cursor
+from paddock.storage.sqlite.reader import PRESENT
+from paddock.storage.sqlite.rows import ITEM, Values
+from paddock.storage.sqlite.search import expression
+from paddock.storage.sqlite.sessions import SUMMARY, summary_of
+
+# ruff: noqa: S608 - the column lists are our own, values are always bound
+MANY = 32
+"""Hits of one conversation that are passed over one by one before the index is asked for the next conversation."""
+_NO_END = 1 << 62
+_SEQ = (1 << 32) - 1
+
+_PLACES = """
+select s.session_no, s.session_id, s.head_seq, coalesce(p.seq, 0), coalesce(p.titled, 0)
+  from sessions s left join thread_search_progress p on p.session_no = s.session_no
+ where s.workspace_id = ? and s.user_id = ?"""
+_OF_USER = f"""
+{_PLACES} and s.session_no < ? and (p.seq is null or p.seq < s.head_seq or not p.titled)
+ order by s.session_no desc limit ?"""
+_ONE = f"{_PLACES} and s.session_id = ?"
+_NEXT = """
+select seq, content from transcript
+ where session_no = ? and seq > ? and item_type = 'message' and role in ('user', 'assistant') order by seq limit ?"""
+_TITLE = "select title from session_details where session_id = ?"
+# What was erased, renamed or deleted since it was read must not come back into the index.
+_ADD = """
+insert or replace into thread_search (rowid, tokens)
+select (t.session_no << 32) + t.seq, ?1 from transcript t join sessions s on s.session_no = t.session_no
+ where t.session_no = ?2 and s.session_id = ?3 and t.seq = ?4 and octet_length(t.content) = ?5"""
+_CALL = """
+insert or replace into thread_search (rowid, tokens)
+select s.session_no << 32, ?1 from sessions s join session_details d on d.session_id = s.session_id
+ where s.session_no = ?2 and s.session_id = ?3 and d.title = ?4"""
+_REACHED = """
+insert into thread_search_progress (session_no, seq, titled)
+select session_no, ?3, (select title from session_details where session_id = ?2) is ?4 from sessions
+ where session_no = ?1 and session_id = ?2
+on conflict (session_no) do update set seq = excluded.seq, titled = excluded.titled"""
+_HITS = "select rowid from thread_search where thread_search match ? and rowid < ? order by rowid desc"
+_FOUND = f"{SUMMARY} where s.session_no = ?"
+_ITEM = f"select seq, {ITEM} from transcript t where session_no = ? and seq = ? {PRESENT}"
+
+
+Whose = tuple[str, str]
+"""A workspace and a user."""
+
+
+class Behind(Value, frozen=True):
+    """A conversation of which something may not be in the index."""
+
+    session_no: int
+    session_id: str
+    head: int
+    seq: int
+    titled: int
+
+
+class Part(Value, frozen=True):
+    """What comes next into the index, cut into tokens: of several conversations of one user."""
+
+    items: tuple[Values, ...]
+    titles: tuple[Values, ...]
+    reached: tuple[Values, ...]
+    rest: tuple[Behind, ...] = ()
+    """What is still missing after this part."""
+
+    def write(self, cursor: Cursor) -> None:
+        cursor.executemany(_ADD, self.items)
+        cursor.executemany(_CALL, self.titles)
+        cursor.executemany(_REACHED, self.reached)
+
+
+def behind_of(connection: Connection, whose: Whose, before: int, limit: int) -> list[Behind]:
+    """Conversations of a user that are not wholly in the index, the newest first."""
+    return [Behind(*row) for row in connection.execute(_OF_USER, (*whose, before, limit))]
+
+
+def among(connection: Connection, whose: Whose, session_ids: Iterable[str]) -> tuple[set[str], list[Behind]]:
+    """Those of these conversations that are the user's, and how far each is in the index."""
+    found = (connection.execute(_ONE, (*whose, session_id)).fetchone() for session_id in session_ids)
+    behind = [Behind(*row) for row in found if row is not None]
+    return {one.session_id for one in behind}, behind
+
+
+def part_of(connection: Connection, whose: Whose, behind: Sequence[Behind], size: int) -> Part:
+    """The next messages of these conversations: of as many as `size` of them are needed for."""
+    mark, parts, room = owner_mark(*whose), [Part((), (), ())], size
+    for done, one in enumerate(behind):
+        parts.append(_part(connection, mark, one, room))
+        room -= len(parts[-1].items)
+        if room <= 0:
+            return _together(parts, (*parts[-1].rest, *behind[done + 1 :]))
+    return _together(parts, ())
+
+
+def _together(parts: Sequence[Part], rest: tuple[Behind, ...]) -> Part:
+    return Part(
+        tuple(item for part in parts for item in part.items),
+        tuple(title for part in parts for title in part.titles),
+        tuple(place for part in parts for place in part.reached),
+        rest,
+    )
+
+
+def _part(connection: Connection, mark: str, one: Behind, room: int) -> Part:
+    found = connection.execute(_NEXT, (one.session_no, one.seq, room)).fetchall()
+    items = tuple((_words(mark, text), one.session_no, one.session_id, seq, len(text.encode())) for seq, text in found)
+    called = connection.execute(_TITLE, (one.session_id,)).fetchone()
+    title = called[0] if called else None
+    titles = ((_words(mark, title), one.session_no, one.session_id, title),) if title and not one.titled else ()
+    last = found[-1][0] if found else one.seq
+    more = len(found) == room
+    reached = last if more else max(one.head, last)
+    rest = (Behind(one.session_no, one.session_id, one.head, last, 1),) if more else ()
+    return Part(items, titles, ((one.session_no, one.session_id, reached, title),), rest)
+
+
+def _words(mark: str, text: str) -> str:
+    return " ".join((mark, *tokens_of(text)))
+
+
+def find(connection: Connection, query: ThreadQuery) -> Sequence[FoundThread]:
+    """A page of conversations, the newest first, each with the newest message that answers."""
+    found: list[FoundThread] = []
+    if not query.phrases:
+        return found
+    words = f'"{owner_mark(query.workspace_id, query.user_id)}" AND {expression(query.phrases)}'
+    before = _NO_END if query.before is None else min(query.before, _NO_END >> 32) << 32
+    for one in _threads(connection, query, words, before):
+        found.append(one)
+        if len(found) == query.limit:
+            break
+    return found
+
+
+def _threads(connection: Connection, query: ThreadQuery, words: str, before: int) -> Iterator[FoundThread]:
+    while True:
+        passed, done, summary = 0, -1, None
+        for (rowid,) in connection.execute(_HITS, (words, before)):
+            number = rowid >> 32
+            if number == done:
+                passed += 1
+                if passed > MANY:
+                    break
+                continue
+            if summary is None or summary.number != number:
+                summary = _summary(connection, number)
+            if summary is None or not query.takes(summary):
+                passed, done = 0, number
+            elif (one := _answer(connection, summary, rowid & _SEQ)) is not None:
+                yield one
+                passed, done = 0, number
+        else:
+            return
+        before = done << 32
+
+
+def _answer(connection: Connection, summary: SessionSummary, seq: int) -> FoundThread | None:
+    if not seq:
+        return FoundThread(summary, None)
+    found = connection.execute(_ITEM, (summary.number, seq)).fetchone()
+    return FoundThread(summary, TranscriptRow(summary.session_id, *found)) if found else None
+
+
+def _summary(connection: Connection, number: int) -> SessionSummary | None:
+    found = connection.execute(_FOUND, (number,)).fetchone()
+    return summary_of(found) if found else None
