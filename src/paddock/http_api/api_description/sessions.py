@@ -255,7 +255,8 @@ OPERATIONS = (
                 "query",
                 "Only those of which the title, or one message, holds all these words. What stands together must be "
                 "found together; the last word may be the beginning of one, from three letters on.",
-                {**text(least=1, most=MAX_QUERY, pattern=r"\S"), "example": "oslo weath"},
+                text(least=1, most=MAX_QUERY, pattern=r"\S"),
+                own_example="oslo weath",
             ),
             Parameter("limit", "At most so many.", {"type": "integer", "minimum": 1, "maximum": 200}),
             Parameter("before", "`next` of the page before.", {"type": "integer", "minimum": 1}, own_example=40),
