@@ -2,12 +2,12 @@
 import { useEffect, useRef, useState, type FormEvent, type KeyboardEvent } from "react";
 import { download, patch, remove } from "../api/client";
 import type { Piece, SessionEntry } from "../api/shapes";
-import { asProblem, sentence } from "../ui/data";
+import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { Confirm, Dialog, Menu } from "../ui/parts";
 import { go, toThread } from "../ui/router";
 import { useWords } from "../words";
-import { joined, MOST_LETTERS, useFound, useOlder, useSettled, type Found } from "./finding";
+import { joined, MOST_LETTERS, useFound, useOlder, useSettled, type Found, type Page } from "./finding";
 import { sessionPath } from "./follow";
 import { useWorld } from "./world";
 
@@ -24,6 +24,8 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
   const looking = query.trim() !== "";
   const found = useFound(looking ? query : "", archived);
   const older = useOlder(threads.value);
+  // Where there are more conversations than are read, some of the others may be archived.
+  const further = useLoaded<Page>(threads.value?.next != null ? "/api/v1/agent/sessions?archived=true&limit=1" : null);
   const all = joined(threads.value?.sessions ?? [], older.older);
   const shown = looking ? found.sessions : all.filter((one) => one.archived === archived);
 
@@ -49,7 +51,7 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
         <Icon name="search" size={16} />
         <input type="search" value={search} maxLength={MOST_LETTERS} onChange={(event) => setSearch(event.target.value)} placeholder={t("threads.search")} aria-label={t("threads.search")} />
       </label>
-      {all.some((one) => one.archived) && (
+      {(archived || all.some((one) => one.archived) || !!further.value?.sessions.length) && (
         <div className="tabs small" role="group" aria-label={t("threads.title")}>
           <button type="button" aria-pressed={!archived} onClick={() => setArchived(false)}>
             {t("threads.current")}
