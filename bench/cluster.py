@@ -1,9 +1,10 @@
 """`python -m bench.cluster`: what it costs to be one of several hosts, beside the embedded default.
 
 Short runs at the AG-UI door, as in the other benches, on the embedded default, on one host with PostgreSQL (which syncs
-to its disk) and NATS, and on three such hosts, in turns. Counted is the CPU of the hosts' own processes; that of the
-engines is shown beside it. Then a run that speaks slowly, followed at its owner and at another host by one reader: how
-much later does each frame come there.
+to its disk) and NATS, and on three such hosts, in turns: each of the three as busy as the one, and then with the load
+of the one spread over them, where fewer runs share a commit and a turn of the loop. Counted is the CPU of the hosts'
+own processes; that of the engines is shown beside it. Then a run that speaks slowly, followed at its owner and at
+another host by one reader: how much later does each frame come there.
 """
 
 import argparse
@@ -68,6 +69,8 @@ class System:
     servers: Sequence[Server]
     generators: Sequence[LoadGenerator]
     engines: Engines | None = None
+    connections: int = CONNECTIONS
+    """To each host."""
     rounds: list[Seen] = field(default_factory=list[Seen])
 
     def go(self, runs: int) -> None:
@@ -75,7 +78,7 @@ class System:
         hosts, engines = [cpu_of(one.process) for one in self.servers], self.engines.cpu() if self.engines else 0.0
         began = perf_counter()
         with ThreadPoolExecutor(len(self.servers)) as pool:
-            do = partial(_do, runs=runs // len(self.servers), hosts=len(self.servers))
+            do = partial(_do, runs=runs // len(self.servers), connections=self.connections)
             done = list(pool.map(do, self.servers, self.generators))
         seconds, count = perf_counter() - began, sum(one.runs for one in done)
         used = sum(cpu_of(one.process) for one in self.servers) - sum(hosts)
@@ -83,8 +86,8 @@ class System:
         self.rounds.append(Seen(used / count * 1e3, beside / count * 1e3, count / seconds))
 
 
-def _do(server: Server, generator: LoadGenerator, runs: int, hosts: int) -> Outcome:
-    job = Job(text=SHORT, concurrency=CONNECTIONS // hosts, runs=runs).at("ag-ui", server.port)
+def _do(server: Server, generator: LoadGenerator, runs: int, connections: int) -> Outcome:
+    job = Job(text=SHORT, concurrency=connections, runs=runs).at("ag-ui", server.port)
     outcome = generator.do(job)
     if outcome.errors:
         raise BenchError(f"{outcome.errors} runs were not right, such as: {outcome.problems[:1]}")
@@ -126,6 +129,8 @@ def measure(work: Path, rounds: int) -> tuple[Mapping[str, System], list[float]]
             "one": system(stack, work, 1, one),
             "three": system(stack, work, HOSTS, three),
         }
+        busy = systems["three"]
+        systems["spread"] = System(busy.servers, busy.generators, three, CONNECTIONS // HOSTS)
         for each in systems.values():  # bytecode, runners, connections
             each.go(RUNS)
             each.rounds.clear()
@@ -171,21 +176,31 @@ async def _arrivals(client: httpx.AsyncClient, port: int, task: str) -> dict[tup
 
 
 def lines_of(systems: Mapping[str, System], late: Sequence[float]) -> list[Line]:
-    alone, one, three = (systems[name].rounds for name in ("alone", "one", "three"))
-    costs = _middle([b.hosts_ms / a.hosts_ms for a, b in zip(alone, one, strict=True)])
-    rate = _middle([b.rate / a.rate for a, b in zip(one, three, strict=True)])
-    dearer = _middle([b.hosts_ms / a.hosts_ms for a, b in zip(one, three, strict=True)])
-    later = _middle(late)
+    alone, one, three, spread = (systems[name].rounds for name in ("alone", "one", "three", "spread"))
+    costs, later = _over(alone, one), _middle(late)
     return [
         Line("a short run on the embedded default, CPU of the host", _ms(alone)),
         Line("on PostgreSQL and NATS, CPU of the host", _ms(one)),
         Line("  its engines beside it", f"{_middle([seen.engines_ms for seen in one]):.2f} ms"),
         Line("  over the embedded default", f"{costs:.2f}", f"<= {COSTS}", costs <= COSTS),
-        Line(f"on {HOSTS} such hosts, CPU of all hosts", _ms(three)),
-        Line("  over one host", f"{dearer:.2f}", f"<= {DEARER}", dearer <= DEARER),
-        Line("  runs per second over one host", f"{rate:.2f}", f">= {SLOWER}", rate >= SLOWER),
+        *_of_three(f"on {HOSTS} such hosts, each as busy", one, three),
+        *_of_three(f"on {HOSTS} such hosts, the same load spread over them", one, spread),
         Line("a live frame through another host, p50", f"{later:.2f} ms later", f"<= {LATER_MS} ms", later <= LATER_MS),
     ]
+
+
+def _of_three(words: str, one: Sequence[Seen], three: Sequence[Seen]) -> list[Line]:
+    dearer = _over(one, three)
+    rate = _middle([b.rate / a.rate for a, b in zip(one, three, strict=True)])
+    return [
+        Line(f"{words}, CPU of all", _ms(three)),
+        Line("  over one host", f"{dearer:.2f}", f"<= {DEARER}", dearer <= DEARER),
+        Line("  runs per second over one host", f"{rate:.2f}", f">= {SLOWER}", rate >= SLOWER),
+    ]
+
+
+def _over(base: Sequence[Seen], other: Sequence[Seen]) -> float:
+    return _middle([b.hosts_ms / a.hosts_ms for a, b in zip(base, other, strict=True)])
 
 
 def _ms(rounds: Sequence[Seen]) -> str:

@@ -1,5 +1,7 @@
 """What every test shares: the event loop that production uses, and one worker for tests that share what is dear."""
 
+import gc
+
 import hypothesis
 import pytest
 
@@ -15,6 +17,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SHARING & set(item.path.parts) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded and collected stays to the end: to look at it again and again would cost each test its share."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

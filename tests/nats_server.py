@@ -9,13 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from loopback import free_port
+
 BINARY = Path(sys.executable).with_name("nats-server")
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 @dataclass
@@ -31,7 +27,7 @@ class NatsServer:
         assert BINARY.exists(), "the dev tools are not installed: make .venv/.installed-dev"
         command = [str(BINARY), "-a", "127.0.0.1", "-p", str(self.port)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while not self._answers():
             assert time.monotonic() < end, "the NATS server did not start"
             time.sleep(0.02)
@@ -45,5 +41,5 @@ class NatsServer:
     def kill(self) -> None:
         if self.process is not None:
             self.process.send_signal(signal.SIGKILL)
-            self.process.wait(10)
+            self.process.wait(30)
             self.process = None

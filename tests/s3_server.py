@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import httpx
 
-from nats_server import free_port
+from loopback import free_port
 
 BUCKET = "paddock"
 
@@ -30,7 +30,7 @@ def an_imitation_of_s3() -> Iterator[str]:
         yield f"s3://{BUCKET}/?endpoint={endpoint}&region=us-east-1"
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(30)
 
 
 def _made(endpoint: str) -> bool:

@@ -28,7 +28,7 @@ def test_every_event_is_committed_before_it_is_sent(floor: Server, tmp_path: Pat
     stored = apsw.Connection(str(tmp_path / "floor.db"), flags=apsw.SQLITE_OPEN_READONLY)
     body = json.dumps({"threadId": "t", "text": scripts.stream(500)}).encode()
     seen = 0
-    with socket.create_connection(("127.0.0.1", floor.port), timeout=10) as client, client.makefile("rb") as answer:
+    with socket.create_connection(("127.0.0.1", floor.port), timeout=30) as client, client.makefile("rb") as answer:
         client.sendall(b"POST /run HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
         for line in answer:
             if line.startswith(b"data: "):
@@ -89,7 +89,7 @@ def test_a_bench_that_is_stopped_leaves_no_process(demand: signal.Signals, tmp_p
         bench.send_signal(demand)
         bench.wait(20)
     assert len(tree) == 3  # the floor, its agent, the load generator
-    _, alive = psutil.wait_procs(tree, timeout=10)
+    _, alive = psutil.wait_procs(tree, timeout=30)
     assert not alive
     assert demand == signal.SIGKILL or not list(tmp_path.iterdir())
 

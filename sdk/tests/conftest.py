@@ -60,7 +60,7 @@ class Wire:
         """Respond to a host call: `result=` or `error=`."""
         self.raw(json.dumps({"jsonrpc": "2.0", "id": frame["id"], **outcome}).encode())
 
-    async def until(self, wanted: Callable[[Frame], bool], seconds: float = 5.0) -> Frame:
+    async def until(self, wanted: Callable[[Frame], bool], seconds: float = 30.0) -> Frame:
         async with asyncio.timeout(seconds):
             while True:
                 for frame in self.said:

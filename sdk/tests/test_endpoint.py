@@ -51,7 +51,7 @@ async def test_the_relay_carries_both_ways_and_ends_with_its_block(tmp_path: Pat
         writer.close()
 
     socket = tmp_path / "s"
-    async with await asyncio.start_unix_server(echo, socket), asyncio.timeout(10):
+    async with await asyncio.start_unix_server(echo, socket), asyncio.timeout(30):
         async with relay(str(socket)) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"abc" * 100_000)
@@ -67,7 +67,7 @@ async def test_the_relay_carries_both_ways_and_ends_with_its_block(tmp_path: Pat
 
 
 async def test_nobody_behind_the_socket_closes_the_connection(tmp_path: Path) -> None:
-    async with relay(str(tmp_path / "nobody")) as port, asyncio.timeout(10):
+    async with relay(str(tmp_path / "nobody")) as port, asyncio.timeout(30):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         assert await reader.read() == b""
         writer.close()

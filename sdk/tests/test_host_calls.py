@@ -314,9 +314,9 @@ async def test_seconds_left_counts_down_to_the_deadline() -> None:
 
     runner = Asking(left)
     async with pretend_host(runner) as host:
-        await host.run(runtime={"trace_id": "t", "deadline_at": time.time() + 5})
+        await host.run(runtime={"trace_id": "t", "deadline_at": time.time() + 60})
     before, after = runner.got
-    assert 5.1 > before > after > 0  # the two clocks are compared across the wire, so a moment may be gained
+    assert 60.1 > before > after > 0  # the two clocks are compared across the wire, so a moment may be gained
 
 
 async def _increment(api: HostApi) -> list[object]:

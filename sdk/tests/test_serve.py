@@ -143,7 +143,7 @@ finally:
         child.send_signal(signal.SIGTERM)
     elif how == "shutdown":
         tell(child, b'{"jsonrpc":"2.0","id":3,"method":"shutdown","params":{}}\n')
-    out, err = child.communicate(timeout=10)
+    out, err = child.communicate(timeout=30)
     assert child.returncode == 0, err
     assert (tmp_path / "cleaned").exists()
     assert (b'"id":3,"result":{}' in out) == (how == "shutdown")
@@ -164,7 +164,7 @@ while True:
     assert child.stdout is not None
     while b"message.delta" not in child.stdout.readline():
         pass
-    _, err = child.communicate(timeout=10)
+    _, err = child.communicate(timeout=30)
     assert child.returncode == 0
     assert b"left behind" in err
 
@@ -174,7 +174,7 @@ def test_a_host_that_stops_reading_and_goes_away_ends_the_program(tmp_path: Path
     assert child.stdout is not None
     child.stdout.close()
     tell(child, run_frame())
-    assert child.wait(timeout=10) == 0
+    assert child.wait(timeout=30) == 0
 
 
 @pytest.mark.spec("wire/frame-cap")
@@ -182,7 +182,7 @@ def test_a_line_beyond_the_cap_ends_the_connection(tmp_path: Path) -> None:
     child = start(program(tmp_path, "yield message('x')"))
     with pytest.raises(BrokenPipeError):
         tell(child, b"x" * 20_000_000)
-    assert child.wait(timeout=10) == 0
+    assert child.wait(timeout=30) == 0
     assert child.stderr is not None
     assert b"longer than" in child.stderr.read()
 
@@ -216,5 +216,5 @@ def test_an_echo_process_stays_small() -> None:
     child = start([sys.executable, "-m", "paddock_runners.echo"])
     status = Path(f"/proc/{child.pid}/status").read_text()
     peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-    child.communicate(timeout=10)
+    child.communicate(timeout=30)
     assert peak < 40_000, "kilobytes"

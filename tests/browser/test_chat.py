@@ -4,10 +4,10 @@ import base64
 import re
 from collections.abc import Callable
 
-import httpx
 import pytest
 from playwright.sync_api import expect
 
+import loopback
 from browser.axe import serious
 from browser.long_threads import scroll, tell, turns_of
 from browser.people import Visitor
@@ -210,7 +210,7 @@ def test_two_browsers_on_one_thread_see_the_same(visit: Visit, host: HostProcess
     bob.ask("@echo three")
     expect(ann.turns.nth(2).locator(".markdown")).to_contain_text("three")
     thread = ann.page.url.rpartition("/")[2]
-    httpx.post(f"{host.url}/api/v1/agent/sessions/{thread}/messages", json={"payload": "@echo from elsewhere"})
+    loopback.post(f"{host.url}/api/v1/agent/sessions/{thread}/messages", json={"payload": "@echo from elsewhere"})
     for visitor in (ann, bob):
         expect(visitor.turns.nth(3).locator(".bubble")).to_contain_text("from elsewhere")
         expect(visitor.turns).to_have_count(4)

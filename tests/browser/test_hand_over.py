@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-import httpx
 from playwright.sync_api import Locator, Page, Route, expect
 
+import loopback
 from browser.long_threads import tell, turns_of
 from browser.people import Visitor
 
@@ -42,7 +42,7 @@ def card_of(turn: Locator) -> Locator:
 
 def say_elsewhere(ann: Visitor, text: str, **more: str) -> None:
     thread = ann.page.url.rpartition("/")[2]
-    said = httpx.post(
+    said = loopback.post(
         f"{ann.url.split('/#')[0]}/api/v1/agent/sessions/{thread}/messages", json={"payload": text, **more}
     )
     assert said.status_code == 202, said.text

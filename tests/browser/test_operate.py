@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-import httpx
 from playwright.sync_api import Locator, expect
 
+import loopback
 from browser.people import Visitor
 from browser.platform import the_platform_says
 from walk.hosts import HostProcess
@@ -61,11 +61,11 @@ def test_an_administrator_stops_somebody_elses_run(visit: Visit, locked: tuple[H
     ann = visit(f"{host.url}/#/operate/live")
     ann.forgiving = True  # the browser reports the first 401
     admin = {"Authorization": f"Bearer {key}"}
-    made = httpx.post(f"{host.url}/api/v1/api-keys", json={"user": "bob", "role": "user"}, headers=admin).json()
+    made = loopback.post(f"{host.url}/api/v1/api-keys", json={"user": "bob", "role": "user"}, headers=admin).json()
     body = {"threadId": None, "runId": "r", "messages": [{"id": "m", "role": "user", "content": "count 5000 0.02"}]}
     body |= {"threadId": "0f6d3a54-7a2f-4a0e-9d4b-4a1d2c3b4a5d", "forwardedProps": {"runtime_mode": "chat"}}
     bob = {"Authorization": f"Bearer {made['key']}"}
-    run = httpx.post(f"{host.url}/api/v1/agent/runs?agent=slow", json=body, headers=bob).json()["taskId"]
+    run = loopback.post(f"{host.url}/api/v1/agent/runs?agent=slow", json=body, headers=bob).json()["taskId"]
     ann.page.get_by_label("API key").fill(key)
     ann.page.get_by_label("API key").press("Enter")
     row = listed(ann, "Runs in flight").locator(f"tr:has(a[href$='{run}'])")

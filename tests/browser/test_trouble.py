@@ -1,6 +1,5 @@
 """When the network is slow, or gone, or the host is: no word lost, none doubled, and it is said."""
 
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from browser.conftest import a_host
 from browser.people import Visitor
+from loopback import free_port
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
@@ -104,9 +104,7 @@ def test_a_host_that_dies_in_the_middle_is_said_and_the_answer_is_shown_as_inter
     visit: Visit, browser: Browser, tmp_path: Path
 ) -> None:
     assert browser.is_connected()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     host = a_host(tmp_path)
     host.extra = ("--port", str(port))
     host.start()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cli.terminals import PADDOCK, Person
+import warm
+from cli.terminals import Person
 from needs import needs
 from walk.hosts import NASTY, HostProcess
 
@@ -40,15 +41,8 @@ def paddock(clean_env: dict[str, str], tmp_path: Path) -> Command:
     """Run a command to its end, in an empty directory."""
 
     def run(*arguments: object, env: dict[str, str] | None = None, **more: Any) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [PADDOCK, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-            env={**clean_env, **(env or {})},
-            **{"cwd": tmp_path, "stdin": subprocess.DEVNULL if "input" not in more else None, **more},
-        )
+        more = {"cwd": tmp_path, **({} if "input" in more else {"stdin": subprocess.DEVNULL}), **more}
+        return warm.run(arguments, env={**clean_env, **(env or {})}, **more)
 
     return run
 

@@ -30,7 +30,7 @@ class Person:
         time.sleep(0.1)
         os.write(self._fd, keys.encode())
 
-    def sees(self, text: str, seconds: float = 15.0) -> None:
+    def sees(self, text: str, seconds: float = 30.0) -> None:
         """Wait until this appears after what was already seen."""
         end = time.monotonic() + seconds
         while (found := self.screen.find(text, self._read_to)) < 0:
@@ -38,7 +38,7 @@ class Person:
             self._look(0.1)
         self._read_to = found + len(text)
 
-    def leaves(self, seconds: float = 15.0) -> int:
+    def leaves(self, seconds: float = 30.0) -> int:
         """The exit code, once the command has ended."""
         end = time.monotonic() + seconds
         while True:

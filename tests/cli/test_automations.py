@@ -25,9 +25,9 @@ def test_a_job_is_made_run_switched_and_taken_away(paddock: Command, host: HostP
         return answer.stdout
 
     assert say("list") == "There are no automations.\n"
-    made = say("create", "news", "hello you", "--cron", "0 9 * * *", "--zone", "Asia/Shanghai", "--agent", "echo")
+    made = say("create", "news", "hello you", "--cron", "0 9 1 1 *", "--zone", "Asia/Shanghai", "--agent", "echo")
     job = made.split()[0]
-    assert re.search(r"next \S+T01:00:00.000Z  0 9 \* \* \* Asia/Shanghai  \"news\"", made)
+    assert re.search(r"next \S+T01:00:00.000Z  0 9 1 1 \* Asia/Shanghai  \"news\"", made)
     assert say("firings", job) == "It has not fired yet.\n"
     run = say("run", job).split()[1]
     assert run in say("firings", job)

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import httpx
 import pytest
 
+import loopback
 from cli.conftest import Command
 from walk.hosts import HostProcess
 
@@ -25,10 +25,13 @@ def test_a_key_made_beside_or_before_a_host_opens_it_and_closes_it_to_everybody_
         beside = paddock("keys", "create", "--data", data, "--workspace", "w2", "--user", "bob")
         keys = [before.stdout.strip(), beside.stdout.strip()]
         assert all(key.startswith("pdk_") and len(key) == 47 for key in keys)
-        assert httpx.get(f"{host.url}/api/v1/agents").status_code == 401
-        assert [httpx.get(f"{host.url}/api/v1/agents", headers=bearer(key)).status_code for key in keys] == [200, 200]
+        assert loopback.get(f"{host.url}/api/v1/agents").status_code == 401
+        assert [loopback.get(f"{host.url}/api/v1/agents", headers=bearer(key)).status_code for key in keys] == [
+            200,
+            200,
+        ]
         roles = [
-            httpx.post(f"{host.url}/api/v1/api-keys", headers=bearer(key), json={"user": "x"}).status_code
+            loopback.post(f"{host.url}/api/v1/api-keys", headers=bearer(key), json={"user": "x"}).status_code
             for key in keys
         ]
         assert roles == [201, 403]
@@ -70,9 +73,9 @@ def test_a_key_is_listed_and_revoked_and_lets_nobody_in_after_that(paddock: Comm
         [line] = paddock("keys", "list", "--data", data).stdout.splitlines()
         assert "default/ann  user" in line
         assert line.endswith("in force")
-        assert httpx.get(f"{host.url}/api/v1/users/me", headers=bearer(key)).status_code == 200
+        assert loopback.get(f"{host.url}/api/v1/users/me", headers=bearer(key)).status_code == 200
         assert paddock("keys", "revoke", line.split()[0], "--data", data).returncode == 0
-        assert httpx.get(f"{host.url}/api/v1/users/me", headers=bearer(key)).status_code == 401
+        assert loopback.get(f"{host.url}/api/v1/users/me", headers=bearer(key)).status_code == 401
         assert "revoked" in paddock("keys", "list", "--data", data).stdout
         unknown = paddock("keys", "revoke", "nobody", "--data", data)
         assert (unknown.returncode, "there is no such key" in unknown.stderr) == (1, True)

@@ -126,7 +126,7 @@ def test_a_changed_plugin_is_not_loaded_and_the_host_says_so(paddock: Command, t
     runner.write_text(runner.read_text() + "\n")
     host = HostProcess(tmp_path / "data", agents=AGENTS).start()
     try:
-        wait_until(lambda: "was changed after it was installed" in "".join(host.output), 5, "the warning")
+        wait_until(lambda: "was changed after it was installed" in "".join(host.output), 30, "the warning")
         said = paddock("chat", "--data", host.data, "hi")
         assert said.returncode == 1
     finally:

@@ -2,7 +2,6 @@
 
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -10,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import warm
 from cli.conftest import Command
-from cli.terminals import CALLED, PADDOCK
+from cli.terminals import CALLED
 from paddock.cli.watching import snapshot
 from patience import at_most
 from walk.hosts import HostProcess, wait_until
@@ -31,18 +31,17 @@ class Dev:
     def __init__(self, *arguments: object, env: dict[str, str], log: Path) -> None:
         self._log = log
         with log.open("w") as file:
-            command = [PADDOCK, "runner", "dev", *map(str, arguments)]
-            self.process = subprocess.Popen(command, env=env, stderr=file, stdin=subprocess.DEVNULL)
+            self.process = warm.start(["runner", "dev", *arguments], env=env, stderr=file, stdin=warm.DEVNULL)
 
     def says(self, text: str, times: int = 1) -> None:
-        wait_until(lambda: self._log.read_text().count(text) >= times, 20, f"{text!r} in {self._log.read_text()!r}")
+        wait_until(lambda: self._log.read_text().count(text) >= times, 60, f"{text!r} in {self._log.read_text()!r}")
 
     def said(self) -> str:
         return self._log.read_text()
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(15)
+        return self.process.wait(30)
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def dev(clean_env: dict[str, str], tmp_path: Path):
     for one in started:
         if one.process.poll() is None:
             one.process.kill()
-            one.process.wait(10)
+            one.process.wait(30)
 
 
 def test_a_plugin_under_work_answers_at_the_host_and_again_after_each_save(
@@ -142,10 +141,10 @@ def test_dev_leaves_no_process_behind(
     runner.write_text("\n".join(lines) + "\n" + runner.read_text())
     trying = dev(hello, "--data", served.data)
     trying.says("attached")
-    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 10, "the grandchild")
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), 30, "the grandchild")
     trying.stop()
     pid = int((tmp_path / "pid").read_text())
-    wait_until(lambda: not _runs(pid), 5, "the grandchild being gone")
+    wait_until(lambda: not _runs(pid), 30, "the grandchild being gone")
 
 
 def _runs(pid: int) -> bool:

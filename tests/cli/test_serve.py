@@ -11,9 +11,9 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
-import httpx
 import pytest
 
+import loopback
 from cli.conftest import AGENTS, Command
 from cli.package_makers import a_directory
 from cli.terminals import CALLED, PADDOCK
@@ -37,8 +37,8 @@ def new_host(tmp_path: Path):
 
 def test_a_host_says_where_it_is_and_leaves_nothing_behind_when_stopped(new_host: Callable[..., HostProcess]) -> None:
     started = time.monotonic()
-    host = new_host().start()
-    assert httpx.get(f"{host.url}/readyz").status_code == 200
+    host = new_host(fresh=True).start()
+    assert loopback.get(f"{host.url}/readyz").status_code == 200
     assert time.monotonic() - started < at_most(3)
     assert host.says(f"  data  {host.data}\n")
     assert host.says(f'  chat  {CALLED} chat --data {host.data} "hello"\n')
@@ -49,7 +49,7 @@ def test_a_host_says_where_it_is_and_leaves_nothing_behind_when_stopped(new_host
 
     host.process.send_signal(signal.SIGTERM)
 
-    assert host.process.wait(15) == 0
+    assert host.process.wait(30) == 0
     assert not (host.data / "serve.json").exists()
     assert not (host.data / "local-token").exists()
 
@@ -58,11 +58,11 @@ def test_the_local_token_is_what_lets_the_command_line_in(new_host: Callable[...
     host = new_host().start()
     token = (host.data / "local-token").read_text().strip()
     body = {"workspace": "w", "user": "u"}
-    made = httpx.post(f"{host.url}/api/v1/api-keys", json=body, headers={"Authorization": f"Bearer {token}"})
+    made = loopback.post(f"{host.url}/api/v1/api-keys", json=body, headers={"Authorization": f"Bearer {token}"})
     assert made.status_code == 201
-    assert httpx.get(f"{host.url}/api/v1/agents").status_code == 401
+    assert loopback.get(f"{host.url}/api/v1/agents").status_code == 401
     headers = {"Authorization": f"Bearer {token[:-1]}x"}
-    assert httpx.get(f"{host.url}/api/v1/agents", headers=headers).status_code == 401
+    assert loopback.get(f"{host.url}/api/v1/agents", headers=headers).status_code == 401
 
 
 def test_a_second_host_on_the_same_data_is_refused_with_a_sentence(served: HostProcess, paddock: Command) -> None:
@@ -70,7 +70,7 @@ def test_a_second_host_on_the_same_data_is_refused_with_a_sentence(served: HostP
     assert second.returncode == 2
     assert f"is in use by process {served.process.pid}" in second.stderr
     assert "another --data" in second.stderr
-    assert httpx.get(f"{served.url}/readyz").status_code == 200
+    assert loopback.get(f"{served.url}/readyz").status_code == 200
     assert (served.data / "serve.json").exists()
 
 
@@ -105,7 +105,7 @@ def test_other_machines_are_let_in_only_once_a_key_exists(
     host = new_host(extra=("--host", "0.0.0.0")).start()
     said = json.loads((data / "serve.json").read_text())
     assert said["url"] == host.url.replace("0.0.0.0", "127.0.0.1")
-    assert httpx.get(f"{said['url']}/api/v1/agents").status_code == 401
+    assert loopback.get(f"{said['url']}/api/v1/agents").status_code == 401
     assert paddock("chat", "--agent", "echo", "--data", data, "hello").stdout == "hello\n"
 
 
@@ -191,7 +191,7 @@ def test_stopping_ends_open_streams_with_their_last_event(new_host: Callable[...
     events = host.events(task, stop_when=ask_to_stop)
 
     assert (events[-1].type, events[-1].data["code"]) == ("RUN_ERROR", "host_shutdown")
-    assert host.process.wait(15) == 0
+    assert host.process.wait(30) == 0
 
 
 def test_a_second_signal_does_not_wait() -> None:
@@ -213,17 +213,15 @@ def test_a_second_signal_does_not_wait() -> None:
 
 def test_callers_that_come_while_it_starts_are_answered(tmp_path: Path, clean_env: dict[str, str]) -> None:
     """The port is taken before the house stands, so an early caller waits instead of being turned away."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = loopback.free_port()
     command = [Path(sys.executable).with_name("paddock"), "serve", "--data", tmp_path / "d", "--port", str(port)]
     with subprocess.Popen(command, env=clean_env, stdout=subprocess.DEVNULL) as process:
         try:
             wait_until(lambda: _connects(port), 20, "the port being taken")
-            assert httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=20).status_code == 200
+            assert loopback.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(15) == 0
+            assert process.wait(30) == 0
 
 
 def _connects(port: int) -> bool:

@@ -12,6 +12,10 @@ def test_the_host_loads_no_library_for_coloured_tracebacks() -> None:
     assert _loaded(SERVING, "rich", "pygments", "structlog") == "['structlog']"
 
 
+def test_the_host_loads_nothing_that_reads_archives_until_somebody_brings_one() -> None:
+    assert _loaded(SERVING, "tarfile", "greenlet", "paddock.runners.packages.archives") == "[]"
+
+
 def test_the_host_loads_the_library_for_numbers_when_somebody_asks_for_them() -> None:
     assert _loaded(SERVING, "prometheus_client", "http.server") == "[]"
 

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,14 @@ agents:
   slow: {runner: "plugin:test/slow/default"}
   listener: {runner: "plugin:test/slow/default", while_busy: steer}
 """
+
+
+def heard(host: HostProcess) -> int:
+    """How much of what others committed came to readers here over the bus, and not out of the log."""
+    with host.client() as client:
+        found = re.search(r'paddock_followed_total{way="bus"} (\S+)', client.get("/metrics").text)
+    assert found is not None
+    return int(float(found[1]))
 
 
 @pytest.fixture(scope="session")
@@ -48,4 +57,4 @@ def new_host(tmp_path_factory: pytest.TempPathFactory, database: str, nats: Nats
     for host in made:
         if host.process is not None and host.process.poll() is None:
             host.process.kill()
-            host.process.wait(10)
+            host.process.wait(30)

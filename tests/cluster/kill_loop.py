@@ -153,7 +153,7 @@ class Rig:
     ) -> dict[str, Truth | None]:
         limits = httpx.Limits(max_connections=submitters * each * 2)
         transport = Mortal(limits=limits, verify=NO_TLS)
-        async with httpx.AsyncClient(timeout=10, transport=transport) as client, asyncio.TaskGroup() as group:
+        async with httpx.AsyncClient(timeout=30, transport=transport) as client, asyncio.TaskGroup() as group:
             for number in range(submitters * each):
                 group.create_task(self.submit_for_ever(client, number))
             await meanwhile

@@ -33,7 +33,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     for host in hosts:
         if host.process is not None and host.process.poll() is None:
             host.process.kill()
-            host.process.wait(10)
+            host.process.wait(30)
     nats.kill()
     postgres.let_go()
 

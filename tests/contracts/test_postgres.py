@@ -174,13 +174,13 @@ async def test_a_database_that_is_stopped_is_noticed_and_one_that_is_back_is_use
         owner = await Owner.of(store)
         await owner.write(said("before"))
         await anyio.to_thread.run_sync(own_server.stop)
-        assert await healthy_within(store, 2, healthy=False)
+        assert await healthy_within(store, 30, healthy=False)
         with pytest.raises(StorageUnavailableError):
             await owner.write(said("lost"))
         with pytest.raises(StorageUnavailableError, match="cannot be reached"):
             await store.read(SESSION)
         await anyio.to_thread.run_sync(own_server.start)
-        assert await healthy_within(store, 5)
+        assert await healthy_within(store, 30)
         await owner.write(said("after"))
         assert [fact.read_payload() for fact in await store.read(SESSION)] == [{"text": "before"}, {"text": "after"}]
 
@@ -220,21 +220,21 @@ async def test_connections_that_are_cut_in_the_middle_lose_nothing_and_leave_no_
 async def test_a_database_that_never_answers_is_given_up_on_and_used_again_when_it_does(
     own_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(connection._LIMITS, "command_timeout", 0.5)
-    monkeypatch.setitem(connection._LIMITS, "timeout", 0.5)
+    monkeypatch.setitem(connection._LIMITS, "command_timeout", 1.5)
+    monkeypatch.setitem(connection._LIMITS, "timeout", 1.5)
     async with opened(own_server.new_database(), host_id="here") as store:
         owner = await Owner.of(store)
         await owner.write(said("before"))
         own_server.signal_all(signal.SIGSTOP)
         try:
-            with anyio.fail_after(5), pytest.raises(StorageUnavailableError, match="does not answer in time"):
+            with anyio.fail_after(30), pytest.raises(StorageUnavailableError, match="does not answer in time"):
                 await owner.write(said("unknown"))
             assert not store.healthy()
-            with anyio.fail_after(5), pytest.raises(StorageUnavailableError):
+            with anyio.fail_after(30), pytest.raises(StorageUnavailableError):
                 await store.read(SESSION)
         finally:
             own_server.signal_all(signal.SIGCONT)
-        assert await healthy_within(store, 5)
+        assert await healthy_within(store, 30)
         again = await Owner.of(store)  # whether the write happened is known only now
         await again.write(said("after"))
         assert len(await store.read(SESSION)) == again.head.seq
@@ -250,7 +250,7 @@ async def test_a_row_that_somebody_else_holds_fails_alone_and_in_time(
         meddler = await asyncpg.connect(address)
         async with meddler.transaction():
             await meddler.execute("select 1 from sessions where session_id = 'session-2' for update")
-            with anyio.fail_after(10):
+            with anyio.fail_after(30):
                 outcomes = await asyncio.gather(*(owner.write(said("two")) for owner in owners), return_exceptions=True)
         await meddler.close()
         assert [n for n, one in enumerate(outcomes) if isinstance(one, StorageUnavailableError)] == [2]
@@ -262,7 +262,7 @@ async def test_closing_ends_in_time_when_the_database_is_away(own_server: Server
     await store.open()
     await anyio.to_thread.run_sync(own_server.stop)
     try:
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             await store.close()
     finally:
         await anyio.to_thread.run_sync(own_server.start)
@@ -301,12 +301,9 @@ async def test_what_was_acknowledged_survives_a_kill_of_the_host(address: str, t
 async def test_batches_that_wait_share_a_commit(address: str) -> None:
     async with opened(address) as store:
         owners = [await Owner.of(store, f"session-{n}") for n in range(64)]
-        meddler = await asyncpg.connect(address)
-        count = "select pg_current_xact_id()::text::bigint"
-        before = await meddler.fetchval(count)
         await asyncio.gather(*(owner.write(said("hi")) for owner in owners))
-        assert await meddler.fetchval(count) - before < 10
-        await meddler.close()
+        commits = "select count(distinct xmin::text) from facts"  # of this database: others write beside it
+        assert (await store.reader.one(commits))[0] < 10
 
 
 @pytest.mark.parametrize(

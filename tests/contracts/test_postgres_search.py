@@ -83,7 +83,7 @@ async def test_an_item_cannot_be_erased_while_its_words_are_on_their_way_into_th
         assert not erased[0].done()
 
     await store.perform(add)
-    with anyio.fail_after(5):
+    with anyio.fail_after(30):
         await erased[0]
     assert await indexed(store, "secret") == 0
 
@@ -116,6 +116,6 @@ async def test_a_growing_conversation_is_indexed_in_the_background(store: Postgr
     owner = await Owner.of(store)
     for start in range(1, 401, 100):
         await owner.write(said("hi"), rows=[an_item(seq, content="word") for seq in range(start, start + 100)])
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while await indexed(store, "word") < 256:
             await anyio.sleep(0.01)

@@ -5,6 +5,7 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, a_run, a_value, an_inbox_row, an_item, said
 from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
 
@@ -64,6 +65,21 @@ async def test_the_transcript_is_read_from_either_end(store: Store) -> None:
     assert await seqs(before=7, limit=2) == [5, 3]
     assert await seqs(after=1, before=7, newest_first=False) == [3, 5]
     assert (await store.transcript(SESSION, limit=1))[0] == an_item(7)
+
+
+async def test_the_item_that_uses_up_the_room_is_the_last(store: Store) -> None:
+    owner = await Owner.of(store)
+    items = [replace(an_item(seq), content="天" * 100, content_json=b"", metadata=b"") for seq in (1, 2, 3, 4)]
+    await owner.write(said("hi"), rows=items)
+
+    async def seqs(room: int, *, newest_first: bool = True) -> list[int]:
+        return [item.seq for item in await store.transcript(SESSION, room=room, newest_first=newest_first)]
+
+    assert await seqs(0) == [4]
+    assert await seqs(299) == [4]
+    assert await seqs(300) == [4, 3]
+    assert await seqs(601, newest_first=False) == [1, 2, 3]
+    assert await seqs(5000) == [4, 3, 2, 1]
 
 
 async def test_the_transcript_is_counted_per_session(store: Store) -> None:

@@ -105,7 +105,7 @@ async def test_a_growing_conversation_is_indexed_in_the_background(tmp_path: Pat
     owner = await Owner.of(store)
     for start in range(1, 401, 100):
         await owner.write(said("hi"), rows=[an_item(seq, content="word") for seq in range(start, start + 100)])
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         while await indexed(store, "word") < 256:
             await anyio.sleep(0.01)
     await store.close()

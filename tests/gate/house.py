@@ -137,7 +137,7 @@ class Wire:
         self.count += 1
         frame = {"jsonrpc": "2.0", "id": f"call-{self.count}", "method": method, "params": params}
         self.connection.feed(json.dumps(frame).encode() + b"\n")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while True:
                 for sent in self.sent:
                     if sent.get("id") == f"call-{self.count}" and ("result" in sent or "error" in sent):

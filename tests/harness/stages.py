@@ -61,7 +61,7 @@ class Stage:
         with self.host.client() as client:
             client.post(f"/api/v1/agent/runs/{task}/cancel")
         assert self.host.finished(task)["status"] == "cancelled"
-        wait_until(lambda: not processes_of(self.host.data), 5, "the end of its processes")
+        wait_until(lambda: not processes_of(self.host.data), 30, "the end of its processes")
         return time.monotonic() - began
 
     def asked(self) -> str:
@@ -70,7 +70,7 @@ class Stage:
 
     def reach(self, token: str) -> int:
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
-        return httpx.post(f"{self.host.url}/mcp/run", json=INITIALIZE, headers=headers, timeout=10).status_code
+        return httpx.post(f"{self.host.url}/mcp/run", json=INITIALIZE, headers=headers, timeout=60).status_code
 
     def audited(self, action: str) -> list[str]:
         """The runs that did it."""

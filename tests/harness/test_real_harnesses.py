@@ -11,6 +11,7 @@ from harness.clis import REAL, Real, processes_of, token_of
 from harness.stages import Stage, a_house, results
 from images.pictures import picture
 from model_server import ModelServer, Says
+from patience import at_most
 from walk.hosts import HostProcess, text_of, wait_until
 
 pytestmark = pytest.mark.xdist_group("real-harnesses")
@@ -43,8 +44,8 @@ def test_it_answers_in_pieces_with_the_hosts_tools_and_goes_on_with_another_toke
     stage.host.events(slow, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT" and next(pieces) == 2)
     first = token_of(stage.host.data)
     assert stage.reach(first) == 200
-    assert stage.cancelled(slow) < 5
-    assert stage.model.left.wait(5), "the model's stream was closed"
+    assert stage.cancelled(slow) < at_most(5)
+    assert stage.model.left.wait(30), "the model's stream was closed"
     assert stage.reach(first) == 401
 
     again = stage.start("and two and four?", Says("", calls=(call,)), Says("Six."))
@@ -66,8 +67,8 @@ def test_a_persons_picture_reaches_the_model_and_lies_in_the_working_directory(s
 def test_a_cancel_in_a_tool_leaves_no_process(stage: Stage) -> None:
     call = stage.real.shell("python3 -c 'import time; time.sleep(97)' & python3 -c 'import time; time.sleep(98)'")
     task = stage.start("wait a while", Says("Waiting. ", calls=(call,)), Says("Done."))
-    wait_until(lambda: len(processes_of(stage.host.data)) > 2, 20, "the command")
-    assert stage.cancelled(task) < 5
+    wait_until(lambda: len(processes_of(stage.host.data)) > 2, 30, "the command")
+    assert stage.cancelled(task) < at_most(5)
 
 
 def test_what_is_not_permitted_is_refused_and_said(stage: Stage) -> None:

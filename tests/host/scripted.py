@@ -231,7 +231,7 @@ class SmallHouse:
         """The first fact of this kind in a conversation; waits for it."""
         follower = self.tails.follow(thread, None, after)
         try:
-            while news := await follower.next(5):
+            while news := await follower.next(30):
                 for entry in news:
                     if entry.fact.kind == kind:
                         return entry.fact
@@ -245,7 +245,7 @@ class SmallHouse:
         follower = self.tails.follow(session, turn, after)
         entries: list[Entry] = []
         while not entries or entries[-1].fact.kind not in TERMINAL:
-            news = await follower.next(5)
+            news = await follower.next(30)
             assert news, f"no end after {[entry.fact.kind for entry in entries]}"
             entries += news
         follower.close()

@@ -79,7 +79,7 @@ async def answer(house: SmallHouse, *texts: str) -> str:
     for text in texts:
         run.message(text)
     run.say("run.completed")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while (row := await house.store.run(run.run_id)) is None or row.status != "completed":
             await asyncio.sleep(0.005)
     return run.run_id
@@ -214,7 +214,7 @@ async def test_what_was_not_delivered_when_the_host_ended_is_delivered_by_the_ne
         await answer(house, "late")
     async with a_house(receiver, store) as house:
         loop = asyncio.create_task(house.deliveries.run())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await receiver.news.wait()
         assert receiver.texts() == ["late"]
         loop.cancel()
@@ -229,7 +229,7 @@ async def test_a_streaming_platform_gets_pieces_and_then_the_whole() -> None:
         for piece in ("one ", "two "):
             receiver.news.clear()
             run.delta(piece)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(30):
                 await receiver.news.wait()
         assert "".join(one["text"] for one in receiver.got) == "one two "
         assert [one["sequence"] for one in receiver.got] == [1, 2]

@@ -82,7 +82,7 @@ class Session:
 
     async def settle(self) -> None:
         """Until the loop rests and the manager has answered. A moment passes only when nothing more can be done."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while True:
                 await asyncio.sleep(0.0001)
                 loop = await self.loop()

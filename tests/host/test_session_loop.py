@@ -287,10 +287,10 @@ async def test_a_run_that_ends_without_its_runner_is_stopped_at_the_runner_too()
         run = await house.gateway.next()
         await house.story(accepted)
         assert (await house.run(accepted)).code == "deadline_exceeded"
-        await asyncio.wait_for(run.asked_to_stop.wait(), 1)
+        await asyncio.wait_for(run.asked_to_stop.wait(), 30)
         assert not run.released
         run.may_stop.set()
-        await asyncio.wait_for(_until(lambda: run.released), 1)
+        await asyncio.wait_for(_until(lambda: run.released), 30)
 
 
 async def test_a_run_that_is_over_and_does_not_stop_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ async def test_a_run_that_is_over_and_does_not_stop_is_made_to(monkeypatch: pyte
         accepted = await house.say(thread=a_thread())
         run = await house.gateway.next()
         await house.story(accepted)
-        await asyncio.wait_for(_until(lambda: run.forced), 1)
+        await asyncio.wait_for(_until(lambda: run.forced), 30)
 
 
 async def _until(true) -> None:
@@ -312,6 +312,6 @@ async def test_what_cannot_be_stored_is_refused_and_the_conversation_goes_on() -
     thread = a_thread()
     async with small_house() as house:
         with pytest.raises(HostError):
-            await asyncio.wait_for(house.say("x", thread=thread, params={"bad": object()}), 2)
+            await asyncio.wait_for(house.say("x", thread=thread, params={"bad": object()}), 30)
         accepted = await house.say("fine", thread=thread)
         assert (await house.gateway.next()).run_id == accepted.task_id

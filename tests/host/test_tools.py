@@ -108,7 +108,7 @@ async def test_wrong_arguments_are_an_error_the_model_can_read_and_on_record(roo
 
 async def test_a_call_that_is_given_up_has_an_unknown_outcome(room: Room) -> None:
     calling = asyncio.create_task(room.call("stuck"))
-    await asyncio.wait_for(room.begun.wait(), 5)
+    await asyncio.wait_for(room.begun.wait(), 30)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
@@ -120,7 +120,7 @@ async def test_a_call_without_an_outcome_is_unknown_after_a_restart_and_not_made
     owner = await Owner.of(room.store)
     await owner.write(said("hi"), rows=[a_run("run-1")])
     calling = asyncio.create_task(room.call("stuck"))
-    await asyncio.wait_for(room.begun.wait(), 5)
+    await asyncio.wait_for(room.begun.wait(), 30)
     assert await room.calls.settle() == 0, "its run is live"
     await owner.write(rows=[a_run("run-1", status="failed")])
     again = Room(room.store)

@@ -33,7 +33,7 @@ def a_thread() -> str:
     return str(uuid.uuid4())
 
 
-async def until(true: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(true: Callable[[], object], seconds: float = 30.0) -> None:
     async with asyncio.timeout(seconds):
         while not true():
             await asyncio.sleep(0.01)
@@ -76,6 +76,19 @@ async def ended(house: SmallHouse, accepted) -> tuple[str, str | None]:
     return run.status, run.code
 
 
+def brought_back() -> list[asyncio.Task[object]]:
+    """Sessions that are still being brought back after a failed write."""
+    return [task for task in asyncio.all_tasks() if "_bring_back" in repr(task.get_coro())]
+
+
+async def taken_over(store: FlakyStore, thread: str) -> None:
+    """Another host, which can reach the same store, ends what goes on in a conversation."""
+    reached = MemoryStore()
+    reached.__dict__ = store.__dict__
+    async with small_house(reached) as elsewhere:
+        await elsewhere.sessions.take_over([(thread, "host_lost", "its host is gone")])
+
+
 async def test_a_run_whose_state_cannot_be_read_ends() -> None:
     store = FlakyStore()
     async with small_house(store) as house:
@@ -107,14 +120,36 @@ async def test_after_the_store_was_away_only_the_run_it_interrupted_fails() -> N
             with pytest.raises(HostError) as refused:
                 await house.say("c", thread=thread)
             assert refused.value.code is ErrorCode.UNAVAILABLE
-        tasks = [task for task in asyncio.all_tasks() if "_bring_back" in repr(task.get_coro())]
-        assert len(tasks) == 1
+        assert len(brought_back()) == 1
         store.down = False
         assert await ended(house, first) == ("failed", "storage_unavailable")
         later = await house.gateway.next()
         later.message("fine")
         later.say("run.completed")
         assert await ended(house, second) == ("completed", None)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("replaced", [True, False])
+async def test_an_owner_that_hears_no_answer_to_a_write_is_on_record_as_refused_only_if_another_went_on(
+    replaced: bool,
+) -> None:
+    store, thread = FlakyStore(), a_thread()
+    async with small_house(store) as house:
+        run = await house.say("a", thread=thread)
+        at_runner = await house.gateway.next()
+        await house.until(thread, "EVENT:AGENT_STARTED")
+        store.down = True
+        at_runner.delta("x")
+        await until(lambda: at_runner.forced)
+        if replaced:
+            await taken_over(store, thread)
+        store.down = False
+        assert (await ended(house, run))[0] == "failed"
+        await until(lambda: not brought_back())
+        await house.audit.flush()
+        refused = [row for row in await store.audit(limit=100) if row.result == "stale_owner"]
+        assert [(row.session_id, row.workspace_id) for row in refused] == [(thread, ANN.workspace_id)] * replaced
 
 
 async def test_a_request_that_could_not_be_recorded_leaves_no_run_behind() -> None:
@@ -170,7 +205,7 @@ async def test_a_session_that_failed_answers_at_once() -> None:
         (await house.gateway.next()).delta("x")
         await until(lambda: session.failed)
         with pytest.raises(HostError):
-            await asyncio.wait_for(session.record(RunFailed(accepted.task_id, "x", "y")), 1)
+            await asyncio.wait_for(session.record(RunFailed(accepted.task_id, "x", "y")), 30)
 
 
 async def test_what_is_on_record_is_answered_even_when_starting_it_goes_wrong() -> None:
@@ -179,7 +214,7 @@ async def test_what_is_on_record_is_answered_even_when_starting_it_goes_wrong() 
             raise RuntimeError("a mistake of ours")
 
     async with small_house(gateway=Broken({"history": ["page"]})) as house:
-        assert await asyncio.wait_for(house.say(thread=a_thread()), 2)
+        assert await asyncio.wait_for(house.say(thread=a_thread()), 30)
 
 
 async def test_nothing_is_granted_after_the_last_word_of_a_run() -> None:
@@ -282,7 +317,7 @@ async def test_recovery_of_one_session_does_not_wait_for_the_runner_of_another()
             await asyncio.sleep(3600)
 
     async with small_house(store, gateway=NeverReady()) as house:
-        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 2)
+        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 30)
         assert (await house.run(other)).status == "failed"
 
 
@@ -327,7 +362,7 @@ async def test_another_program_that_holds_the_database_does_not_stop_the_event_l
 async def frames_after(tails: Tails, accepted, seq: int, k: int) -> list[bytes]:
     follower, said = tails.follow(accepted.thread_id, accepted.task_id, seq - 1), []
     while True:
-        for entry in await follower.next(3):
+        for entry in await follower.next(30):
             these = frames(entry.fact, Peer("1", "t", "r", "1"))
             said += these[k + 1 :] if entry.fact.seq == seq else these
             if entry.fact.kind in {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "EVENT:CANCELED"}:
@@ -426,7 +461,7 @@ async def test_a_session_that_cannot_be_read_keeps_the_host_from_nothing_and_end
         first, second = await house.say(thread=bad), await house.say(thread=good)
     store.broken = bad
     async with small_house(store) as house:
-        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 2)
+        await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 30)
         assert (await house.run(second)).code == "host_restarted"
         assert (await house.run(first)).status == "running"
         store.broken = None
@@ -456,8 +491,8 @@ async def test_a_mistake_in_the_writer_refuses_its_group_and_the_next_one_is_wri
         with monkeypatch.context() as broken:
             broken.setattr("paddock.storage.sqlite.writer.write_group", forget)
             with pytest.raises(HostError):
-                await asyncio.wait_for(house.say(thread=a_thread()), 2)
+                await asyncio.wait_for(house.say(thread=a_thread()), 30)
             assert not store.healthy()
-        assert await asyncio.wait_for(house.say(thread=a_thread()), 2)
+        assert await asyncio.wait_for(house.say(thread=a_thread()), 30)
         assert store.healthy()
         await store.close()

@@ -318,7 +318,7 @@ async def open_doors(
         overheard = Overheard()
         async with (
             serving(app, patience) as url,
-            httpx.AsyncClient(base_url=url, timeout=10, transport=overheard) as client,
+            httpx.AsyncClient(base_url=url, timeout=30, transport=overheard) as client,
         ):
             yield Doors(house, gateway, url, client, ready, app, noted)
         reading.cancel()

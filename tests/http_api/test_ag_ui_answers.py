@@ -268,7 +268,7 @@ async def test_an_approval_decided_elsewhere_meanwhile_stays_decided() -> None:
 
 
 async def stopped(doors: Doors, run: AtRunner) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await run.asked_to_stop.wait()
         run.may_stop.set()
         await doors.ended(run.run_id)

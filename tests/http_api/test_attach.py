@@ -12,7 +12,7 @@ from typing import Any, cast
 import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from host.scripted import SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
@@ -45,7 +45,7 @@ async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, 
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))
         app = helpers.app_of(house, gateway, users=users, knowledge=knowledge, attachments=NoAttachments())
-        async with helpers.serving(app) as url, httpx.AsyncClient(base_url=url, timeout=10, verify=NO_TLS) as client:
+        async with helpers.serving(app) as url, httpx.AsyncClient(base_url=url, timeout=30, verify=NO_TLS) as client:
             yield house, gateway, client, f"ws{url.removeprefix('http')}/api/v1/runners/attach"
         await gateway.stop()
 
@@ -83,7 +83,7 @@ async def say(socket: ClientConnection, run: str, sequence: int, kind: str, data
 
 
 async def until_listed(gateway: Gateway, expected: list[str]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while await listed(gateway) != expected:
             await asyncio.sleep(0.005)
 
@@ -111,7 +111,7 @@ async def test_a_run_of_a_runner_that_leaves_ends_with_it(tmp_path: Path) -> Non
             serving.cancel()
             body = helpers.a_body()
             accepted = (await client.post("/api/v1/agent/runs", json=body)).json()
-            assert json.loads(await asyncio.wait_for(socket.recv(), 5))["method"] == "run_agent"
+            assert json.loads(await asyncio.wait_for(socket.recv(), 30))["method"] == "run_agent"
         stream = await client.get(f"/api/v1/agent/runs/{accepted['taskId']}/events")
         assert b"RUN_ERROR" in split(stream.content)[-1]
         assert b"disconnected" in split(stream.content)[-1]
@@ -125,7 +125,7 @@ async def test_a_token_is_good_once_and_without_one_nobody_comes_in(tmp_path: Pa
             for bad in (f"?token={token}", "?token=guess", ""):
                 async with connect(f"{address}{bad}") as stranger:
                     with pytest.raises(ConnectionClosed):
-                        await asyncio.wait_for(stranger.recv(), 5)
+                        await asyncio.wait_for(stranger.recv(), 30)
                 assert stranger.close_code == 4401
                 assert stranger.close_reason == "this attach token is not valid (any more); ask for a new one"
         assert await listed(gateway) == []
@@ -153,7 +153,7 @@ async def test_who_is_shown_out_hears_why(tmp_path: Path, answers: list[Any], re
             frame = json.loads(await socket.recv())
             await socket.send(json.dumps({"jsonrpc": "2.0", "id": frame["id"], "result": answer}))
         with pytest.raises(ConnectionClosed):
-            await asyncio.wait_for(socket.recv(), 5)
+            await asyncio.wait_for(socket.recv(), 30)
         assert (socket.close_code, await listed(gateway)) == (4400, [])
         assert socket.close_reason is not None
         assert socket.close_reason.startswith(reason)
@@ -235,7 +235,26 @@ async def test_a_runner_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyP
         transport.send(b'{"x":"' + b"x" * 100 + b'"}\n')
         await asyncio.sleep(0)
     socket.may_go_on.set()
-    await asyncio.wait_for(pump, 2)
+    await asyncio.wait_for(pump, 30)
     assert socket.closed == (1013, "the runner does not read what the host sends")
     assert len(socket.lines) == 1
     assert not socket.lines[0].endswith("\n")
+
+
+@pytest.mark.spec("http/attach-carried")
+async def test_nobody_is_carried_on_to_an_address_that_is_no_host_of_ours(tmp_path: Path) -> None:
+    met = asyncio.Event()
+
+    async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        met.set()
+        writer.close()
+
+    stranger = await asyncio.start_server(meet, "127.0.0.1", 0)
+    port = stranger.sockets[0].getsockname()[1]
+    async with stranger, an_open_house(tmp_path) as (_, _, client, door):
+        token = await a_token(client)
+        with pytest.raises(InvalidStatus):
+            await connect(f"{door}?token={token}&host=ws://127.0.0.1:{port}/api/v1/runners/attach")
+        async with connect(f"{door}?token={token}") as socket:  # it is still good
+            assert json.loads(await socket.recv())["method"] == "initialize"
+        assert not met.is_set()

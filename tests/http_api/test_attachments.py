@@ -15,6 +15,7 @@ from host.calling import ask
 from host.scripted import AtRunner
 from http_api.doors import KEYS, Doors, a_body, assert_problem, open_doors
 from images.pictures import SECRET, picture, telling
+from loopback import NO_TLS
 from paddock.rules.attachment_urls import Owner, read_address
 from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.signing import SigningKeys
@@ -55,7 +56,7 @@ async def test_a_form_is_kept_and_answered_with_an_address_to_read_it() -> None:
         assert (found["status"], found["mimeType"], found["width"], found["height"]) == ("ready", "image/png", 6, 4)
         assert found["filename"] == "holiday 1.png"
         assert found["url"].startswith(doors.url)
-        read = await httpx.AsyncClient().get(found["url"])
+        read = await httpx.AsyncClient(timeout=30, verify=NO_TLS).get(found["url"])
         assert (read.status_code, len(read.content), read.headers["content-type"]) == (200, found["size"], "image/png")
         assert SECRET.encode() not in read.content
 
@@ -85,7 +86,9 @@ async def test_bytes_are_put_once_under_a_signed_address_by_whoever_has_it() -> 
         assert offered["status"] == "pending"
         url, form = offered["upload"]["url"], offered["upload"]["headers"]
         assert (await doors.client.get(f"{PATH}/{offered['attachmentId']}", headers=ann)).status_code == 404
-        both = await asyncio.gather(*(httpx.AsyncClient().put(url, content=content, headers=form) for _ in range(2)))
+        both = await asyncio.gather(
+            *(httpx.AsyncClient(timeout=30, verify=NO_TLS).put(url, content=content, headers=form) for _ in range(2))
+        )
         answer, late = sorted(both, key=lambda one: one.status_code)
         assert (answer.status_code, answer.json()["attachmentId"]) == (201, offered["attachmentId"])
         assert late.status_code == 409

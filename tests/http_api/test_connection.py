@@ -133,7 +133,7 @@ async def test_a_client_that_goes_away_leaves_its_run_alone_and_nothing_behind()
             client.ask(a_body(thread))
             await client.head()
         tail = doors.house.tails.follow(thread, None, 0)._tail
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while tail.followers > 1:
                 await asyncio.sleep(0.005)
         assert not tail.listeners

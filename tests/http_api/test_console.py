@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 @asynccontextmanager
 async def console_of(directory: Path) -> AsyncIterator[httpx.AsyncClient]:
     app = Starlette(routes=ConsoleDoor(directory).routes(), exception_handlers={HTTPException: not_routed})
-    async with serving(app) as url, httpx.AsyncClient(base_url=url, verify=NO_TLS) as client:
+    async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=30, verify=NO_TLS) as client:
         yield client
 
 

@@ -172,7 +172,7 @@ async def test_a_stock_client_asks_again_leaves_and_goes_on(driver: Path, client
 
 
 def history(host: HostProcess, thread: str) -> list[dict[str, Any]]:
-    answer = httpx.get(f"{host.url}/api/v1/agent/history", params={"threadId": thread}, timeout=10)
+    answer = httpx.get(f"{host.url}/api/v1/agent/history", params={"threadId": thread}, timeout=30)
     return list(answer.json()["messages"])
 
 

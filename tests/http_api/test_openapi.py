@@ -1,6 +1,8 @@
 """The description of the API is whole, valid, and true: what the host really answers is what it says."""
 
+import mimetypes
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -10,10 +12,13 @@ from starlette.routing import Route
 
 from http_api.doors import Doors, a_body, open_doors
 from paddock.http_api.api_description.document import OPERATIONS, openapi
+from paddock.http_api.api_description.examples import BY_NAME, DOT
+from paddock.http_api.api_description.words import Operation
+from paddock.http_api.console import ASSETS
 
 pytestmark = pytest.mark.anyio
 DOCUMENT = openapi("test")
-SPECIAL = {"/api/v1/agent/ag-ui/{agent}/capabilities"}
+FORMATS = jsonschema.FormatChecker()
 
 
 def schema_of(schema: Any) -> Any:
@@ -21,7 +26,7 @@ def schema_of(schema: Any) -> Any:
 
 
 def check(schema: Any, value: Any) -> None:
-    jsonschema.Draft202012Validator(schema_of(schema)).validate(value)
+    jsonschema.Draft202012Validator(schema_of(schema), format_checker=FORMATS).validate(value)
 
 
 def described(path: str, method: str, status: int) -> Any:
@@ -50,14 +55,43 @@ async def test_every_route_is_described_and_nothing_else_is() -> None:
 
 @pytest.mark.spec("http/openapi")
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
-def test_every_example_is_what_its_schema_asks_for(operation: Any) -> None:
-    told = [*operation.body, *(body for _, body in operation.answers.values() if body is not None)]
-    for body in told:
-        if body.media_type == "application/json" and operation.path != "/api/openapi.json":
-            assert body.example is not None, "an example is missing"
-            check(body.schema, body.example)
+def test_everything_asked_for_and_answered_has_an_example_that_its_schema_allows(operation: Operation) -> None:
+    about = DOCUMENT["paths"][operation.path][operation.method.lower()]
+    for where, said in said_in(about):
+        assert "example" in said, f"{where} has no example"
+        check(said["schema"], said["example"])
     names = set(re.findall(r"{(\w+)}", operation.path))
     assert names == {one.name for one in operation.parameters if one.place == "path"}
+
+
+def said_in(about: Any) -> Iterator[tuple[str, Any]]:
+    """Whatever has a schema: parameters, bodies and answers in all their forms. Refusals are told apart, once."""
+    for one in about.get("parameters", ()):
+        yield f"the parameter {one['name']}", one
+    answers = {status: said for status, said in about["responses"].items() if "$ref" not in said}
+    for where, said in {"the body": about.get("requestBody", {}), **answers}.items():
+        for form, content in said.get("content", {}).items():
+            yield f"{where} as {form}", content
+
+
+@pytest.mark.spec("http/openapi")
+def test_no_example_is_kept_for_a_parameter_that_nobody_has() -> None:
+    assert set(BY_NAME) <= {one.name for operation in OPERATIONS for one in operation.parameters}
+
+
+@pytest.mark.spec("http/openapi")
+def test_every_kind_of_file_of_the_console_is_described() -> None:
+    names = ["index.js", "index.css", "icon.svg", *(path.name for path in (ASSETS / "assets").glob("*"))]
+    told = DOCUMENT["paths"]["/assets/{name}"]["get"]["responses"]["200"]["content"]
+    assert {mimetypes.guess_type(name)[0] for name in names} == set(told)
+
+
+@pytest.mark.spec("http/openapi")
+async def test_the_picture_of_the_examples_is_one_that_the_host_takes() -> None:
+    async with open_doors() as doors:
+        answer = await doors.client.post("/api/v1/agent/attachments", files={"file": ("dot.gif", DOT.encode())})
+        assert answer.status_code == 201, answer.text
+        assert answer.json()["mimeType"] == "image/gif"
 
 
 @pytest.mark.spec("http/openapi")

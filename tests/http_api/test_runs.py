@@ -66,7 +66,7 @@ async def test_the_answer_comes_after_the_run_is_on_record_and_not_before() -> N
     store = GatedStore()
     async with open_doors(store) as doors:
         asking = asyncio.create_task(doors.post(a_body()))
-        await asyncio.wait_for(store.asked.wait(), 5)
+        await asyncio.wait_for(store.asked.wait(), 30)
         await asyncio.wait([asking], timeout=0.2)
         assert not asking.done()
         store.may_write.set()
@@ -181,7 +181,7 @@ async def test_cancel_is_a_wish_on_record_then_a_fact() -> None:
         await doors.recorded(run.run_id, "half a")
         first = await doors.client.post(f"{RUNS}/{task_id}/cancel")
         assert (first.status_code, first.json()["status"]) == (202, "running")
-        await asyncio.wait_for(run.asked_to_stop.wait(), 2)
+        await asyncio.wait_for(run.asked_to_stop.wait(), 30)
         assert (await doors.client.post(f"{RUNS}/run-001/cancel")).status_code == 202
         run.may_stop.set()
         await doors.ended(task_id)
@@ -258,7 +258,7 @@ async def test_a_body_that_is_too_long_is_refused_before_it_is_read_in_full(decl
         else:
             chunk = b"2000\r\n" + b" " * 0x2000 + b"\r\n"
             writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + chunk * 32 + b"1\r\n \r\n")
-        answer = await asyncio.wait_for(reader.readuntil(b"}"), 5)  # though the body has not ended
+        answer = await asyncio.wait_for(reader.readuntil(b"}"), 30)  # though the body has not ended
         assert answer.startswith(b"HTTP/1.1 413 ")
         assert b"RunAgentInput payload exceeds size limit" in answer
         writer.close()

@@ -42,7 +42,7 @@ class Viewer:
         self.cursor = ""
 
     async def next(self) -> dict[str, Any]:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             async for line in self._lines:
                 name, _, value = line.partition(": ")
                 if name == "id":

@@ -83,7 +83,7 @@ async def test_two_readers_of_one_dialect_share_the_same_bytes() -> None:
             follower = house.tails.follow(THREAD, accepted.task_id, accepted.first_seq - 1)
             await (await a_stream(follower, accepted.first_seq).begin())({}, Wire().receive, Wire().send)
         first = house.tails.follow(THREAD, accepted.task_id, 0)
-        spoken = [entry for entry in await first.next(1) if entry.fact.kind in SPOKEN_KINDS]
+        spoken = [entry for entry in await first.next(30) if entry.fact.kind in SPOKEN_KINDS]
         assert spoken
         assert all(list(entry.frames) == ["1"] for entry in spoken)
         first.close()
@@ -115,13 +115,13 @@ async def test_a_reader_that_leaves_is_let_go_and_its_run_goes_on(monkeypatch: p
         run = await doors.gateway.next()
         tail = doors.house.tails._tail(thread)
         async with (
-            httpx.AsyncClient(base_url=doors.url) as leaving,
+            httpx.AsyncClient(base_url=doors.url, timeout=30) as leaving,
             leaving.stream("GET", f"{RUNS}/{task_id}/events") as answer,
         ):
             async for _ in answer.aiter_lines():
                 break
             assert tail.followers == 1
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while tail.followers:
                 await asyncio.sleep(0.005)
         assert not run.asked_to_stop.is_set()
@@ -137,11 +137,11 @@ async def test_a_stream_whose_run_ended_behind_its_cursor_ends_too(monkeypatch: 
         run = await doors.gateway.next()
         tail = doors.house.tails._tail((await doors.row(task_id)).session_id)
         reading = asyncio.create_task(doors.client.get(f"{RUNS}/{task_id}/events", params={"after": "1.100000.0"}))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not tail.followers:
                 await asyncio.sleep(0.005)
         await doors.answered(run, "x")
-        content = (await asyncio.wait_for(reading, 5)).content
+        content = (await asyncio.wait_for(reading, 30)).content
         assert content.replace(b": keep-alive\n\n", b"") == b""
 
 

@@ -96,7 +96,11 @@ async def test_what_a_button_says_is_told_to_no_client() -> None:
 
 
 async def first_bytes(doors: Doors, path: str, until: bytes) -> bytes:
-    async with asyncio.timeout(5), httpx.AsyncClient(base_url=doors.url) as client, client.stream("GET", path) as got:
+    async with (
+        asyncio.timeout(30),
+        httpx.AsyncClient(base_url=doors.url, timeout=30) as client,
+        client.stream("GET", path) as got,
+    ):
         seen = b""
         async for piece in got.aiter_raw():
             seen += piece

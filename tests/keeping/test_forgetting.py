@@ -346,7 +346,7 @@ async def test_words_of_a_follower_that_waits_come_after_a_message_was_erased(a_
         accepted = await a_turn(house, "one", "two")
         last = (await house.run(accepted)).last_seq
         follower = house.tails.follow(THREAD, None, last)
-        waiting = asyncio.create_task(follower.next(5))
+        waiting = asyncio.create_task(follower.next(30))
         await asyncio.sleep(0)
         await house.keeping.erase(ANN, THREAD, f"{accepted.task_id}.0")
         await a_turn(house, "three", "four")

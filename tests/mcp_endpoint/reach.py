@@ -55,7 +55,7 @@ class Reachable:
         """The official client, with this run's token or another's."""
         headers = {"Authorization": f"Bearer {token}"} if token else self.headers
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=10, verify=NO_TLS) as http,
+            httpx2.AsyncClient(headers=headers, timeout=30, verify=NO_TLS) as http,
             streamable_http_client(self.url, http_client=http) as streams,
             ClientSession(streams[0], streams[1]) as session,
         ):
@@ -127,7 +127,7 @@ async def ask(url: str, token: str | None, body: Any = None, **headers: str) -> 
     }
     if token is not None:
         given["authorization"] = f"Bearer {token}"
-    async with httpx.AsyncClient(timeout=10, verify=NO_TLS) as http:
+    async with httpx.AsyncClient(timeout=30, verify=NO_TLS) as http:
         return await http.post(url, json=body or INITIALIZE, headers=given)
 
 

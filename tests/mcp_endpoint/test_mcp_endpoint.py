@@ -252,7 +252,7 @@ class Stuck:
 async def test_calls_of_a_run_that_ended_are_cancelled_by_the_host(tmp_path: Path) -> None:
     stuck = Stuck()
     asked = {**EVERYTHING, "knowledge_bases": ["retrieve"]}
-    async with reach(tmp_path, permissions=asked) as house, asyncio.timeout(10):
+    async with reach(tmp_path, permissions=asked) as house, asyncio.timeout(30):
         house.house.calls._work = {**house.house.calls._work, "history.page": Work(read=stuck.read)}
         run = await house.a_run()
         async with run.client() as client:
@@ -267,7 +267,7 @@ async def test_calls_of_a_run_that_ended_are_cancelled_by_the_host(tmp_path: Pat
 
 async def test_a_call_the_client_cancels_is_cancelled_at_the_host(tmp_path: Path) -> None:
     stuck = Stuck()
-    async with reach(tmp_path) as house, asyncio.timeout(10):
+    async with reach(tmp_path) as house, asyncio.timeout(30):
         house.house.calls._work = {**house.house.calls._work, "history.page": Work(read=stuck.read)}
         run = await house.a_run()
         async with run.client() as client:
@@ -279,11 +279,11 @@ async def test_a_call_the_client_cancels_is_cancelled_at_the_host(tmp_path: Path
 
 
 async def test_an_open_stream_ends_with_the_run(tmp_path: Path) -> None:
-    async with reach(tmp_path) as house, asyncio.timeout(10):
+    async with reach(tmp_path) as house, asyncio.timeout(30):
         run = await house.a_run()
         opened = await ask(run.url, run.token)
         headers = {**run.headers, "mcp-session-id": opened.headers["mcp-session-id"], "accept": "text/event-stream"}
-        async with httpx.AsyncClient(timeout=10) as http, http.stream("GET", run.url, headers=headers) as stream:
+        async with httpx.AsyncClient(timeout=30) as http, http.stream("GET", run.url, headers=headers) as stream:
             assert stream.status_code == 200
             run.at_runner.say("run.completed")
             with suppress(httpx.HTTPError):  # closed or cut, but ended

@@ -156,4 +156,4 @@ def model_server(port: int = 0) -> Iterator[ModelServer]:
     finally:
         running.should_exit = True
         running.force_exit = True
-        thread.join(5)
+        thread.join(30)

@@ -179,7 +179,7 @@ async def test_leaving_a_stream_closes_the_connection_to_the_provider(server: Mo
     stream: Any = models.stream(asking())
     assert (await anext(stream)).content
     await stream.aclose()
-    assert await asyncio.to_thread(server.left.wait, 5)
+    assert await asyncio.to_thread(server.left.wait, 30)
     await models.close()
 
 
@@ -190,7 +190,7 @@ async def test_cancelling_a_question_closes_the_connection_too(server: ModelServ
         await asyncio.sleep(0.01)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
-    assert await asyncio.to_thread(server.left.wait, 5)
+    assert await asyncio.to_thread(server.left.wait, 30)
     await models.close()
 
 

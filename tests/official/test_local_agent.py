@@ -34,7 +34,7 @@ async def test_tools_of_one_answer_work_at_the_same_time_and_answer_in_order() -
     both = asyncio.Barrier(2)
 
     async def meeting(params: Any) -> dict[str, Any]:
-        await asyncio.wait_for(both.wait(), 5)  # passes only if the other call is under way too
+        await asyncio.wait_for(both.wait(), 30)  # passes only if the other call is under way too
         return {"result": params.parameters["a"]}
 
     async with pretend_host(LocalAgent(), calls=calls_of([], **{"tools.call": meeting})) as host:
@@ -263,7 +263,7 @@ async def test_a_cancel_stops_it_in_the_middle_of_a_tool() -> None:
 
     async with pretend_host(LocalAgent(), calls=calls_of([], **{"tools.call": for_ever})) as host:
         run = await host.start('call add {"a": 1, "b": 1}', resources=resources(ADD))
-        await asyncio.wait_for(begun.wait(), 5)
+        await asyncio.wait_for(begun.wait(), 30)
         said = await run.cancel()
     assert said.types == ["tool.call.started"]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -51,13 +52,13 @@ class News:
         self._changed.set()
         self._changed = anyio.Event()
 
-    async def until(self, true: Callable[["News"], bool], seconds: float = 10) -> "News":
+    async def until(self, true: Callable[["News"], bool], seconds: float = 30) -> "News":
         with anyio.fail_after(seconds):
             while not true(self):
                 await self._changed.wait()
         return self
 
-    async def over(self, seconds: float = 10) -> "News":
+    async def over(self, seconds: float = 30) -> "News":
         return await self.until(lambda news: bool(news.losses or news.ended), seconds)
 
     @property
@@ -108,7 +109,7 @@ class House:
 
     async def until_not_ready(self) -> None:
         """Wait until the host noticed that the process is gone."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(30):
             while (await self.gateway.list_runners())[0].state == "ready":
                 await asyncio.sleep(0.01)
 
@@ -128,6 +129,13 @@ async def house(data: Path, plugins: Sequence[Plugin] = (), **options: Any) -> A
         assert marked(options["mark"]) == [], "a process outlived its gateway"
 
 
+async def measured(what: str, data: Path) -> dict[str, Any]:
+    """What a host finds that measures itself; see fixtures/measured.py."""
+    command = [PYTHON, str(FIXTURES / "measured.py"), what, str(data)]
+    said = (await anyio.run_process(command, stderr=None)).stdout
+    return json.loads(said.splitlines()[-1])  # the last line, after its log
+
+
 def marked(mark: str) -> list[int]:
     """Processes that carry a mark, zombies left out."""
     wanted = f"PADDOCK_MARK={mark}".encode()
@@ -141,7 +149,7 @@ def _environ(pid: int) -> list[bytes]:
         return []
 
 
-async def eventually(true: Callable[[], bool], seconds: float = 5) -> None:
+async def eventually(true: Callable[[], bool], seconds: float = 30) -> None:
     """Poll what nothing announces, until it is true or the time is up."""
     end = time.monotonic() + seconds
     while not true():

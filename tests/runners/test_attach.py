@@ -68,7 +68,7 @@ async def run(here: House, text: str, workspace: str = "w1") -> tuple[News, Any]
 
 async def attached(here: House, bridge: Bridge, workspace: str = "w1", permissions: Any = None) -> Any:
     peer = await bridge.attach(here.gateway, here.gateway.attach_tokens.mint(workspace, "test", "nasty", permissions))
-    with anyio.fail_after(10):
+    with anyio.fail_after(30):
         await peer.introduced()
     return peer
 

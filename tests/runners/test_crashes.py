@@ -78,7 +78,7 @@ async def test_a_runner_that_closes_a_pipe_is_of_no_use_and_ended(tmp_path: Path
         news, handle = await here.run(how)
         await news.until(lambda news: bool(news.text))
         handle.give_credit(1)
-        with anyio.fail_after(3):
+        with anyio.fail_after(30):
             while not news.losses:
                 handle.give_credit(1)
                 await anyio.sleep(0.02)

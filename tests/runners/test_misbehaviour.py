@@ -3,13 +3,12 @@
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 import structlog
 
 from paddock.runners import process, stderr_log
 from patience import at_most
-from runners.house import House, News, eventually, house
+from runners.house import House, News, eventually, house, measured
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +36,7 @@ async def test_a_broken_result_fails_its_run_at_once_and_nobody_else(tmp_path: P
     async with house(tmp_path) as here:
         bystander, handle = await here.run("hang")
         news, _ = await here.run(f"broken {number}")
-        assert (await news.over(2)).code == "runner.protocol_error"
+        assert (await news.over()).code == "runner.protocol_error"
         await assert_neighbour_is_fine(here)
         assert await handle.cancel("done")
         assert bystander.losses == []
@@ -99,13 +98,10 @@ async def test_credit_given_back_lets_a_run_go_on(tmp_path: Path) -> None:
 
 
 async def test_a_line_without_end_costs_the_connection_and_little_memory(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        bystander, _ = await here.run("hang")
-        before = psutil.Process().memory_info().rss
-        news, _ = await here.run("long-line 100")
-        assert (await news.over()).code == "payload_too_large" == (await bystander.over()).code
-        assert psutil.Process().memory_info().rss - before < 32 * 1024 * 1024
-        await assert_neighbour_is_fine(here)
+    found = await measured("memory", tmp_path)
+    assert found["codes"] == ["payload_too_large", "payload_too_large"]
+    assert found["grown"] < 32 * 1024 * 1024
+    assert found["neighbour"] == ["fine"]
 
 
 async def test_a_flood_that_nobody_asked_for_ends_the_connection(tmp_path: Path) -> None:
@@ -154,7 +150,7 @@ async def test_standard_error_is_logged_up_to_its_cap_and_never_blocks(
     async with house(tmp_path) as here:
         with structlog.testing.capture_logs() as said:
             news, _ = await here.run("stderr 200")
-            assert (await news.over(20)).ended
+            assert (await news.over()).ended
         lines = [line["line"] for line in said if line["event"] == "runner.stderr"]
         assert lines.count("(further output dropped)") == 1
         assert lines[-1] == "(further output dropped)"

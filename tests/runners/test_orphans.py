@@ -14,7 +14,7 @@ import pytest
 
 from paddock.runners.leftovers import Leftovers
 from patience import at_most
-from runners.house import PYTHON, eventually, house, marked
+from runners.house import PYTHON, eventually, house, marked, measured
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform != "linux", reason="needs a child subreaper")]
 HOST = Path(__file__).parent / "fixtures" / "small_host.py"
@@ -29,7 +29,9 @@ async def test_force_stop_leaves_nobody(tmp_path: Path, mark: str) -> None:
     async with house(tmp_path, mark=mark) as here:
         news, handle = await here.run("orphan-then-block")
         await news.until(lambda news: bool(news.text))
-        assert len(marked(mark)) == 3, "warden, runner and the orphan"
+        await eventually(
+            lambda: len(marked(mark)) == 3
+        )  # warden, runner and the orphan; who forked it is on its way out
         await handle.force_stop()
         assert marked(mark) == []
 
@@ -59,7 +61,7 @@ async def test_a_crash_takes_its_orphans_along(tmp_path: Path, mark: str) -> Non
         await news.until(lambda news: bool(news.text))
         [status] = await here.gateway.list_runners()
         os.kill(status.pid, signal.SIGKILL)
-        assert (await news.over(1)).code == "runner.crashed"
+        assert (await news.over()).code == "runner.crashed"
         await eventually(lambda: marked(mark) == [])
 
 
@@ -68,7 +70,7 @@ async def test_a_host_that_is_killed_leaves_nobody(tmp_path: Path, mark: str, ho
     host = subprocess.Popen([PYTHON, str(HOST), str(tmp_path), mark, how], stdout=subprocess.PIPE)
     try:
         assert host.stdout.readline() == b"orphaned\n"
-        assert len(marked(mark)) == 3
+        await eventually(lambda: len(marked(mark)) == 3)
     finally:
         host.kill()
         host.wait()
@@ -101,7 +103,7 @@ async def test_the_sweep_kills_what_carries_the_mark_and_nothing_else(tmp_path: 
             mine, _ = await here.run("hang")
             await eventually(lambda: left.pid in marked(mark))
             await here.gateway.start()
-            assert left.wait(5) == -signal.SIGKILL
+            assert left.wait(30) == -signal.SIGKILL
             assert [other.poll() for other in others] == [None, None, None]
             assert mine.losses == []
     finally:
@@ -115,16 +117,6 @@ def test_a_sweep_without_a_mark_is_refused() -> None:
         Leftovers("")
 
 
-async def test_no_zombies_stay(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        for _ in range(3):
-            news, _ = await here.run("finish-then-exit 0")
-            await news.over()
-    children = Path(f"/proc/self/task/{os.getpid()}/children")
-    states = [Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in children.read_text().split()]
-    assert "Z" not in states
-
-
 async def test_the_warden_stays_small(tmp_path: Path) -> None:
     async with house(tmp_path) as here:
         await here.gateway.manifest("plugin:test/nasty/default")
@@ -134,18 +126,5 @@ async def test_the_warden_stays_small(tmp_path: Path) -> None:
         assert warden.memory_full_info().uss < 6_000_000
 
 
-async def test_no_descriptors_stay(tmp_path: Path) -> None:
-    def descriptors() -> int:
-        return len(list(Path("/proc/self/fd").iterdir()))
-
-    async def once() -> None:
-        async with house(tmp_path) as here:
-            for how in ("finish-then-exit 0", "exit 1"):
-                await (await here.run(how))[0].over()
-                await here.until_not_ready()
-
-    await once()
-    before = descriptors()
-    for _ in range(3):
-        await once()
-    await eventually(lambda: descriptors() <= before)
+async def test_no_descriptors_and_no_zombies_stay(tmp_path: Path) -> None:
+    assert await measured("leftovers", tmp_path) == {"children": []}

@@ -6,7 +6,8 @@ import pytest
 
 from cli.package_makers import PLUGIN, a_directory
 from paddock.rules.rows import AuditRow, PluginRow
-from paddock.runners.packages import InstalledPlugins, Package, PackageError, packed, read_package, unpack
+from paddock.runners.packages import InstalledPlugins, Package, PackageError, read_package, unpack
+from paddock.runners.packages.archives import packed
 from paddock.runners.shared_plugins import SharedPlugins
 from paddock.storage.memory import MemoryStore
 

@@ -86,4 +86,4 @@ async def test_a_cancelled_run_gives_up_the_model_it_waits_for(tmp_path: Path) -
         handle = await here.gateway.start_run("plugin:test/asker/default", context["run_id"], context, news)
         await asyncio.wait_for(began.wait(), 30)
         assert await handle.cancel("user")
-        await asyncio.wait_for(given_up.wait(), 5)
+        await asyncio.wait_for(given_up.wait(), 30)

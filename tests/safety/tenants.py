@@ -1,6 +1,6 @@
 """Two workspaces on one real host, each with an administrator and one thing of every kind that has an id."""
 
-import subprocess
+import os
 import uuid
 from base64 import b64decode
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from typing import Any
 
 import httpx
 
-from walk.hosts import PADDOCK, HostProcess, wait_until
+import warm
+from walk.hosts import HostProcess, wait_until
 
 AGENT = {"runner": "plugin:paddock/echo/default"}
 AUTOMATION = {"name": "Morning", "prompt": "What is on?", "cron": "0 9 * * 1-5", "enabled": False}
@@ -55,9 +56,7 @@ def got(answer: httpx.Response) -> Any:
 
 def key_of(host: HostProcess, workspace: str) -> str:
     create = ["keys", "create", "--user", f"{workspace}-ann", "--workspace", workspace, "--role", "admin"]
-    made = subprocess.run(
-        [str(PADDOCK), *create, "--data", str(host.data)], capture_output=True, text=True, check=True, timeout=60
-    )
+    made = warm.run([*create, "--data", host.data], env=os.environ)
     return next(word for word in made.stdout.split() if word.startswith("pdk_"))
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import httpx
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 
+import loopback
 from safety.tenants import got, key_of, tenant
 from walk.hosts import HostProcess
 
@@ -52,7 +52,7 @@ def test_no_secret_is_in_the_log_of_a_host_that_logs_everything(talkative: HostP
 
 def used_well_and_badly(host: HostProcess, key: str, token: str, url: str) -> None:
     """Secrets where they belong and where people put them by mistake: refusals must not repeat them either."""
-    httpx.get(url).raise_for_status()
+    loopback.get(url).raise_for_status()
     for given in (f"Bearer {key}x", f"Bearer {token}x", f"Basic {key}", key):
         assert host.client().get("/api/v1/users/me", headers={"Authorization": given}).status_code == 401
     with host.client() as nobody:

@@ -26,7 +26,9 @@ FUNCTIONS = {"sum", "rate", "min", "max", "count", "increase", "by", "and", "top
 def told() -> dict[str, set[str]]:
     """Every number of a host that has worked a little, with its labels."""
     metrics = Metrics("1")
-    metrics.watch(Now(*[lambda: 1] * 2, lambda: {"ready": 1}, lambda: True, *[lambda: 1] * 4, lambda: True))
+    metrics.watch(
+        Now(*[lambda: 1] * 2, lambda: {"ready": 1}, lambda: True, *[lambda: 1] * 4, lambda: True, lambda: {"bus": 1})
+    )
     metrics.run_started(a_grant(run_id="r"), 1.0)
     metrics.run_ended("r", "failed", 2.0)
     metrics.host_call("r", "tools.call", "", "allowed", 1.0, 2.0)

@@ -48,6 +48,7 @@ def test_what_is_true_now_is_asked_for_when_it_is_told() -> None:
             turned_away=lambda: 9,
             hosts=lambda: 3,
             bus_healthy=lambda: False,
+            came=lambda: {"bus": 12, "log": 1},
         )
     )
     live[0] = 4
@@ -60,6 +61,7 @@ def test_what_is_true_now_is_asked_for_when_it_is_told() -> None:
         9,
     )
     assert (told["paddock_hosts"], told["paddock_bus_healthy"]) == (3, 0)
+    assert (told['paddock_followed_total{way="bus"}'], told['paddock_followed_total{way="log"}']) == (12, 1)
     assert told['paddock_build{version="1.2"}'] == 1
 
 

@@ -119,7 +119,7 @@ async def test_a_function_that_takes_too_long_is_left_behind_and_its_outcome_sai
 
     def wait() -> str:
         """Wait."""
-        go.wait(10)
+        go.wait(30)
         return "done"
 
     async def wait_too() -> None:
@@ -140,7 +140,7 @@ async def test_a_function_that_takes_too_long_is_left_behind_and_its_outcome_sai
 
 
 async def test_calls_go_side_by_side() -> None:
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=30)
 
     def meet() -> str:
         """Meet the other call."""

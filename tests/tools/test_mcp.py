@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from loopback import free_port
 from needs import not_run
 from paddock.ports.tools import ToolAnswer, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
@@ -130,9 +130,7 @@ async def test_a_list_that_changes_is_read_again() -> None:
 
 
 async def test_a_server_over_http_is_listed_and_called() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with subprocess.Popen([sys.executable, MOODY, str(port)], stderr=subprocess.DEVNULL) as process:
         try:
             async with running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:

@@ -43,7 +43,7 @@ def new_host(tmp_path: Path) -> Iterator[Callable[..., HostProcess]]:
     for host in made:
         if host.process is not None and host.process.poll() is None:
             host.process.kill()
-            host.process.wait(10)
+            host.process.wait(30)
         assert_as_written(host.data)
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -16,15 +15,16 @@ from typing import Any
 
 import httpx
 
+import warm
 from loopback import NO_TLS
+from warm import PADDOCK, PIPE, STDOUT
 
-PADDOCK = Path(sys.executable).with_name("paddock")
 NASTY = Path(__file__).parent / "nasty"
 READY = re.compile(r"ready at (http://\S+)")
 TERMINAL = {"RUN_FINISHED", "RUN_ERROR"}
 
 
-def wait_until(true: Callable[[], object], seconds: float = 10.0, what: str = "it") -> None:
+def wait_until(true: Callable[[], object], seconds: float = 30.0, what: str = "it") -> None:
     """Poll until something is so; fail with a sentence when it never is."""
     end = time.monotonic() + seconds
     while not true():
@@ -65,20 +65,14 @@ class HostProcess:
     plugins: tuple[Path, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     extra: tuple[str, ...] = ()
-    process: subprocess.Popen[str] | None = None
+    fresh: bool = False
+    """Started as the program itself: where what is told of is the start."""
+    process: "subprocess.Popen[str] | warm.Process | None" = None
     url: str = ""
     output: list[str] = field(default_factory=list)
 
     def start(self, *, seconds: float = 60.0) -> "HostProcess":
-        command = [
-            str(PADDOCK),
-            "serve",
-            "--data",
-            str(self.data),
-            "--port",
-            "0",
-            *self.extra,
-        ]
+        command = ["serve", "--data", str(self.data), "--port", "0", *self.extra]
         if self.agents is not None:
             file = self.data.parent / f"{self.data.name}-agents.yaml"
             file.write_text(self.agents)
@@ -86,14 +80,17 @@ class HostProcess:
         for directory in self.plugins:
             command += ["--plugins", str(directory)]
         env = {key: value for key, value in os.environ.items() if not key.startswith("PADDOCK_")} | self.env
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
+        if self.fresh:
+            self.process = subprocess.Popen([PADDOCK, *command], stdout=PIPE, stderr=STDOUT, text=True, env=env)
+        else:
+            self.process = warm.start(command, stdout=PIPE, stderr=STDOUT, env=env)
         self.url = ""
         threading.Thread(target=self._read, args=(self.process,), daemon=True).start()
         wait_until(lambda: self.url or self.process.poll() is not None, seconds, "the host being ready")
         assert self.url, "".join(self.output)
         return self
 
-    def _read(self, process: subprocess.Popen[str]) -> None:
+    def _read(self, process: "subprocess.Popen[str] | warm.Process") -> None:
         assert process.stdout is not None
         for line in process.stdout:
             self.output.append(line)
@@ -109,16 +106,16 @@ class HostProcess:
         """As a power cut would, as far as a process can tell."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(30)
 
     def stop(self) -> int:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def client(self, **more: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=20, verify=NO_TLS, **more)
+        return httpx.Client(base_url=self.url, timeout=60, verify=NO_TLS, **more)
 
     def post(
         self, text: str = "hello", *, thread: str | None = None, run: str | None = None, agent: str | None = None
@@ -154,7 +151,7 @@ class HostProcess:
                     break
         return seen
 
-    def finished(self, task_id: str, seconds: float = 10.0) -> dict[str, Any]:
+    def finished(self, task_id: str, seconds: float = 30.0) -> dict[str, Any]:
         wait_until(
             lambda: self.run(task_id)["status"] in {"completed", "failed", "cancelled"}, seconds, "the run's end"
         )

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from walk.hosts import PADDOCK, HostProcess, text_of, wait_until
+import warm
+from walk.hosts import HostProcess, text_of, wait_until
 
 ECHO = "plugin:paddock/echo/default"
 ONE = f"agents:\n  one: {{runner: '{ECHO}'}}\n"
@@ -70,7 +71,7 @@ def test_a_change_is_in_force_without_a_restart_and_a_mistake_changes_nothing(ho
 def test_the_command_line_lists_and_checks_agents(host: HostProcess, tmp_path: Path) -> None:
     def paddock(*command: str) -> subprocess.CompletedProcess[str]:
         env = {key: value for key, value in os.environ.items() if not key.startswith("PADDOCK_")}
-        return subprocess.run([PADDOCK, *command], capture_output=True, text=True, env=env, timeout=60, check=False)
+        return warm.run(command, env=env)
 
     seen = paddock("agents", "list", "--data", str(host.data))
     assert (seen.returncode, seen.stdout) == (0, f"* one  ok       L0         file      {ECHO}\n")

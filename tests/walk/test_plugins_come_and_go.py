@@ -10,8 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+import warm
 from paddock.compose.parts import mark_of
-from walk.hosts import PADDOCK, HostProcess, text_of, wait_until
+from walk.hosts import HostProcess, text_of, wait_until
 
 RUNNER = """\
 import asyncio
@@ -49,8 +50,7 @@ def paddock(
     host: HostProcess, *arguments: object, env: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PADDOCK_")}
-    words = [str(PADDOCK), *map(str, arguments), "--data", str(host.data)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env={**clean, **(env or {})})
+    return warm.run([*arguments, "--data", host.data], env={**clean, **(env or {})})
 
 
 def names(host: HostProcess) -> list[str]:

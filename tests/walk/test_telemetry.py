@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+import loopback
 from telemetry.test_metrics import numbers
 from walk.hosts import HostProcess
 
@@ -17,7 +17,7 @@ from walk.hosts import HostProcess
 def test_a_run_and_its_host_calls_are_in_the_numbers_of_a_real_host(new_host: Callable[..., HostProcess]) -> None:
     host = new_host().start()
     host.events(host.post("what time is it?", agent="assistant").json()["taskId"])
-    told = numbers(httpx.get(f"{host.url}/metrics").text)
+    told = numbers(loopback.get(f"{host.url}/metrics").text)
     assert told['paddock_runs_total{status="completed"}'] == 1
     assert told['paddock_host_calls_total{action="models.stream",result="allowed"}'] >= 1
     assert told["paddock_runs_in_flight"] == 0

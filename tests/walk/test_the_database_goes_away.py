@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-import httpx
 import pytest
 
+import loopback
 from postgres_server import Server, new_server
 from walk.hosts import HostProcess, text_of, wait_until
 
@@ -24,12 +24,12 @@ def test_a_host_refuses_while_its_database_is_away_and_goes_on_when_it_is_back(
     assert "before" in text_of(host.events(before))
 
     server.stop()
-    wait_until(lambda: httpx.get(f"{host.url}/readyz").status_code == 503, 5, "the host noticing")
+    wait_until(lambda: loopback.get(f"{host.url}/readyz").status_code == 503, 30, "the host noticing")
     refused = host.post("while it is away")
     assert (refused.status_code, "Retry-After" in refused.headers) == (503, True)
 
     server.start()
-    wait_until(lambda: httpx.get(f"{host.url}/readyz").status_code == 200, 5, "being ready again")
+    wait_until(lambda: loopback.get(f"{host.url}/readyz").status_code == 200, 30, "being ready again")
     after = host.post("after").json()["taskId"]
     assert "after" in text_of(host.events(after))
     assert "before" in text_of(host.events(before))

@@ -35,6 +35,11 @@ def address(url: str, token: str) -> str:
     return f"ws{url.removeprefix('http')}/api/v1/runners/attach?token={quote(token, safe='')}"
 
 
+def through(url: str, door: str, token: str) -> str:
+    """Where one host is asked to carry a runner on to another one."""
+    return f"{address(url, token)}&host={quote(door, safe='')}"
+
+
 def with_token(door: str, token: str) -> str:
     return f"{door}?token={quote(token, safe='')}"
 

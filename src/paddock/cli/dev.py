@@ -34,7 +34,8 @@ from paddock.cli.elsewhere import Elsewhere
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
 from paddock.cli.watching import Stamps, changed, snapshot
-from paddock.runners.packages.contents import OWN_DIRECTORY, holds_data
+from paddock.runners.packages.contents import OWN_DIRECTORY
+from paddock.runners.packages.trees import holds_data
 from paddock.runners.plugins import Plugin, PluginError, load_plugin
 
 RETRY_SECONDS = 1.0
@@ -121,7 +122,7 @@ class Work:
         async with open_socket(address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
             self._no_host = ""
             process = await start(plugin)
-            self._elsewhere = self._elsewhere or Elsewhere(plugin, lambda: mint(plugin, self.host()))
+            self._elsewhere = self._elsewhere or Elsewhere(plugin, lambda: mint(plugin, self.host()), client.url)
             news = asyncio.create_task(self._announce(plugin, client))
             try:
                 return await _carry(plugin, process, socket, stamps, self._elsewhere.heard)

@@ -1,6 +1,7 @@
 """The plugin under work at the other hosts of a cluster: a process and a connection for each, while that host is there.
 
-The first host says which others there are, when it is met and whenever that changes. A connection that is lost is made
+The first host says which others there are, when it is met and whenever that changes. One that cannot be reached at its
+own address, as behind a load balancer, is reached through the address of the first. A connection that is lost is made
 again; a host that refuses the plugin is left alone until the next save.
 """
 
@@ -11,13 +12,27 @@ from contextlib import suppress
 from typing import Any, cast
 
 import websockets
+from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
-from paddock.cli.carrying import FRAME_BYTES, first_of, refuses, say, start, stop, to_host, to_plugin, with_token
+from paddock.cli.carrying import (
+    FRAME_BYTES,
+    first_of,
+    refuses,
+    say,
+    start,
+    stop,
+    through,
+    to_host,
+    to_plugin,
+    with_token,
+)
 from paddock.cli.failures import CommandError
 from paddock.runners.plugins import Plugin
 
 RETRY_SECONDS = 1.0
+REACH_SECONDS = 5.0
+"""How long a host may take to answer before another way to it is tried."""
 MOST = 64
 """How many other hosts are served."""
 NO_TOKEN = 4401
@@ -25,9 +40,10 @@ NO_TOKEN = 4401
 
 
 class Elsewhere:
-    def __init__(self, plugin: Plugin, token: Callable[[], str]) -> None:
+    def __init__(self, plugin: Plugin, token: Callable[[], str], front: str) -> None:
         self._plugin = plugin
         self._token = token
+        self._front = front
         self._wanted: frozenset[str] = frozenset()
         self._there: dict[str, asyncio.Task[None]] = {}
 
@@ -55,10 +71,9 @@ class Elsewhere:
     async def _attached(self, door: str) -> bool:
         """Once, until it ends; whether to try again."""
         with suppress(CommandError, OSError, websockets.WebSocketException):  # whoever meets the first host says why
-            token = await asyncio.to_thread(self._token)
-            async with open_socket(with_token(door, token), max_size=FRAME_BYTES, compression=None) as socket:
+            socket = await self._reached(door, await asyncio.to_thread(self._token))
+            async with socket:
                 process = await start(self._plugin)
-                say(f"also at {door}")
                 try:
                     carried = to_plugin(socket, process, lambda _: None), to_host(process, socket)
                     await first_of(*map(asyncio.create_task, carried))
@@ -68,6 +83,20 @@ class Elsewhere:
                 say(f"{door} refused it: {socket.close_reason or 'it gave no reason, its log may'}")
                 return False
         return True
+
+    async def _reached(self, door: str, token: str) -> ClientConnection:
+        try:
+            reached = await _open(with_token(door, token))
+        except (OSError, websockets.WebSocketException):  # a timeout is an OSError too
+            reached = await _open(through(self._front, door, token))
+            say(f"also at {door}, through {self._front}")
+        else:
+            say(f"also at {door}")
+        return reached
+
+
+async def _open(address: str) -> ClientConnection:
+    return await open_socket(address, max_size=FRAME_BYTES, compression=None, open_timeout=REACH_SECONDS)
 
 
 def _peers_in(line: bytes) -> list[str] | None:

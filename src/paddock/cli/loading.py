@@ -1,7 +1,8 @@
 """Loading the host's program: late, because asking a question must not wait for it, and without what it never uses."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,24 @@ if TYPE_CHECKING:
 
 def load_serve() -> "Callable[[Settings], None]":
     """The function that runs a host until somebody stops it."""
-    if "structlog" not in sys.modules and "rich" not in sys.modules:
-        # structlog loads rich, and rich a lexer for every language, for tracebacks that we write plainly: 4 megabytes.
-        sys.modules["rich"] = None  # pyright: ignore[reportArgumentType] - how Python is told there is no such module
-        import_module("structlog")
-        del sys.modules["rich"]
+    if "structlog" not in sys.modules:
+        with _absent("rich", "greenlet"):
+            import_module("structlog")
     from paddock.cli.serve import serve
 
     return serve
+
+
+@contextmanager
+def _absent(*names: str) -> Generator[None]:
+    """structlog loads rich, and rich a lexer for every language, for tracebacks that we write plainly; and greenlet,
+    where somebody has it: five megabytes that are never used.
+    """
+    hidden = [name for name in names if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # pyright: ignore[reportArgumentType] - how Python is told there is no such module
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]

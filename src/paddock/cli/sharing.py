@@ -12,7 +12,8 @@ from paddock.cli.failures import CommandError
 from paddock.rules.addresses import is_postgres
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AuditRow, PluginRow
-from paddock.runners.packages import Package, packed
+from paddock.runners.packages import Package
+from paddock.runners.packages.archives import packed
 
 if TYPE_CHECKING:
     from paddock.storage.postgres import PostgresStore

@@ -7,7 +7,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from paddock.runners.packages.contents import LEFT_OUT, holds_data
+from paddock.runners.packages.contents import LEFT_OUT
+from paddock.runners.packages.trees import holds_data
 
 POLL_SECONDS = 0.3
 

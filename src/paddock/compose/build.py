@@ -233,6 +233,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
             turned_away=lambda: runs.admission.turned_away,
             hosts=lambda: 1 + (len(peers.others) if peers else 0),
             bus_healthy=near.bus.healthy,
+            came=lambda: tails.came,
         )
     )
     house.app = application(house, settings, local_token)

@@ -109,7 +109,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, attaching=house.attaching, keys=house.store, note=house.audit.soon),
-        AttachDoor(house.gateway),
+        AttachDoor(house.gateway, house.attaching.way_to),
         house.run_door,
         MetricsDoor(auth=auth, page=house.metrics.page),
         OverviewDoor(auth=auth, names=names, overview=Overview(house.store, house.clock, note=house.audit.soon)),

@@ -63,7 +63,7 @@ def _written(operations: tuple[str, ...], *words: str) -> WithJsonSchema:
 
 
 class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class ContextItem(_Shape):

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from paddock.host.owners import LetIn, NothingToTell, Owners
 from paddock.host.peers import Peers
+from paddock.rules.leases import Peer
 from paddock.rules.rows import AuditRow
 
 TELL_SECONDS = 3.0
@@ -50,8 +51,14 @@ class Attaching:
 
     def addresses(self) -> Sequence[str]:
         """Where else a runner that attached here attaches, with the same token or another one."""
-        others = self._peers.others if self._peers is not None else ()
-        return [f"ws{peer.url.removeprefix('http')}{PATH}" for peer in others if peer.url.startswith("http")]
+        return _doors(self._peers.others) if self._peers is not None else ()
+
+    def way_to(self, door: str) -> str | None:
+        """Where a runner is carried on to that asks for the host at this address, because it does not reach it
+        itself: nothing, when that is this host; None, when there is no such host."""
+        if door in self.addresses():
+            return door
+        return "" if self._peers is not None and door in _doors(self._peers.known) else None
 
     async def _let_in(self, told: LetIn) -> NothingToTell:
         self._tokens.admit(told.digest, told.workspace, told.author, told.name, told.permissions)
@@ -69,3 +76,9 @@ class Attaching:
             )
         )
         return NothingToTell()
+
+
+def _doors(hosts: Sequence[Peer]) -> Sequence[str]:
+    """Where runners attach to these hosts; one that is gone has no door."""
+    there = (host.url for host in hosts if host.gone is None and host.url.startswith("http"))
+    return [f"ws{url.removeprefix('http')}{PATH}" for url in there]

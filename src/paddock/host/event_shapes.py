@@ -14,7 +14,7 @@ MAX_DATA_BYTES = 64 * 1024
 
 
 class _Shape(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class ActorShape(_Shape):

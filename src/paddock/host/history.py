@@ -18,9 +18,6 @@ from paddock.rules.run_context import cursor_of, seq_of
 from paddock_sdk.protocol.history import HistoryPage, HistorySearchResult
 from paddock_sdk.protocol.host_calls import HistoryPageParams, HistorySearchParams
 
-SLICE = 34
-"""Rows read first: a page of huge items ends with them, and else the rest comes at once."""
-
 
 class History:
     def __init__(self, records: Records) -> None:
@@ -62,16 +59,16 @@ class History:
         backward = query.direction == "backward"
         rows, room = list[TranscriptRow](), MAX_ANSWER_BYTES
         while True:
-            size = min(SLICE, limit + 1) if not rows else limit + 1 - len(rows)
+            size = limit + 1 - len(rows)
             part = await self._records.transcript(
-                conversation, before=before, after=after, limit=size, newest_first=backward
+                conversation, before=before, after=after, limit=size, newest_first=backward, room=max(room, 0)
             )
             for row in part:
                 room -= weight_of(row)
                 if (room < 0 and rows) or len(rows) == limit:
                     return rows, True
                 rows.append(row)
-            if len(part) < size:
+            if not part or (len(part) < size and room >= 0):
                 return rows, False
             before, after = (part[-1].seq, after) if backward else (before, part[-1].seq)
 

@@ -109,9 +109,12 @@ class SessionLoop:
     def __init__(self, memory: Memory, house: House) -> None:
         self.session_id = memory.session_id
         self.failed = False
+        self.rested = False
+        """Whether nothing went on in it when it was given up, so that nothing was refused."""
         self._told: HostError | None = None
         """What whoever still comes is told once it has failed."""
         self._memory = memory
+        self._asked = memory.head
         self._house = house
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Arrival] = deque()
@@ -134,6 +137,11 @@ class SessionLoop:
     def head(self) -> int:
         """The number of the last fact on record."""
         return self._memory.head.seq
+
+    @property
+    def ends(self) -> tuple[Head, Head]:
+        """Where its log ends as far as this owner knows: before the last write it asked for, or after it."""
+        return self._memory.head, self._asked
 
     @property
     def owner(self) -> SessionRow:
@@ -269,6 +277,7 @@ class SessionLoop:
             return
         sealed, after = seal(self._memory.head, draft.facts)
         if sealed:
+            self._asked = after
             written = asyncio.ensure_future(self._house.log.append(self._batch(draft, sealed, after)))
             written.add_done_callback(lambda done: self._written(draft, arrivals, sealed, after, done))
         else:
@@ -336,6 +345,9 @@ class SessionLoop:
     # --- when it cannot go on ----------------------------------------------------------------------------------------
 
     def _fail(self, arrivals: Iterable[Arrival], cause: BaseException) -> None:
+        if self._told is not None:  # it was given up while this was being written: one end, one refusal on record
+            _turn_away(arrivals, self._told)
+            return
         expected = isinstance(cause, StaleOwnerError | StorageUnavailableError)
         if not expected:
             log.error("a session stopped", action="session.failed", session_id=self.session_id, exc_info=cause)
@@ -347,6 +359,7 @@ class SessionLoop:
     def give_up(self, cause: Exception) -> None:
         """Stop here and now; what is being written is refused or read by the next owner."""
         if not self.failed:
+            self.rested = self.idle
             self._fail([], cause)
 
 

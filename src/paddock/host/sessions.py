@@ -28,7 +28,7 @@ from paddock.rules.errors import (
 )
 from paddock.rules.outputs import Collected
 from paddock.rules.retention import anchor
-from paddock.rules.rows import AuditRow, LogTrimmed
+from paddock.rules.rows import AuditRow, LogTrimmed, SessionRow
 from paddock.rules.session import messages
 from paddock.rules.session.messages import RunFailed
 from paddock.rules.session.recovery import transaction_timers
@@ -46,6 +46,7 @@ QUEUE_SECONDS = 600.0
 """How long an input may wait for its turn; the deadline of its run starts when it gets it."""
 QUEUE_LOOK_SECONDS = 5.0
 TOO_LONG_IN_LINE = "the input waited too long for its turn"
+UNANSWERED = "its last write was never answered, and another owner has gone on since"
 NO_TURN = ""
 """No turn is meant, only the session: it is brought back for its transactions."""
 
@@ -93,6 +94,8 @@ class Sessions:
         self._loops: dict[str, SessionLoop] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
+        self._unanswered: dict[str, SessionLoop] = {}
+        """Who wrote and never heard whether it was taken, until this host knows who owns the session now."""
         self._leaving = False
         """Others go on with everything from now on."""
         self._returning: set[tuple[str, str | None]] = set()
@@ -169,6 +172,7 @@ class Sessions:
         self._idle.pop(session_id, None)
         if loop is not None:
             loop.failed = True
+        self._unanswered.pop(session_id, None)
         await self._store.claim(session_id, by_force=True)
 
     async def trim(self, session_id: str, through: Head, at: float, now: float) -> bool:
@@ -182,7 +186,7 @@ class Sessions:
         self._loops.pop(session_id, None)
         self._idle.pop(session_id, None)
         try:
-            claim = await self._store.claim(session_id)
+            claim = await self._own(session_id)
         except OwnedElsewhereError:
             return False
         state = state_of(claim)
@@ -196,7 +200,8 @@ class Sessions:
         batch = Batch(session_id, claim.epoch, claim.head, after, sealed, [row], to_bytes(state), rests=True)
         try:
             await self._store.append(batch)
-        except StaleOwnerError:
+        except StaleOwnerError as stale:
+            self.audit.soon(_refused(claim.session, str(stale), self.clock()))
             return False
         self.tails.publish(session_id, sealed)
         return True
@@ -267,11 +272,28 @@ class Sessions:
         return loop
 
     async def _claim(self, session_id: str) -> Claim:
-        claim = await self._store.claim(session_id)
+        claim = await self._own(session_id)
         if claim.deleted:
             raise _deleted()
         self.tails.claimed(session_id, claim.head.seq)
         return claim
+
+    async def _own(self, session_id: str) -> Claim:
+        """Become the owner. Here a host learns what became of its last write when nobody answered it: if the log ends
+        elsewhere now, or is another's, then it was replaced, and whatever it still had to say is refused."""
+        try:
+            claim = await self._store.claim(session_id)
+        except OwnedElsewhereError:
+            self._replaced(self._unanswered.pop(session_id, None))
+            raise
+        late = self._unanswered.pop(session_id, None)
+        if late is not None and claim.head not in late.ends:
+            self._replaced(late)
+        return claim
+
+    def _replaced(self, late: SessionLoop | None) -> None:
+        if late is not None:
+            self.audit.soon(_refused(late.owner, UNANSWERED, self.clock()))
 
     async def _build(self, claim: Claim) -> SessionLoop:
         state = state_of(claim)
@@ -316,8 +338,8 @@ class Sessions:
 
         What it wanted to write may be on record all the same, and with it turns that nobody began.
         """
-        if isinstance(cause, StaleOwnerError) and not self._leaving:
-            self.audit.soon(_refused(session, str(cause), self.clock()))
+        if isinstance(cause, StaleOwnerError) and not self._leaving and not session.rested:
+            self.audit.soon(_refused(session.owner, str(cause), self.clock()))
         if self._loops.get(session.session_id) is session:
             del self._loops[session.session_id]
         self._idle.pop(session.session_id, None)
@@ -325,6 +347,8 @@ class Sessions:
         for turn_id in known:
             self.performer.abandon(turn_id)
         if known or state.transactions:
+            if isinstance(cause, StorageUnavailableError):
+                self._unanswered[session.session_id] = session
             turn_id = state.turn.turn_id if state.turn else NO_TURN
             self._see_to(session.session_id, turn_id, *STORE_AWAY, delay=RETRY_SECONDS)
 
@@ -358,11 +382,11 @@ def _deleted() -> HostError:
     return HostError(ErrorCode.NOT_FOUND, "this conversation was deleted; begin another one, with a new threadId")
 
 
-def _refused(session: SessionLoop, why: str, now: float) -> AuditRow:
+def _refused(session: SessionRow, why: str, now: float) -> AuditRow:
     """An owner that was replaced wanted to write, and nothing of it was written."""
     return AuditRow(
         time=now,
-        workspace_id=session.owner.workspace_id,
+        workspace_id=session.workspace_id,
         actor="host",
         action="session.append",
         resource=session.session_id,

@@ -5,7 +5,7 @@ further on. Frames are encoded once per dialect and shared by all readers of an 
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 
 from paddock.host.live import Live
@@ -75,17 +75,19 @@ class Tail:
         self._bytes = 0
         self._start = None if not self.end else self.end + 1
 
-    def hear(self, facts: Sequence[StoredFact], last: int) -> None:
-        """What another host says it has committed. May come twice, late, or never."""
+    def hear(self, facts: Sequence[StoredFact], last: int) -> bool:
+        """What another host says it has committed. May come twice, late, or never. Says whether it was of use; else
+        it is in the log."""
         if last <= self.end:
-            return
+            return False
         if facts and (self._start is None or facts[0].seq == self.end + 1):
             self.extend(facts)
-            return
+            return True
         self._forget(last)
         self.ring()
         for listener in tuple(self.listeners):
             listener()
+        return False
 
     def unsure(self) -> None:
         """Others may have written since: whoever follows reads the log first."""
@@ -146,6 +148,8 @@ class Tails:
         """There when other hosts may write the same log."""
         self._tails: OrderedDict[str, Tail] = OrderedDict()
         self._leaving: set[asyncio.Task[None]] = set()
+        self.came: Counter[str] = Counter(bus=0, log=0)
+        """How readers here got what other hosts committed: by the bus, or out of the log."""
         self.owned: Callable[[str], bool] = lambda _: True
         """Whether this host works on a session right now, so that nobody else does."""
 
@@ -166,7 +170,12 @@ class Tails:
         """Hear what others commit, unless it is this host that works on the session."""
         if self._live is None or tail.heard_from is not None or self.owned(session_id):
             return
-        heard = await self._live.listen(session_id, tail.hear)
+
+        def hear(facts: Sequence[StoredFact], last: int) -> None:
+            if tail.hear(facts, last):
+                self.came["bus"] += len(facts)
+
+        heard = await self._live.listen(session_id, hear)
         if tail.heard_from is not None or not tail.followers:
             await heard.stop()
             return
@@ -327,6 +336,12 @@ class SharedFollower(Follower):
             return []
         self._looked_at, self._quiet = now, self._quiet + 1
         return await self._read()
+
+    async def _read(self) -> list[Entry]:
+        entries = await super()._read()
+        if self._tail.heard_from is not None:
+            self._tails.came["log"] += len(entries)
+        return entries
 
     def close(self) -> None:
         super().close()

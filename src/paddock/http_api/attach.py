@@ -5,7 +5,7 @@ Who may come and as which plugin is decided by the one-time token alone; nothing
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from paddock.host.attaching import PATH
+from paddock.http_api.carried_on import GOING_AWAY, carry_on
 from paddock.ports import RunnerGateway, RunnerStatus
 from paddock.rules.errors import HostError
 
@@ -21,7 +22,7 @@ MAX_WAITING_BYTES = 8 * 1024 * 1024
 """A runner that does not read is let go rather than remembered for."""
 MAX_REASON_BYTES = 123
 """What a WebSocket close frame can carry."""
-NORMAL, GOING_AWAY, BROKE_THE_RULES, OVERLOADED = 1000, 1001, 1008, 1013
+NORMAL, BROKE_THE_RULES, OVERLOADED = 1000, 1008, 1013
 REFUSED, NO_TOKEN = 4400, 4401
 """Ours: coming back with the same program (or the same token) would not help."""
 
@@ -100,17 +101,28 @@ def close_reason(text: str) -> str:
 class AttachDoor:
     """The WebSocket endpoint. Who is refused hears why: the close frame says it, which an open socket must carry."""
 
-    def __init__(self, gateway: AttachingGateway) -> None:
+    def __init__(self, gateway: AttachingGateway, way_to: Callable[[str], str | None] = lambda _: None) -> None:
         self._gateway = gateway
+        self._way_to = way_to
 
     def routes(self) -> Sequence[BaseRoute]:
         return [WebSocketRoute(PATH, self)]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         socket = WebSocket(scope, receive, send)
+        token, meant = socket.query_params.get("token", ""), socket.query_params.get("host")
+        way = "" if meant is None else self._way_to(meant)
+        if way is None:
+            await socket.close(GOING_AWAY)  # perhaps it is gone just now; whoever asks finds out who is there
+        elif way:
+            await carry_on(socket, way, token)
+        else:
+            await self._take_in(socket, token)
+
+    async def _take_in(self, socket: WebSocket, token: str) -> None:
         transport = SocketTransport()
         try:
-            peer = await self._gateway.attach(socket.query_params.get("token", ""), transport)
+            peer = await self._gateway.attach(token, transport)
         except HostError as error:
             await socket.accept()
             await socket.close(NO_TOKEN, close_reason(error.message))

@@ -2,10 +2,11 @@
 has an embedding model, and both rankings become one.
 """
 
+import asyncio
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, cast
 
@@ -78,17 +79,23 @@ class Bases:
 
     async def _ranked(self, base: BaseRow, query: str, top_k: int, only: ChunkFilter) -> Sequence[tuple[int, float]]:
         place = (base.workspace_id, base.kb_id)
-        depth = max(top_k, DEPTH)
         if not base.embedding_model or self._embed is None:
             words = await self._store.find(*place, terms_of(query), limit=top_k, only=only)
             return [(number, bounded(score)) for number, score in words]
-        words = await self._store.find(*place, terms_of(query), limit=depth, only=only)
-        deadline = self._clock() + EMBED_SECONDS
-        (wanted,) = packed(await self._embed(base.embedding_model, [query], deadline_at=deadline), 1)
-        near = await self._near(place, wanted, depth, only)
+        depth = max(top_k, DEPTH)
+        words, near = await asyncio.gather(  # the words need not wait for the embedding model's answer
+            self._store.find(*place, terms_of(query), limit=depth, only=only),
+            self._near(place, self._embed(base.embedding_model, [query], deadline_at=self._deadline()), depth, only),
+        )
         return fuse([number for number, _ in words], near)
 
-    async def _near(self, place: tuple[str, str], wanted: bytes, depth: int, only: ChunkFilter) -> Sequence[int]:
+    def _deadline(self) -> float:
+        return self._clock() + EMBED_SECONDS
+
+    async def _near(
+        self, place: tuple[str, str], embedded: Awaitable[Sequence[Sequence[float]]], depth: int, only: ChunkFilter
+    ) -> Sequence[int]:
+        (wanted,) = packed(await embedded, 1)
         if only == EVERYTHING:
             return await self._vectors.nearest(place, wanted, depth)
         near = await self._vectors.nearest(place, wanted, FILTERED_DEPTH)

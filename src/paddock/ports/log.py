@@ -123,8 +123,13 @@ class Records(
         after: int | None = None,
         limit: int = 50,
         newest_first: bool = True,
+        room: int | None = None,
     ) -> Sequence[TranscriptRow]:
-        """Items with before > seq > after, at most `limit`, from the newest or from the oldest end."""
+        """Items with before > seq > after, at most `limit`, from the newest or from the oldest end.
+
+        With `room` the item whose bytes (`stored_bytes`) use it up is the last: a caller who can take no more than so
+        much need not have huge items read for nothing.
+        """
         ...
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:

@@ -47,6 +47,11 @@ class TranscriptRow(Value, frozen=True):
     created_at: float
     metadata: bytes
 
+    @property
+    def stored_bytes(self) -> int:
+        """What it takes where it is stored."""
+        return len(self.content.encode()) + len(self.content_json) + len(self.metadata)
+
 
 class StateRow(Value, frozen=True):
     """One value a runner keeps with the host; `value` None deletes it."""

@@ -55,6 +55,7 @@ from paddock.storage.memory_kept import MemoryKept
 from paddock.storage.memory_overview import MemoryOverview
 from paddock.storage.memory_people import MemoryPeople
 from paddock.storage.memory_sessions import MemorySessions
+from paddock.storage.room import until_full
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -260,12 +261,13 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         after: int | None = None,
         limit: int = 50,
         newest_first: bool = True,
+        room: int | None = None,
     ) -> Sequence[TranscriptRow]:
         log = self._sessions.get(session_id)
         seqs = sorted(log.items if log else (), reverse=newest_first)
         seqs = [seq for seq in seqs if self._is_present(session_id, seq)]
         wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
-        return [log.items[seq] for seq in islice(wanted, limit)] if log else []
+        return list(until_full((log.items[seq] for seq in islice(wanted, limit)), room)) if log else []
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
         log = self._sessions.get(session_id)

@@ -38,6 +38,7 @@ class Now:
     turned_away: Callable[[], int]
     hosts: Callable[[], int]
     bus_healthy: Callable[[], bool]
+    came: Callable[[], Mapping[str, int]]
 
 
 class _Times:
@@ -123,6 +124,8 @@ def _at_the_moment(now: Now) -> "Iterator[Metric]":
     yield _counter("paddock_turned_away", "Told to try again: full.", [], {(): now.turned_away()})
     yield _gauge("paddock_hosts", "Hosts that share this store, with this one.", {(): now.hosts()})
     yield _gauge("paddock_bus_healthy", "1 while hosts can ring each other.", {(): now.bus_healthy()})
+    came = {(way,): count for way, count in now.came().items()}
+    yield _counter("paddock_followed", "Facts of other hosts that readers here got, by their way.", ["way"], came)
     states = {(state,): count for state, count in now.runners().items()}
     yield _gauge("paddock_runners", "Runners by the state of their process.", states, ["state"])
 

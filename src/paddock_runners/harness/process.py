@@ -120,6 +120,7 @@ class HarnessProcess:
     async def _descend(self, ladder: tuple[Rung, ...]) -> None:
         if self._child.stdin is not None:
             self._child.stdin.close()
+            await asyncio.sleep(0)  # the loop closes the pipe on its next turn, and only then it hears of it
         loop = asyncio.get_running_loop()
         looked_at, others = loop.time(), bystanders(self._began)  # milliseconds, while it ends by itself
         for demand, seconds in ladder:

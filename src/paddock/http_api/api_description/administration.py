@@ -1,7 +1,7 @@
 """People, keys, agents, runners, approvals, and the probes, described."""
 
 from paddock.host.agent_shapes import AgentShape
-from paddock.http_api.api_description.runs import TASK_ID, THREAD_ID
+from paddock.http_api.api_description.examples import KEY_ID, METRICS, PAGE, TASK_ID, THREAD_ID
 from paddock.http_api.api_description.words import (
     ANYTHING,
     COUNT,
@@ -22,6 +22,7 @@ from paddock.http_api.api_description.words import (
 )
 
 _NAME = text(least=1, most=128)
+_STATUS = one_of("pending", "granted", "denied", "expired")
 _SETTINGS = {"timezone": or_null(TEXT), "locale": or_null(TEXT)}
 SCHEMAS: dict[str, Schema] = {
     "Me": shape(
@@ -77,7 +78,7 @@ SCHEMAS: dict[str, Schema] = {
             "action": TEXT,
             "target": ANYTHING,
             "payload": ANYTHING,
-            "status": one_of("pending", "granted", "denied", "expired"),
+            "status": _STATUS,
             "outcome": TEXT,
             "createdAt": MOMENT,
             "expiresAt": MOMENT,
@@ -105,7 +106,7 @@ _AGENT = {
     "health": "ok",
 }
 _RUNNER = {"runnerId": "plugin:paddock/echo/default", "plugin": "paddock/echo", "state": "ready", "isolation": "L0"}
-_KEY = {"keyId": TASK_ID, "workspace": "default", "user": "ann", "role": "user"}
+_KEY = {"keyId": KEY_ID, "workspace": "default", "user": "ann", "role": "user"}
 _APPROVAL = {
     "approvalId": TASK_ID,
     "taskId": TASK_ID,
@@ -118,6 +119,11 @@ _APPROVAL = {
     "outcome": "pending",
     "createdAt": "2026-03-16T16:12:33.120Z",
     "expiresAt": "2026-03-16T17:12:33.120Z",
+}
+_THIS: dict[str, object] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Paddock", "version": "0.1.0"},
+    "paths": {"/healthz": {"get": {}}},
 }
 _NAMED = Parameter("agent", "The agent's name.", place="path")
 _SEEN = Said(ref("Agent"), _AGENT)
@@ -168,7 +174,7 @@ OPERATIONS = (
         "Revoke a key",
         "People",
         {204: ("Nobody is let in with it any more.", None)},
-        parameters=(Parameter("key", "Its keyId.", place="path"),),
+        parameters=(Parameter("key", "Its keyId.", place="path", own_example=KEY_ID),),
         problems=(404,),
         admin=True,
     ),
@@ -237,7 +243,7 @@ OPERATIONS = (
         "What your agents asked for",
         "Approvals",
         {200: ("Newest first, at most 100.", Said(ref("ApprovalList"), {"approvals": [_APPROVAL]}))},
-        parameters=(Parameter("status", "Only these.", one_of("pending", "granted", "denied", "expired")),),
+        parameters=(Parameter("status", "Only these.", _STATUS, own_example="pending"),),
     ),
     Operation(
         "POST",
@@ -262,7 +268,7 @@ OPERATIONS = (
         "/metrics",
         "Numbers for Prometheus",
         "Probes",
-        {200: ("In its text format.", Said(TEXT, None, "text/plain"))},
+        {200: ("In its text format.", Said(TEXT, METRICS, "text/plain"))},
         admin=True,
     ),
     Operation(
@@ -277,14 +283,19 @@ OPERATIONS = (
         public=True,
     ),
     Operation(
-        "GET", "/api/openapi.json", "This description", "Probes", {200: ("OpenAPI 3.1.", Said(OBJECT))}, public=True
+        "GET",
+        "/api/openapi.json",
+        "This description",
+        "Probes",
+        {200: ("OpenAPI 3.1.", Said(OBJECT, _THIS))},
+        public=True,
     ),
     Operation(
         "GET",
         "/api/docs",
         "This description, for people",
         "Probes",
-        {200: ("HTML, without anything from elsewhere.", Said(TEXT, None, "text/html"))},
+        {200: ("HTML, without anything from elsewhere.", Said(TEXT, PAGE, "text/html"))},
         public=True,
     ),
 )

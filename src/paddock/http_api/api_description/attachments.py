@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from paddock.http_api.api_description.examples import ATTACHMENT_ID, DOT, TASK_ID
 from paddock.http_api.api_description.runs import ACCEPTED
 from paddock.http_api.api_description.words import (
     COUNT,
@@ -50,22 +51,22 @@ SCHEMAS = {
     ),
 }
 _READY: dict[str, Any] = {
-    "attachmentId": "art_0f3c",
+    "attachmentId": ATTACHMENT_ID,
     "status": "ready",
     "mimeType": "image/png",
     "size": 5120,
     "filename": "map.png",
-    "url": f"https://agents.example.com{PATH}/art_0f3c/content?expires=1773677553&disposition=inline&key=1a&signature=9f",
+    "url": f"https://agents.example.com{PATH}/{ATTACHMENT_ID}/content?expires=1773677553&disposition=inline&key=1a&signature=9f",
     "expiresAt": "2026-03-17T09:12:33.000Z",
     "width": 640,
     "height": 480,
 }
 _PENDING: dict[str, Any] = {
-    "attachmentId": "art_0f3c",
+    "attachmentId": ATTACHMENT_ID,
     "status": "pending",
     "upload": {
         "method": "PUT",
-        "url": f"https://agents.example.com{PATH}/art_0f3c/content?upload=eyJ&key=1a&signature=9f",
+        "url": f"https://agents.example.com{PATH}/{ATTACHMENT_ID}/content?upload=eyJ&key=1a&signature=9f",
         "headers": {"Content-Type": "image/png"},
         "expiresAt": "2026-03-16T09:27:33.000Z",
     },
@@ -86,7 +87,7 @@ OPERATIONS = (
         },
         body=(
             Said(ref("NewAttachment"), {"filename": "map.png", "mimeType": "image/png", "size": 5120}),
-            Said(ref("AttachmentForm"), None, "multipart/form-data"),
+            Said(ref("AttachmentForm"), {"file": DOT}, "multipart/form-data"),
         ),
         problems=(413, 429),
         says="An image (png, jpeg, webp, gif), judged by its content and drawn anew; PDF when the host allows it.",
@@ -115,7 +116,7 @@ OPERATIONS = (
         "Upload the bytes an address was given for",
         ROOM,
         {201: ("It is kept.", Said(_ANSWER, _READY))},
-        body=(Said(_BYTES, None, "application/octet-stream"),),
+        body=(Said(_BYTES, DOT, "application/octet-stream"),),
         parameters=(
             _ID,
             Parameter("upload", "As given.", required=True),
@@ -131,7 +132,7 @@ OPERATIONS = (
         f"{_ONE}/content",
         "The file",
         ROOM,
-        {200: ("Its bytes.", Said(_BYTES, None, "application/octet-stream"))},
+        {200: ("Its bytes.", Said(_BYTES, DOT, "application/octet-stream"))},
         parameters=(
             _ID,
             Parameter("expires", "As given.", COUNT, required=True),
@@ -151,7 +152,11 @@ OPERATIONS = (
         {202: ("The run that answers is on record; the same again gives the same answer.", ACCEPTED)},
         body=(Said(ref("UiAnswer"), {"values": {"day": "2026-03-15"}}),),
         body_optional=True,
-        parameters=(Parameter("action", "The `ref` of the button or form.", place="path"),),
+        parameters=(
+            Parameter(
+                "action", "The `ref` of the button or form.", place="path", own_example=f"{TASK_ID}.rXkq3nVw0mZ4tUe7"
+            ),
+        ),
         problems=(404, 409, 413, 429),
         says="For actions of kind `say` and `answer`; clients do `open` and `copy` themselves.",
     ),

@@ -1,9 +1,11 @@
 """Automations, described."""
 
-from paddock.http_api.api_description.runs import ACCEPTED, TASK_ID, THREAD_ID
+from paddock.http_api.api_description.examples import JOB_ID, TASK_ID, THREAD_ID
+from paddock.http_api.api_description.runs import ACCEPTED
 from paddock.http_api.api_description.words import (
     COUNT,
     MOMENT,
+    NUMBER,
     TEXT,
     TRUTH,
     Operation,
@@ -71,7 +73,7 @@ SCHEMAS: dict[str, Schema] = {
 }
 _NEW = {"name": "Morning", "prompt": "What is on today?", "cron": "0 9 * * 1-5", "timeZone": "Europe/Berlin"}
 _JOB = {
-    "jobId": "0199d2a5-1d50-7c3e-9b1f-0c9a5a7f4e10",
+    "jobId": JOB_ID,
     "threadId": THREAD_ID,
     **_NEW,
     "agentId": None,
@@ -155,7 +157,12 @@ OPERATIONS: tuple[Operation, ...] = (
         {200: ("The latest first.", Said(ref("FiringList"), {"firings": [_FIRING]}))},
         parameters=(
             _ONE,
-            Parameter("before", "Only ticks before this one: the `tick` of the last one seen.", {"type": "number"}),
+            Parameter(
+                "before",
+                "Only ticks before this one: the `tick` of the last one seen.",
+                NUMBER,
+                own_example=1773648000.0,
+            ),
             Parameter("limit", "How many, at most 200.", {**COUNT, "minimum": 1, "maximum": 200}),
         ),
         problems=(404,),

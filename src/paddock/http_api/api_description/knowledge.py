@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from paddock.http_api.api_description.examples import DOCUMENT_ID, JOB_ID
 from paddock.http_api.api_description.words import (
     COUNT,
     NUMBER,
@@ -61,11 +62,12 @@ SCHEMAS = {
         {"results": list_of(shape({"id": TEXT, "text": TEXT, "score": NUMBER, "place": OBJECT}))},
     ),
 }
+_BYTES = "application/octet-stream"
 _BASE = {"kbId": "handbook", "name": "Handbook", "description": "", "createdAt": 1773677553.1}
 _JOB = {
-    "jobId": "j1",
+    "jobId": JOB_ID,
     "kbId": "handbook",
-    "documentId": "d1",
+    "documentId": DOCUMENT_ID,
     "name": "leave.md",
     "status": "waiting",
     "done": 0,
@@ -73,7 +75,7 @@ _JOB = {
     "message": "",
 }
 _DOCUMENT: dict[str, Any] = {
-    "documentId": "d1",
+    "documentId": DOCUMENT_ID,
     "name": "leave.md",
     "mediaType": "text/markdown",
     "sizeBytes": 9,
@@ -126,7 +128,7 @@ OPERATIONS = (
         "What is in a base",
         ROOM,
         {200: ("A page.", Said(ref("DocumentList"), {"documents": [_DOCUMENT], "hasMore": False}))},
-        parameters=(_KB, Parameter("after", "The last documentId of the page before.")),
+        parameters=(_KB, Parameter("after", "The last documentId of the page before.", own_example=DOCUMENT_ID)),
         problems=(404,),
     ),
     Operation(
@@ -137,9 +139,9 @@ OPERATIONS = (
         {202: ("It is on its way in.", Said(ref("IngestJob"), _JOB))},
         body=(
             Said(ref("NewDocument"), {"name": "leave.md", "text": "# Leave\n"}),
-            Said({"type": "string", "contentMediaType": "application/octet-stream"}, None, "application/octet-stream"),
+            Said({"type": "string", "contentMediaType": _BYTES}, "# Leave\nThirty days a year.\n", _BYTES),
         ),
-        parameters=(_KB, Parameter("name", "The name of a document that comes as bytes.")),
+        parameters=(_KB, Parameter("name", "The name of a document that comes as bytes.", own_example="leave.md")),
         problems=(404, 409, 413, 429),
         admin=True,
     ),

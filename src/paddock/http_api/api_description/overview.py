@@ -1,6 +1,6 @@
 """Looking over a workspace, and the web console, described."""
 
-from paddock.http_api.api_description.runs import TASK_ID, THREAD_ID
+from paddock.http_api.api_description.examples import PAGE, TASK_ID, THREAD_ID
 from paddock.http_api.api_description.words import (
     COUNT,
     MOMENT,
@@ -101,7 +101,10 @@ _CALL = {
 }
 _SCOPE = Parameter("scope", "`mine` (the default), or `workspace` for administrators.", one_of("mine", "workspace"))
 _LIMIT = Parameter("limit", "At most so many; 50 by default.", {"type": "integer", "minimum": 1, "maximum": 200})
-_HTML = Said(TEXT, None, "text/html")
+_HTML = Said(TEXT, PAGE, "text/html")
+_ICON = Said(TEXT, '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>', "image/svg+xml")
+_SHEET = Said(TEXT, "body{margin:0}", "text/css", other=_ICON)
+_SCRIPT = Said(TEXT, "export const name = 'Paddock';", "text/javascript", other=_SHEET)
 
 OPERATIONS = (
     Operation(
@@ -112,9 +115,9 @@ OPERATIONS = (
         {200: ("The one begun last first.", Said(ref("RunList"), {"runs": [_ENTRY], "next": None}))},
         parameters=(
             Parameter("threadId", "Runs that said something in this thread."),
-            Parameter("status", "One or several statuses, separated by commas."),
+            Parameter("status", "One or several statuses, separated by commas.", own_example="queued,running"),
             Parameter("agent", "Runs of this agent."),
-            Parameter("before", "`next` of the page before."),
+            Parameter("before", "`next` of the page before.", own_example=TASK_ID),
             _SCOPE,
             _LIMIT,
         ),
@@ -173,7 +176,7 @@ OPERATIONS = (
             Parameter("threadId", "Decisions about this thread."),
             Parameter("since", "Not before this moment.", MOMENT),
             Parameter("until", "Before this moment.", MOMENT),
-            Parameter("before", "`next` of the page before."),
+            Parameter("before", "`next` of the page before.", own_example="7"),
             _LIMIT,
         ),
         problems=(403,),
@@ -230,8 +233,8 @@ OPERATIONS = (
         "/assets/{name}",
         "A file of the web console",
         "Console",
-        {200: ("The file.", Said(TEXT, None, "application/octet-stream"))},
-        parameters=(Parameter("name", "Its name.", place="path"),),
+        {200: ("The file.", _SCRIPT)},
+        parameters=(Parameter("name", "Its name.", place="path", own_example="index-Bx2pQz4k.js"),),
         problems=(404,),
         public=True,
     ),

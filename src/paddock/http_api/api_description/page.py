@@ -1,13 +1,13 @@
 """The description as a page for people: plain HTML, no script, nothing from elsewhere."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 from typing import Any
 
 from paddock.http_api.api_description.document import OPERATIONS
-from paddock.http_api.api_description.words import Operation, Said
+from paddock.http_api.api_description.words import Operation, Parameter, Said
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem}
 pre{padding:.8rem;overflow:auto;border:1px solid #8884;border-radius:.4rem}
@@ -41,8 +41,7 @@ def _operation(operation: Operation) -> Iterator[str]:
     if says:
         yield f"<p>{escape(says)}</p>"
     if operation.parameters:
-        rows = {one.name: one.says for one in operation.parameters}
-        yield _table(rows)
+        yield _table(operation.parameters)
     for body in operation.body:
         yield from _example(body)
     for status, (when, body) in operation.answers.items():
@@ -51,9 +50,10 @@ def _operation(operation: Operation) -> Iterator[str]:
             yield from _example(body)
 
 
-def _table(rows: Mapping[str, str]) -> str:
-    cells = "".join(f"<tr><td><code>{escape(name)}</code><td>{escape(says)}" for name, says in rows.items())
-    return f"<table>{cells}</table>"
+def _table(parameters: Sequence[Parameter]) -> str:
+    rows = ((one.name, one.says, str(one.example)) for one in parameters)
+    cells = (f"<tr><td><code>{escape(a)}</code><td>{escape(b)}<td><code>{escape(c)}</code>" for a, b, c in rows)
+    return f"<table>{''.join(cells)}</table>"
 
 
 def _example(body: Said) -> Iterator[str]:
@@ -62,4 +62,9 @@ def _example(body: Said) -> Iterator[str]:
 
 
 def _shown(example: Any) -> str:
-    return example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
+    return _printable(example) if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
+
+
+def _printable(text: str) -> str:
+    """Bytes that no page may hold are shown as Python writes them."""
+    return "".join(one if one.isprintable() or one in "\n\t" else repr(one)[1:-1] for one in text)

@@ -1,6 +1,6 @@
 """Events in and deliveries out, described."""
 
-from paddock.http_api.api_description.runs import TASK_ID, THREAD_ID
+from paddock.http_api.api_description.examples import DELIVERY_ID, TASK_ID, THREAD_ID
 from paddock.http_api.api_description.words import (
     COUNT,
     MOMENT,
@@ -52,7 +52,7 @@ SCHEMAS: dict[str, Schema] = {
     "DeliveryList": shape({"deliveries": list_of(ref("Delivery"))}),
 }
 _DEAD = {
-    "deliveryId": f"{TASK_ID}.000000000004000",
+    "deliveryId": DELIVERY_ID,
     "platform": "chat",
     "type": "message.completed",
     "threadId": THREAD_ID,
@@ -99,8 +99,13 @@ OPERATIONS: tuple[Operation, ...] = (
         _ROOM,
         {200: ("The newest first, without the words.", Said(ref("DeliveryList"), {"deliveries": [_DEAD]}))},
         parameters=(
-            Parameter("status", "Only these; `dead` is what was given up.", one_of("pending", "delivered", "dead")),
-            Parameter("before", "The deliveryId of the last one seen."),
+            Parameter(
+                "status",
+                "Only these; `dead` is what was given up.",
+                one_of("pending", "delivered", "dead"),
+                own_example="dead",
+            ),
+            Parameter("before", "The deliveryId of the last one seen.", own_example=DELIVERY_ID),
             Parameter("limit", "How many, at most 200.", {**COUNT, "minimum": 1, "maximum": 200}),
         ),
         admin=True,

@@ -1,5 +1,6 @@
 """Runs, history, attachments of the native door, and the AG-UI door, described."""
 
+from paddock.http_api.api_description.examples import MESSAGE_ID, TASK_ID, THREAD_ID
 from paddock.http_api.api_description.words import (
     ANYTHING,
     COUNT,
@@ -25,8 +26,6 @@ from paddock.http_api.api_description.words import (
 from paddock.rules.run_input import MAX_MESSAGES, MAX_RUN_ID
 
 ROOM = "Runs"
-THREAD_ID = "550e8400-e29b-41d4-a716-446655440000"
-TASK_ID = "0199a8c4-5b1e-7c3a-9d2f-0123456789ab"
 
 _BLOCK = {
     "oneOf": [
@@ -230,7 +229,7 @@ _DAY = Said(
                 "timestamp": "2026-03-15T10:00:00.000Z",
             },
             {
-                "id": f"{TASK_ID}.1",
+                "id": MESSAGE_ID,
                 "taskId": TASK_ID,
                 "seq": 4,
                 "role": "assistant",
@@ -360,7 +359,12 @@ OPERATIONS = (
         {200: ("The latest day with a message, in the caller's own time zone.", _DAY)},
         parameters=(
             Parameter("threadId", "The thread; else the one opened last that is not archived."),
-            Parameter("before", "The latest such day strictly before this one.", {"type": "string", "format": "date"}),
+            Parameter(
+                "before",
+                "The latest such day strictly before this one.",
+                {"type": "string", "format": "date"},
+                own_example="2026-03-15",
+            ),
         ),
         problems=(404,),
     ),

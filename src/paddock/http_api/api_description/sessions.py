@@ -1,6 +1,7 @@
 """Conversations as wholes, described."""
 
-from paddock.http_api.api_description.runs import ACCEPTED, TASK_ID, THREAD_ID
+from paddock.http_api.api_description.examples import TASK_ID, THREAD_ID
+from paddock.http_api.api_description.runs import ACCEPTED
 from paddock.http_api.api_description.words import (
     COUNT,
     MOMENT,
@@ -234,7 +235,12 @@ OPERATIONS = (
         {200: ("All of it.", Said(ref("Export"), _EXPORT, other=_EXPORT_TEXT))},
         parameters=(
             THREAD,
-            Parameter("format", "json, or markdown (then it is text/markdown).", one_of("json", "markdown")),
+            Parameter(
+                "format",
+                "json, or markdown (then it is text/markdown).",
+                one_of("json", "markdown"),
+                own_example="markdown",
+            ),
         ),
         problems=(404,),
     ),
@@ -249,10 +255,11 @@ OPERATIONS = (
                 "query",
                 "Only those of which the title, or one message, holds all these words. What stands together must be "
                 "found together; the last word may be the beginning of one, from three letters on.",
-                {**text(least=1, most=MAX_QUERY, pattern=r"\S"), "example": "oslo weath"},
+                text(least=1, most=MAX_QUERY, pattern=r"\S"),
+                own_example="oslo weath",
             ),
             Parameter("limit", "At most so many.", {"type": "integer", "minimum": 1, "maximum": 200}),
-            Parameter("before", "`next` of the page before.", {"type": "integer", "minimum": 1}),
+            Parameter("before", "`next` of the page before.", {"type": "integer", "minimum": 1}, own_example=40),
             Parameter("archived", "Only these.", one_of("true", "false")),
         ),
         problems=(504,),
@@ -331,7 +338,7 @@ OPERATIONS = (
             THREAD,
             Parameter("after", "A cursor; 0 is the very beginning. Without one the stream begins now."),
             Parameter("Last-Event-ID", "The same; it comes before `after`.", place="header"),
-            Parameter("format", "messages, or ag-ui.", one_of("messages", "ag-ui")),
+            Parameter("format", "messages, or ag-ui.", one_of("messages", "ag-ui"), own_example="ag-ui"),
         ),
         problems=(404, 410),
     ),

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paddock.http_api.api_description.examples import BY_NAME
+
 Schema = Mapping[str, Any]
 JSON = "application/json"
 SSE = "text/event-stream"
@@ -71,9 +73,16 @@ class Parameter:
     schema: Schema = field(default_factory=lambda: TEXT)
     place: str = "query"
     required: bool = False
+    own_example: Any = None
+    """Where the name does not mean what it means everywhere else."""
+
+    @property
+    def example(self) -> Any:
+        return BY_NAME.get(self.name) if self.own_example is None else self.own_example
 
     def described(self) -> dict[str, Any]:
         about = {"name": self.name, "in": self.place, "description": self.says, "schema": self.schema}
+        about |= {} if self.example is None else {"example": self.example}
         return {**about, "required": True} if self.required or self.place == "path" else about
 
 

@@ -1,6 +1,6 @@
 """Plugin packages: read them safely, install what a person agreed to, and refuse a tree that is no longer that."""
 
-from paddock.runners.packages.contents import PackageError, packed
+from paddock.runners.packages.contents import PackageError
 from paddock.runners.packages.installed import Installed, InstalledPlugins
 from paddock.runners.packages.package import Package, plain_words, read_package, unpack
 
@@ -9,7 +9,6 @@ __all__ = [
     "InstalledPlugins",
     "Package",
     "PackageError",
-    "packed",
     "plain_words",
     "read_package",
     "unpack",

@@ -1,24 +1,17 @@
 """The files of a plugin package, read whole into memory and checked before anything is written anywhere.
 
-A package is a directory, a .zip or a .tar.gz with `paddock-plugin.toml` at its top (or inside its only directory), or
-a LangBot plugin with its `manifest.yaml` there.
 It holds plain files: a name that leads out, a link, a device or a bomb makes the whole package refused.
 A host's data directory that lies among them holds keys and conversations: it is left out, whatever it is called.
-What was read here is what gets installed, so nobody can change it between the look and the yes.
+What was read here is what gets installed, so nobody can change it between the look and the yes. Where the files come
+from is the business of `trees.py` and `archives.py`.
 """
 
-import gzip
 import hashlib
-import io
-import os
 import stat
-import tarfile
 import unicodedata
-import zipfile
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Protocol
 
 PLUGIN_FILE = "paddock-plugin.toml"
@@ -77,77 +70,17 @@ def tree_hash(files: Iterable[PackageFile]) -> str:
     return total.hexdigest()
 
 
-def read_contents(source: Path) -> Contents:
-    """Read a package from a directory or an archive. Raises PackageError."""
-    try:
-        return _checked(_entries(source))
-    except OSError as error:
-        raise PackageError(f"{source} cannot be read: {error.strerror or error}.") from error
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError) as error:
-        raise PackageError(f"{source} is a damaged archive: {error}.") from error
-
-
-def read_archive(raw: bytes) -> Contents:
-    """The same for an archive that `packed` made, wherever it has been since. Raises PackageError."""
-    try:
-        return _checked(_from_tar(raw))
-    except (OSError, tarfile.TarError, zlib.error, EOFError) as error:
-        raise PackageError(f"The archive is damaged: {error}.") from error
-
-
-def packed(contents: Contents) -> bytes:
-    """All files as one archive, the same bytes for the same files. Not compressed: no store has to trust a ratio."""
-    raw = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=0, mtime=0) as outer,
-        tarfile.open(fileobj=outer, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        for file in contents.files:
-            entry = tarfile.TarInfo(file.path)
-            entry.size, entry.mode = len(file.content), 0o755 if file.executable else 0o644
-            archive.addfile(entry, io.BytesIO(file.content))
-    return raw.getvalue()
-
-
-def read_tree(directory: Path) -> Contents:
-    """The same for an installed directory: everything counts but bytecode and the environment made for it.
-
-    What looks like a data directory counts here too: none was installed, and nothing may hide behind its name.
-    """
-    left_out = frozenset({BYTECODE, ENVIRONMENT})
-    files = (_from_disk(path, name) for path, name in _walk(directory, left_out))
-    return Contents(_sorted(file for file in files if isinstance(file, PackageFile)))
-
-
-def holds_data(directory: Path | str) -> bool:
-    """Whether a host keeps its data here, or will: plugins can be installed before its first start."""
-    return any(os.path.lexists(f"{directory}/{name}") for name in (*DATA_FILES, "plugins/installed.json"))
-
-
-def _sorted(files: Iterable[PackageFile]) -> tuple[PackageFile, ...]:
-    return tuple(sorted(files, key=lambda file: file.path))
-
-
 @dataclass(frozen=True, slots=True)
-class _Directory:
+class PackageDirectory:
     path: str
     is_data: bool = False
 
 
-def _entries(source: Path) -> Iterator[PackageFile | _Directory]:
-    if source.is_dir():
-        return _from_directory(source)
-    name = source.name.lower()
-    if name.endswith((".zip", ".lbpkg")):
-        return _from_zip(_archive(source))
-    if name.endswith((".tar.gz", ".tgz")):
-        return _from_tar(_archive(source))
-    if not source.exists():
-        raise PackageError(f"{source} does not exist.")
-    raise PackageError(f"{source} is no package: it must be a directory, a .zip or a .tar.gz.")
+def in_order(files: Iterable[PackageFile]) -> tuple[PackageFile, ...]:
+    return tuple(sorted(files, key=lambda file: file.path))
 
 
-def _checked(entries: Iterable[PackageFile | _Directory]) -> Contents:
+def checked(entries: Iterable[PackageFile | PackageDirectory]) -> Contents:
     """The files, under the package's top, if names and sums stay within the rules."""
     files, seen, data = list[PackageFile](), dict[str, str](), set[str]()
     total = 0
@@ -165,7 +98,7 @@ def _checked(entries: Iterable[PackageFile | _Directory]) -> Contents:
             raise PackageError(f"The package holds more than {MAX_TOTAL_BYTES // 1024**2} MiB.")
     _check_no_file_is_a_directory(files)
     files, found = _without_data(_under_top(files))
-    return Contents(_sorted(files), tuple(sorted(data | found)))
+    return Contents(in_order(files), tuple(sorted(data | found)))
 
 
 def _without_data(files: list[PackageFile]) -> tuple[list[PackageFile], set[str]]:
@@ -221,44 +154,7 @@ def _under_top(files: list[PackageFile]) -> list[PackageFile]:
     return files
 
 
-# --- a directory ---------------------------------------------------------------------------------------------------
-
-
-def _from_directory(top: Path) -> Iterator[PackageFile | _Directory]:
-    if holds_data(top):
-        raise PackageError(f"{top} is where a host keeps its data. {OWN_DIRECTORY}")
-    for path, name in _walk(top, LEFT_OUT, is_left_out=holds_data):
-        yield _from_disk(path, name)
-
-
-def _walk(
-    top: Path, left_out: frozenset[str], *, is_left_out: Callable[[Path], bool] = lambda _: False
-) -> Iterator[tuple[Path, str]]:
-    for directory, names, files in os.walk(top, followlinks=False, onerror=_raise):
-        names[:] = sorted(name for name in names if name not in left_out)
-        for name in names + sorted(files):
-            path = Path(directory, name)
-            yield path, path.relative_to(top).as_posix()
-        names[:] = [name for name in names if not is_left_out(Path(directory, name))]
-
-
-def _raise(error: OSError) -> None:
-    raise error
-
-
-def _from_disk(path: Path, name: str) -> PackageFile | _Directory:
-    kind = path.lstat().st_mode
-    if stat.S_ISDIR(kind):
-        return _Directory(name, is_data=holds_data(path))
-    _check_kind(kind, name)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        now = os.fstat(file.fileno()).st_mode
-        _check_kind(now, name)
-        return PackageFile(name, _bounded(file, name), bool(now & stat.S_IXUSR))
-
-
-def _check_kind(mode: int, name: str) -> None:
+def check_kind(mode: int, name: str) -> None:
     if stat.S_ISLNK(mode):
         raise PackageError(f"The package holds a link ({name!r}); it may hold plain files only.")
     if not stat.S_ISREG(mode):
@@ -269,92 +165,8 @@ class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-def _bounded(file: _Readable, name: str) -> bytes:
+def bounded(file: _Readable, name: str) -> bytes:
     content = file.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise PackageError(f"The package holds a file over {MAX_FILE_BYTES // 1024**2} MiB ({name!r}).")
     return content
-
-
-# --- archives ------------------------------------------------------------------------------------------------------
-
-
-def _archive(source: Path) -> bytes:
-    with source.open("rb") as file:
-        raw = file.read(MAX_TOTAL_BYTES + 1)
-    if len(raw) > MAX_TOTAL_BYTES:
-        raise PackageError(f"{source} is larger than {MAX_TOTAL_BYTES // 1024**2} MiB.")
-    return raw
-
-
-class _Unpacked:
-    """Counts what comes out of an archive, and stops a bomb while it is still small."""
-
-    def __init__(self, archive: bytes) -> None:
-        self._left = min(MAX_TOTAL_BYTES + 4 * 1024 * MAX_ENTRIES, MAX_RATIO * len(archive))
-        self._inflated = MAX_RATIO * len(archive) < MAX_TOTAL_BYTES
-
-    def count(self, size: int) -> None:
-        self._left -= size
-        if self._left < 0 and self._inflated:
-            raise PackageError(f"The archive unpacks to more than {MAX_RATIO} times its size.")
-        if self._left < 0:
-            raise PackageError(f"The package holds more than {MAX_TOTAL_BYTES // 1024**2} MiB.")
-
-
-def _from_zip(raw: bytes) -> Iterator[PackageFile | _Directory]:
-    if raw.count(b"PK\x01\x02") > 8 * MAX_ENTRIES:  # before the library makes an object of every entry
-        raise PackageError(f"The package holds more than {MAX_ENTRIES} entries.")
-    unpacked = _Unpacked(raw)
-    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        for entry in archive.infolist():
-            if "\0" in entry.orig_filename:
-                raise PackageError(f"The package holds a file with an impossible name: {entry.orig_filename!r}.")
-            if entry.is_dir():
-                yield _Directory(entry.filename.rstrip("/"))
-                continue
-            yield _zip_file(archive, entry, unpacked)
-
-
-def _zip_file(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, unpacked: _Unpacked) -> PackageFile:
-    mode = entry.external_attr >> 16
-    if stat.S_IFMT(mode):
-        _check_kind(mode, entry.filename)
-    if entry.flag_bits & 0x1:
-        raise PackageError(f"The package holds an encrypted file ({entry.filename!r}).")
-    unpacked.count(entry.file_size)
-    with archive.open(entry) as file:
-        return PackageFile(entry.filename, _bounded(file, entry.filename), bool(mode & stat.S_IXUSR))
-
-
-class _CountedGzip(io.RawIOBase):
-    """The unpacked bytes of a .gz, as far as the count allows."""
-
-    def __init__(self, raw: bytes) -> None:
-        self._file = gzip.GzipFile(fileobj=io.BytesIO(raw))
-        self._unpacked = _Unpacked(raw)
-
-    def read(self, size: int = -1, /) -> bytes:
-        data = self._file.read(min(size, 65536) if size >= 0 else 65536)
-        self._unpacked.count(len(data))
-        return data
-
-
-def _from_tar(raw: bytes) -> Iterator[PackageFile | _Directory]:
-    with tarfile.open(fileobj=_CountedGzip(raw), mode="r|", errorlevel=2) as archive:
-        for entry in archive:
-            name = entry.name.removeprefix("./").rstrip("/")
-            if entry.isdir():
-                if name not in {"", "."}:
-                    yield _Directory(name)
-                continue
-            yield _tar_file(archive, entry, name)
-
-
-def _tar_file(archive: tarfile.TarFile, entry: tarfile.TarInfo, name: str) -> PackageFile:
-    if entry.issym() or entry.islnk():
-        raise PackageError(f"The package holds a link ({name!r}); it may hold plain files only.")
-    file = archive.extractfile(entry) if entry.isreg() and not entry.issparse() else None
-    if file is None:
-        raise PackageError(f"The package holds a device or another special file ({name!r}).")
-    return PackageFile(name, _bounded(file, name), bool(entry.mode & stat.S_IXUSR))

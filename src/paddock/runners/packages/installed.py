@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from paddock.runners.packages import environment
-from paddock.runners.packages.contents import BYTECODE, ENVIRONMENT, PackageError, read_tree
+from paddock.runners.packages.contents import BYTECODE, ENVIRONMENT, PackageError
 from paddock.runners.packages.package import Package
+from paddock.runners.packages.trees import read_tree
 from paddock.runners.plugins import Level
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions

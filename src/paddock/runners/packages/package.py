@@ -1,13 +1,18 @@
-"""A package that could be installed, and what it asks for in words a person can answer."""
+"""A package that could be installed, and what it asks for in words a person can answer.
+
+It is a directory, a .zip or a .tar.gz with `paddock-plugin.toml` at its top (or inside its only directory), or a
+LangBot plugin with its `manifest.yaml` there.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddock.runners.packages.contents import PLUGIN_FILE, Contents, PackageError, read_archive, read_contents
+from paddock.runners.packages.contents import PLUGIN_FILE, Contents, PackageError, checked
 from paddock.runners.packages.langbot import described, is_langbot_plugin
 from paddock.runners.packages.plugin_file import read_plugin_file
+from paddock.runners.packages.trees import from_directory
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
 if TYPE_CHECKING:
@@ -25,15 +30,28 @@ class Package:
 
 def read_package(source: Path) -> Package:
     """Read and check a package without running or installing any of it. Raises PackageError."""
-    contents = read_contents(source)
+    contents = _contents(source)
     if is_langbot_plugin(contents):
         contents = described(contents)
     about, requirements = read_plugin_file(contents.read(PLUGIN_FILE) or b"")
     return Package(about, requirements, contents)
 
 
+def _contents(source: Path) -> Contents:
+    try:
+        if source.is_dir():
+            return checked(from_directory(source))
+        from paddock.runners.packages.archives import read_file
+
+        return read_file(source)
+    except OSError as error:
+        raise PackageError(f"{source} cannot be read: {error.strerror or error}.") from error
+
+
 def unpack(raw: bytes, sha256: str) -> Package:
     """The package in an archive, if its files are the ones a person agreed to. Raises PackageError."""
+    from paddock.runners.packages.archives import read_archive
+
     contents = read_archive(raw)
     if contents.sha256 != sha256:
         raise PackageError("Its files are not those that were agreed to: the hash is another one.")

@@ -23,6 +23,13 @@ PRESENT = """and not exists (select 1 from left_behind b where b.session_no = t.
                 and t.seq between b.first_seq and b.last_seq)"""
 _ITEMS = f"""
 select {ITEM} from transcript t where session_no = {_SESSION_NO} and seq < $2 and seq > $3 {PRESENT} order by seq"""
+# The bytes of an item are known without reading a long one; each row comes with those of all before it.
+_WITHIN = f"""
+select {ITEM} from (
+  select *, sum(octet_length(content) + octet_length(content_json) + octet_length(metadata)) over before_it as taken
+    from ({{items}}) as page
+  window before_it as (order by seq {{way}} rows between unbounded preceding and 1 preceding)) as counted
+ where coalesce(taken, 0) <= $5 order by seq {{way}}"""
 _NO_END = 1 << 62
 
 
@@ -42,12 +49,17 @@ class ConversationReads(HasReader):
         after: int | None = None,
         limit: int = 50,
         newest_first: bool = True,
+        room: int | None = None,
     ) -> Sequence[TranscriptRow]:
-        sql = f"{_ITEMS} {'desc' if newest_first else 'asc'} limit $4"
         lower, upper = -1 if after is None else after, _NO_END if before is None else before
-        return [
-            TranscriptRow(session_id, *found) for found in await self.reader.all(sql, session_id, upper, lower, limit)
-        ]
+        values = session_id, upper, lower, limit
+        way = "desc" if newest_first else "asc"
+        items = f"{_ITEMS} {way} limit $4"
+        if room is None:
+            found = await self.reader.all(items, *values)
+        else:
+            found = await self.reader.all(_WITHIN.format(items=items, way=way), *values, room)
+        return [TranscriptRow(session_id, *row) for row in found]
 
     async def transcript_count(self, session_id: str) -> int:
         found = await self.reader.one("select item_count from sessions where session_id = $1", session_id)

@@ -16,7 +16,6 @@ from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import TranscriptRow
 from paddock.storage.postgres import search
-from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import Reader
 
 ENOUGH = 128
@@ -59,11 +58,12 @@ class Indexing:
                     del self._new[next(iter(self._new))]
 
     async def find(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
-        found = await self._reader.ask(partial(_find_when_ready, session_id=session_id, query=query))
+        look = partial(search.find, session_id=session_id, query=query)
+        found = await self._reader.ask(partial(look, most=MAX_TAIL))
         if found is None:
             await self.catch_up(session_id)
-            found = await self._reader.ask(partial(search.find, session_id=session_id, query=query))
-        return found
+            found = await self._reader.ask(look)
+        return found or []
 
     async def catch_up(self, session_id: str) -> None:
         """Index all that is missing of a conversation, part by part. A part that a crash forgets is made again."""
@@ -87,13 +87,3 @@ class Indexing:
         except StorageUnavailableError as error:  # a search will ask again
             about = {"action": "storage.index_failed", "session_id": session_id, "error": str(error)}
             _log.warning("a conversation could not be indexed for search", extra=about)
-
-
-async def _find_when_ready(
-    connection: Connection, session_id: str, query: TranscriptQuery
-) -> Sequence[TranscriptRow] | None:
-    """The answer, or None when too much is missing from the index to be read item by item."""
-    place = await search.place_of(connection, session_id)
-    if place is not None and await search.missing(connection, place, MAX_TAIL + 1) > MAX_TAIL:
-        return None
-    return await search.find(connection, session_id, query)

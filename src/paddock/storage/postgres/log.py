@@ -152,6 +152,6 @@ class LogReads(HasReader):
             found = found or (0, b"", 0, b"")
             return Head(*found[:2]), Head(*found[2:]), await connection.fetch(_IN_ORDER, session_id)
 
-        head, trimmed, facts = await self.reader.ask(look)  # one state: a session that is being written has no end
+        head, trimmed, facts = await self.reader.ask_one_state(look)  # else a session that is being written has no end
         walk = Walk((fact_of(fact) for fact in facts), head, trimmed)
         return verify(walk, start=trimmed.digest) or walk.damage()

@@ -1,26 +1,26 @@
-"""What is looked up: a few connections that read committed data, and hold a transaction open only while a question is
-answered that needs several statements.
+"""What is looked up: a few connections that read committed data. A transaction is opened only for a question whose
+statements must see the same state: beginning and ending one costs as much as asking twice.
 
 A connection that was lost is replaced, and the question asked once more: a restart of the database between two
 questions is nobody's business. Every wait has an end.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 import anyio
-import asyncpg
 
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.storage.postgres.connection import ANSWER_SECONDS, AWAY, LOST, Connection, Pool, open_pool, unavailable
 
 MAX_CONNECTIONS = 8
 QUESTION_SECONDS = 5
-"""How long one statement of a question may take that people wait for."""
+"""How long a question may take that people wait for."""
 IDLE_SECONDS = 300
 Answer = TypeVar("Answer")
 Ask = Callable[[Connection], Awaitable[Answer]]
-_ONE_STATE = f"begin isolation level repeatable read read only; set local statement_timeout = '{QUESTION_SECONDS}s'"
+_ONE_STATE = "begin isolation level repeatable read read only"
 _DURABLY = "begin; set local synchronous_commit = 'on'"
 
 
@@ -46,17 +46,20 @@ class Reader:
         return await self._ask(lambda connection: connection.fetch(sql, *values))
 
     async def ask(self, question: Ask[Answer]) -> Answer:
-        """The answer to a question of several statements: it sees one state of the database throughout.
+        """The answer to a question of several statements: each sees what is committed when it is asked.
 
         Raises HostError(DEADLINE_EXCEEDED) when it takes too long.
         """
         try:
-            return await self._ask(lambda connection: _within(_ONE_STATE, connection, question))
-        except StorageUnavailableError as error:
-            if isinstance(error.__cause__, asyncpg.QueryCanceledError):
-                text = f"the search took more than {QUESTION_SECONDS} s; ask for rarer words, or less with filters"
-                raise HostError(ErrorCode.DEADLINE_EXCEEDED, text) from error
-            raise
+            async with asyncio.timeout(QUESTION_SECONDS):
+                return await self._ask(question)
+        except TimeoutError as error:
+            text = f"the search took more than {QUESTION_SECONDS} s; ask for rarer words, or less with filters"
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, text) from error
+
+    async def ask_one_state(self, question: Ask[Answer]) -> Answer:
+        """The same for statements that must all see one state of the database."""
+        return await self._ask(lambda connection: _within(_ONE_STATE, connection, question))
 
     async def perform(self, deed: Ask[Answer], *, durably: bool = True) -> Answer:
         """Do something in a transaction. Never tried again once begun, because it may have happened."""

@@ -27,9 +27,13 @@ PAGE = 64
 _NO_END = 1 << 62
 
 _PLACE = """
-select s.session_no, coalesce(p.seq, 0) as seq from sessions s
-  left join search_progress p on p.session_no = s.session_no where s.session_id = $1"""
-_MISSING = "select count(*) from (select 1 from transcript where session_no = $1 and seq > $2 limit $3) as missing"
+select s.session_no, reached.seq,
+       (select count(*) from (select 1 from transcript t where t.session_no = s.session_no and t.seq > reached.seq
+         limit $2) as missing)
+  from sessions s left join search_progress p on p.session_no = s.session_no, lateral (select coalesce(p.seq, 0) as seq)
+       as reached
+ where s.session_id = $1"""
+_NUMBER = "select session_no from sessions where session_id = $1"
 _FILTERS = f"""
    {PRESENT}
    and ($4::text[] is null or t.role = any($4)) and ($5::text[] is null or t.role || ' ' || t.item_type = any($5))
@@ -64,16 +68,13 @@ class Place(Value, frozen=True):
 
     session_no: int
     seq: int
+    missing: int
+    """How many items are not in it yet; counted up to as many as was asked."""
 
 
-async def place_of(connection: Connection, session_id: str) -> Place | None:
-    found = await connection.fetchrow(_PLACE, session_id)
+async def place_of(connection: Connection, session_id: str, enough: int) -> Place | None:
+    found = await connection.fetchrow(_PLACE, session_id, enough)
     return Place(*found) if found else None
-
-
-async def missing(connection: Connection, place: Place, enough: int) -> int:
-    """How many items are not in the index yet; counted up to `enough`."""
-    return await connection.fetchval(_MISSING, place.session_no, place.seq, enough)
 
 
 # --- into the index --------------------------------------------------------------------------------------------------
@@ -84,17 +85,17 @@ async def add_part(connection: Connection, session_id: str, size: int) -> bool:
 
     The items are held meanwhile, so that nobody erases one whose words are just on their way into the index.
     """
-    place = await place_of(connection, session_id)
-    if place is None:
+    session_no = await connection.fetchval(_NUMBER, session_id)
+    if session_no is None:
         return False
-    await connection.fetch(_BEGIN, place.session_no)
-    reached = await connection.fetchval(_REACHED, place.session_no)
-    found = await connection.fetch(_NEXT, place.session_no, reached, size)
+    await connection.fetch(_BEGIN, session_no)
+    reached = await connection.fetchval(_REACHED, session_no)
+    found = await connection.fetch(_NEXT, session_no, reached, size)
     if found:
         seqs = [row[0] for row in found]
-        words = await anyio.to_thread.run_sync(_words, place.session_no, [(row[0], row[1]) for row in found])
-        await connection.fetch(_ADD, place.session_no, seqs, words)
-        await connection.fetch(_REACH, place.session_no, seqs[-1])
+        words = await anyio.to_thread.run_sync(_words, session_no, [(row[0], row[1]) for row in found])
+        await connection.fetch(_ADD, session_no, seqs, words)
+        await connection.fetch(_REACH, session_no, seqs[-1])
     return len(found) == size
 
 
@@ -137,13 +138,20 @@ def _stretch(session_no: int, number: int) -> str:
 # --- out of it -------------------------------------------------------------------------------------------------------
 
 
-async def find(connection: Connection, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
-    """The newest items that answer the query. What the index does not have is read item by item."""
-    place = await place_of(connection, session_id)
+async def find(
+    connection: Connection, session_id: str, query: TranscriptQuery, most: int | None = None
+) -> Sequence[TranscriptRow] | None:
+    """The newest items that answer the query. What the index does not have is read item by item; None when that would
+    be more than `most`.
+    """
+    place = await place_of(connection, session_id, 1 if most is None else most + 1)
     if place is None or not query.phrases:
         return []
+    if most is not None and place.missing > most:
+        return None
     search = _Search(connection, session_id, place, query)
-    await search.read_tail()
+    if place.missing:
+        await search.read_tail()
     if place.seq:
         newest = place.seq // STRETCH
         start = max(newest - 1, 0) * STRETCH

@@ -32,6 +32,10 @@ RETRY_SECONDS = 0.5
 QUIET_SECONDS = 5.0
 """After so long without a write the writer asks whether the database is still there."""
 CLOSE_SECONDS = 10.0
+QUIET_TURNS = 3
+"""Turns of the event loop without a new work after which a group is complete, as in the embedded store."""
+GATHER_SECONDS = 0.003
+"""How long a group may gather at most."""
 _PROBE = """
 insert into probes (host, count) values ($1, 1) on conflict (host) do update set count = probes.count + 1"""
 _AWAY = "the database is away; trying to come back"
@@ -60,6 +64,8 @@ class Writer:
         self._busy: Sequence[Work] = ()
         self._away = False
         """The connection is lost and an attempt to replace it failed: nothing is taken until one succeeds."""
+        self._crowded = False
+        """Whether the last group was more than one work."""
         self._closed = False
         self._bell = asyncio.Event()
         connection.add_termination_listener(self._lost)
@@ -138,7 +144,10 @@ class Writer:
             await self._ask_whether_it_is_there()
 
     async def _write_group(self) -> None:
+        if self._crowded:
+            await self._gather()
         self._busy = take_group(self._queue)
+        self._crowded = len(self._busy) > 1
         try:
             await self._write([work for work in self._busy if not self._is_stale(work)])
         except Exception as error:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
@@ -146,6 +155,14 @@ class Writer:
             self._refuse_all(unavailable(error, self._address))  # those that wait would follow what never was
         else:
             self._answer_all()
+
+    async def _gather(self) -> None:
+        """Let what is about to be queued join the group: a statement and its commit cost as much as a few works."""
+        loop = asyncio.get_running_loop()
+        until, quiet, seen = loop.time() + GATHER_SECONDS, 0, 0
+        while quiet < QUIET_TURNS and loop.time() < until:
+            quiet, seen = 0 if len(self._queue) > seen else quiet + 1, len(self._queue)
+            await asyncio.sleep(0)
 
     def _is_stale(self, work: Work) -> bool:
         batch = work.batch

@@ -18,6 +18,7 @@ from paddock.rules.rows import (
     ToolCallRow,
     TranscriptRow,
 )
+from paddock.storage.room import until_full
 from paddock.storage.sqlite.connection import Connection, unavailable
 from paddock.storage.sqlite.rows import AGENT, AUDIT, FACT, INBOX, ITEM, KEY, MODEL_USAGE, RUN, TOOL_CALL, Values
 
@@ -151,11 +152,12 @@ class Reader:
         return [RunRow(*found) for found in self._all(_UNFINISHED)]
 
     def transcript(
-        self, session_id: str, before: int | None, after: int | None, limit: int, newest_first: bool
+        self, session_id: str, before: int | None, after: int | None, limit: int, newest_first: bool, room: int | None
     ) -> Sequence[TranscriptRow]:
         sql = f"{_ITEMS} {'desc' if newest_first else 'asc'} limit ?"
         lower, upper = -1 if after is None else after, _NO_END if before is None else before
-        return [TranscriptRow(session_id, *found) for found in self._all(sql, (session_id, upper, lower, limit))]
+        found = self._cursor(sql, (session_id, upper, lower, limit))
+        return list(until_full((TranscriptRow(session_id, *row) for row in found), room))
 
     def transcript_count(self, session_id: str) -> int:
         found = self._one("select item_count from sessions where session_id = ?", (session_id,))

@@ -169,8 +169,9 @@ class SqliteStore(
         after: int | None = None,
         limit: int = 50,
         newest_first: bool = True,
+        room: int | None = None,
     ) -> Sequence[TranscriptRow]:
-        return self._reader.transcript(session_id, before, after, limit, newest_first)
+        return self._reader.transcript(session_id, before, after, limit, newest_first, room)
 
     async def transcript_count(self, session_id: str) -> int:
         return self._reader.transcript_count(session_id)

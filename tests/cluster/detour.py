@@ -1,0 +1,55 @@
+"""A way to a server that can be cut while the server goes on: what is connected ends, and who comes again is let in."""
+
+import selectors
+import socket
+import threading
+from contextlib import suppress
+
+
+class Detour:
+    """Carries bytes between whoever connects and one port of this machine, on threads of its own."""
+
+    def __init__(self, port: int) -> None:
+        self._there = port
+        self._open: set[socket.socket] = set()
+        self._door = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._door.getsockname()[1]
+        threading.Thread(target=self._let_in, daemon=True).start()
+
+    def cut(self) -> int:
+        """End what is connected now; says how many connections that were."""
+        ended = list(self._open)
+        for one in ended:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        return len(ended) // 2
+
+    def close(self) -> None:
+        self._door.close()
+        self.cut()
+
+    def _let_in(self) -> None:
+        with suppress(OSError):  # the door is closed
+            while True:
+                here, _ = self._door.accept()
+                threading.Thread(target=self._carry, args=(here,), daemon=True).start()
+
+    def _carry(self, here: socket.socket) -> None:
+        with suppress(OSError), here, socket.create_connection(("127.0.0.1", self._there)) as there:
+            self._open |= {here, there}
+            try:
+                _pass_on((here, there), (there, here))
+            finally:
+                self._open -= {here, there}
+
+
+def _pass_on(*ways: tuple[socket.socket, socket.socket]) -> None:
+    with selectors.DefaultSelector() as ready:
+        for one, other in ways:
+            ready.register(one, selectors.EVENT_READ, (one, other))
+        while True:
+            for key, _ in ready.select():
+                came_from, goes_to = key.data
+                if not (words := came_from.recv(65536)):
+                    return
+                goes_to.sendall(words)
