@@ -27,7 +27,8 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
   // Where there are more conversations than are read, some of the others may be archived.
   const further = useLoaded<Page>(threads.value?.next != null ? "/api/v1/agent/sessions?archived=true&limit=1" : null);
   const all = joined(threads.value?.sessions ?? [], older.older);
-  const shown = looking ? found.sessions : all.filter((one) => one.archived === archived);
+  const answered = looking && found.query !== null; // until then what is there stays: nothing goes away under a finger
+  const shown = answered ? found.sessions : all.filter((one) => one.archived === archived);
 
   const attempt = (work: Promise<unknown>) => {
     const told = () => {
@@ -70,9 +71,9 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
         {shown.map((entry) => (
           <ThreadEntry key={entry.threadId} entry={entry} current={entry.threadId === current} onChosen={onChosen} ask={setAsked} attempt={attempt} />
         ))}
-        {(looking ? found.next : older.next) !== null && (!looking || !found.problem) && (
-          <More busy={looking ? found.busy : older.busy} more={looking ? found.more : older.more} key={looking ? "found" : "all"} />
-        )}
+        {looking
+          ? answered && !found.problem && found.next !== null && <More key="found" busy={found.busy} more={found.more} />
+          : older.next !== null && <More key="all" busy={older.busy} more={older.more} />}
       </ul>
       {looking ? <HowFound found={found} query={query} archived={archived} /> : threads.value && !shown.length && <p className="hint">{t(archived ? "threads.none_archived" : "threads.none")}</p>}
       {asked?.kind === "rename" && <Rename entry={asked.entry} onDone={(title) => done(patch(sessionPath(asked.entry.threadId), { title }))} onClose={() => setAsked(null)} />}
