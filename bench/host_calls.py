@@ -34,9 +34,10 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.audit import Audit
 from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
+from paddock.host.live_run import LiveRun
 from paddock.host.principals import DEV
 from paddock.host.runner_state import RunnerState
-from paddock.host.runs import LiveRun, Runs
+from paddock.host.runs import Runs
 from paddock.host.session_manager import SessionManager
 from paddock.host.sessions import Sessions
 from paddock.host.tails import Tails

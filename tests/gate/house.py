@@ -15,7 +15,7 @@ import apsw
 from gate.matrix import RANDOM_ID, VALID
 from host.platforms import MemoryPlatform
 from host.scripted import ANN, AtRunner, SmallHouse, small_house
-from paddock.host.runs import LiveRun
+from paddock.host.live_run import LiveRun
 from paddock.host.work import Work
 from paddock.ports import Caller, Store
 from paddock.rules.artifacts import of_run

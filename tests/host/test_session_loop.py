@@ -8,7 +8,7 @@ import pytest
 
 from host.scripted import ANN, BOB, ScriptedGateway, small_house
 from paddock.host.draft import Draft
-from paddock.host.runs import LiveRun
+from paddock.host.live_run import LiveRun
 from paddock.rules.chain import verify
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.storage.memory import MemoryStore

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import paddock.host.runs as runs_module
+import paddock.host.live_run as live_run_module
 import paddock.host.sessions as sessions_module
 import paddock.host.tails as tails_module
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
@@ -269,7 +269,7 @@ async def test_a_state_that_a_run_updates_again_and_again_counts_once() -> None:
 
 
 async def test_a_run_may_not_say_more_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs_module, "MAX_RUN_BYTES", 1000)
+    monkeypatch.setattr(live_run_module, "MAX_RUN_BYTES", 1000)
     async with small_house() as house:
         accepted = await house.say(thread=a_thread())
         run = await house.gateway.next()

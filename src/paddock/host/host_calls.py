@@ -15,7 +15,8 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from paddock.host.audit import Audit
-from paddock.host.runs import LiveRun, Runs
+from paddock.host.live_run import LiveRun
+from paddock.host.runs import Runs
 from paddock.host.watched_stream import WatchedStream
 from paddock.host.work import Chunks, Work
 from paddock.ports import Caller, Records

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-from paddock.host.runs import LiveRun
+from paddock.host.live_run import LiveRun
 from paddock.ports import RUN_SOCKET, Caller
 
 NAME: Final = "host"

@@ -1,7 +1,7 @@
 """Runs at their runners: authorised, started, listened to, stopped, as the session decided; it is told the news."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -9,25 +9,17 @@ import structlog
 
 from paddock.host.admission import Admission
 from paddock.host.agents import Agents
-from paddock.host.announced import announced
-from paddock.host.arrivals import Said
 from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
-from paddock.host.drawing import drawn
-from paddock.host.in_order import InOrder, Spawn
-from paddock.host.inputs import HANDOVER_ACTION
+from paddock.host.live_run import NOBODY, ActionRequests, LiveRun
 from paddock.host.offers import Offers
 from paddock.host.session_loop import SessionLoop
-from paddock.host.titles import TITLE_ACTION, suggested
 from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
-from paddock.ports.observing import Observer, Unobserved
+from paddock.ports.observing import Observer
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
-from paddock.rules.open_calls import APPROVALS, with_approvals
-from paddock.rules.permissions import Grant, RunScope, state_key
-from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.rows import ApprovalRow, Row, TranscriptRow
-from paddock.rules.run_context import AgentPart, RunInput, run_context, unseen_tools, with_tools
+from paddock.rules.permissions import RunScope, state_key
+from paddock.rules.rows import TranscriptRow
+from paddock.rules.run_context import RunInput, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
@@ -40,41 +32,20 @@ from paddock.rules.session.commands import (
     RunCommand,
     StartRun,
 )
-from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, InputAcknowledged, RunFailed
+from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, RunFailed
 
 log = structlog.get_logger("paddock.runs")
 
 SNAPSHOT_BYTES = 256 * 1024
 """How much state rides along in a run's context; more is read by `state.get`."""
-MAX_RUN_BYTES = 64 * 1024 * 1024
-"""What one run may say altogether: its open message is held in memory and becomes one row."""
 SNAPSHOT_SCOPES = frozenset({"conversation", "actor", "subject", "runner"})
-CREDIT_STEP = 64
-"""Credit is given back in steps, so that a stream of small results does not cost a frame each."""
 LOOK_BACK = 500
-LAST_RESORT_LOCALE = "en"
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
 NO_LIMIT = 1_000_000
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 _decode = msgspec.json.decode
-
-
-NOBODY = Unobserved()
-STEPS = ("step.started", "step.finished")
-
-
-class ActionRequests(Protocol):
-    """Who hears what runs ask their platform to do."""
-
-    def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
-        """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
-        ...
-
-    def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
-        """What a run that ends now leaves to its user's decision."""
-        ...
 
 
 class Around(Protocol):
@@ -88,189 +59,6 @@ class Around(Protocol):
     def over(self, run_id: str) -> None:
         """The run has ended; what was open for it closes."""
         ...
-
-
-class LiveRun:
-    """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
-
-    __slots__ = (
-        "_actions",
-        "_actions_asked",
-        "_bytes",
-        "_clock",
-        "_line",
-        "_state_written",
-        "_taken",
-        "_timers",
-        "artifacts",
-        "forced",
-        "grant",
-        "handle",
-        "observer",
-        "over",
-        "part",
-        "rate",
-        "session",
-        "settled",
-        "starting",
-        "state_sizes",
-        "stopping",
-        "turn_id",
-    )
-
-    def __init__(
-        self,
-        session: SessionLoop,
-        turn_id: str,
-        grant: Grant,
-        part: AgentPart,
-        clock: Callable[[], float],
-        artifacts: Artifacts,
-        spawn: Spawn,
-        actions: ActionRequests | None = None,
-    ) -> None:
-        self.session = session
-        self.observer: Observer = NOBODY
-        self.artifacts = artifacts
-        self._line = InOrder(session.post, spawn)
-        self.turn_id = turn_id
-        self.grant = grant
-        self.part = part
-        """What its agent was when it was authorised, whatever becomes of the agent meanwhile."""
-        self.handle: RunHandle | None = None
-        self.starting: asyncio.Task[None] | None = None
-        self.over = False
-        """The session has recorded its end."""
-        self.settled = False
-        """The runner is done with it: said its last word, acknowledged a cancel, or is gone."""
-        self.stopping = False
-        self.forced = False
-        self.rate: TokenBucket | None = None
-        self.state_sizes: dict[str, int] = {}
-        """Bytes in each scope when it started, and what it added since by its results; an upper bound."""
-        self._state_written: dict[tuple[str, str], int] = {}
-        """Bytes of its own last word on each key: a value that it writes again counts once."""
-        self._clock = clock
-        self._timers: list[asyncio.TimerHandle] = []
-        self._taken = 0
-        self._bytes = 0
-        self._actions = actions
-        self._actions_asked = 0
-
-    @property
-    def connection_id(self) -> str | None:
-        """The connection it was started on: the only one that may speak for it."""
-        return self.handle.connection_id if self.handle is not None else None
-
-    # what the connection says
-
-    def acknowledged(self) -> None:
-        self._line.post(InputAcknowledged(self.turn_id, self._clock()))
-
-    def result(self, result: Result, size: int) -> None:
-        wrong = problem_with(result, size)
-        self._bytes += size
-        if self._bytes > MAX_RUN_BYTES:
-            wrong = Wrong(
-                "payload_too_large", f"the run said more than {MAX_RUN_BYTES} bytes; send large data as artifacts"
-            )
-        self.settled = self.settled or result.type in TERMINAL_TYPES
-        if wrong is not None:
-            self._failed(wrong.code, wrong.message)
-        elif result.type == "state.updated":
-            self._state_updated(result, size)
-        elif result.type == "action.requested":
-            self._action_requested(result, size)
-        elif result.type == "run.completed":
-            self._line.post(Said(self.turn_id, self._with_approvals(result), size))
-        elif result.type == "artifact.created":
-            self._line.post_when_done(self._announced(result, size))
-        elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
-            self._line.post(Said(self.turn_id, drawn(result, self._locale()), size))
-        else:
-            if result.type in STEPS:
-                name = str(result.data.get("step_name"))
-                self.observer.step(self.turn_id, name, self._clock(), begins=result.type == "step.started")
-            self._line.post(Said(self.turn_id, result, size))
-
-    def _locale(self) -> str:
-        given = self.session.find_input(self.turn_id)
-        return (given.locale if given else None) or self.part.extras.locale or LAST_RESORT_LOCALE
-
-    def lost(self, code: str, message: str) -> None:
-        self.settled = True
-        self._failed(code, message)
-
-    def _failed(self, code: str, message: str) -> None:
-        """After all it said before."""
-        if not self.over:
-            self._line.post(RunFailed(self.turn_id, code, message, at=self._clock()))
-
-    async def _announced(self, result: Result, size: int) -> Said:
-        now = self._clock()
-        return Said(self.turn_id, await announced(self.artifacts, self.grant, result, now), size)
-
-    def fail(self, code: str, message: str) -> None:
-        if not self.over:
-            self.session.post(RunFailed(self.turn_id, code, message, at=self._clock()))
-
-    def _state_updated(self, result: Result, size: int) -> None:
-        """Allowed inside the grant and the cap of its scope; else it is passed on as refused, and on record as such."""
-        scope = str(result.data["scope"])
-        key = state_key(scope, self.grant) if self._may_update(scope, result) else None
-        if key is None:
-            result = Result(result.run_id, "state.refused", result.data, result.sequence, result.timestamp)
-        self._line.post(Said(self.turn_id, result, size, scope_key=key))
-
-    def _may_update(self, scope: str, result: Result) -> bool:
-        if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
-            return False
-        place, size = (scope, str(result.data["key"])), len(msgspec.json.encode(result.data["value"]))
-        grown = self.state_sizes.get(scope, 0) - self._state_written.get(place, 0) + size
-        if grown > MAX_STATE_SCOPE_BYTES:
-            return False
-        self.state_sizes[scope] = grown
-        self._state_written[place] = size
-        return True
-
-    def _action_requested(self, result: Result, size: int) -> None:
-        if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there
-            self._line.post(Said(self.turn_id, result, size))
-            return
-        if result.data.get("action") == TITLE_ACTION:
-            told, kept = suggested(self.grant, result, self._clock())
-            self._line.post(Said(self.turn_id, told, size, rows=kept))
-            return
-        rows = self._actions.requested(self.grant, result.data, self._actions_asked) if self._actions else ()
-        self._actions_asked += 1
-        approval = next((row.approval_id for row in rows if isinstance(row, ApprovalRow)), None)
-        data = {**result.data, "approval_id": approval}
-        self._line.post(Said(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
-
-    def _with_approvals(self, result: Result) -> Result:
-        waiting = self._actions.waiting(self.turn_id) if self._actions else ()
-        if not waiting and APPROVALS not in result.data:
-            return result
-        return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
-
-    # what the host does
-
-    def after(self, seconds: float, news: Callable[[], None]) -> None:
-        self._timers.append(asyncio.get_running_loop().call_later(seconds, news))
-
-    def give_back(self, count: int) -> None:
-        self._taken += count
-        if self._taken >= CREDIT_STEP and self.handle is not None:
-            self.handle.give_credit(self._taken)
-            self._taken = 0
-
-    def end(self) -> None:
-        self.over = True
-        for timer in self._timers:
-            timer.cancel()
-        self._timers.clear()  # they know us: without them we are freed at once, and not by the garbage collector
-        if self.starting is not None:
-            self.starting.cancel()
 
 
 class Runs:

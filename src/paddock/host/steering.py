@@ -7,7 +7,8 @@ run ends gets a turn of its own.
 from collections.abc import Mapping
 from typing import Any
 
-from paddock.host.runs import LiveRun, Runs
+from paddock.host.live_run import LiveRun
+from paddock.host.runs import Runs
 from paddock.host.work import Work
 from paddock.ports import Records
 from paddock.rules.permissions import Grant

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddock.host.in_order import Spawn
+from paddock.host.live_run import LiveRun
 from paddock.host.run_endpoints import RunEndpoints
-from paddock.host.runs import LiveRun
 from paddock.host.working_directories import WorkingDirectories
 from paddock.ports import Placement, RunnerGateway
 

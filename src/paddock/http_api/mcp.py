@@ -19,8 +19,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from paddock.host.host_calls import HostCalls
+from paddock.host.live_run import LiveRun
 from paddock.host.run_endpoints import PATH, RunEndpoints
-from paddock.host.runs import LiveRun
 from paddock.http_api.auth import names_loopback
 from paddock.http_api.errors import refusal
 from paddock.ports import HostCallHandler

@@ -20,8 +20,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 from starlette.types import Message, Receive, Scope, Send
 
+from paddock.host.live_run import LiveRun
 from paddock.host.run_endpoints import NAME, caller_of
-from paddock.host.runs import LiveRun
 from paddock.http_api.errors import refusal
 from paddock.ports import HostCallHandler, Overloaded
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError

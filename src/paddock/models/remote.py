@@ -171,7 +171,7 @@ class RemoteModel(ABC):
 
 
 class _Translated:
-    """Turns what a client library raises into the host's own errors. Keys stay inside."""
+    """Turns what asking a model server raises into the host's own errors. Keys stay inside."""
 
     def __init__(self, model_id: str, key: Key, address: str, seconds: float) -> None:
         self._model_id = model_id
