@@ -286,7 +286,7 @@ function Footer({ turn, itemId, text, newest, busy, rating, actions }: FooterPro
       </a>
       <span className="figures">
         {turn.startedAt !== null && turn.endedAt !== null && turn.endedAt >= turn.startedAt && took(turn.endedAt - turn.startedAt)}
-        {tokens > 0 && ` · ${number(tokens)} ${t("run.tokens")}`}
+        {tokens > 0 && ` · ${t("chat.tokens", { count: number(tokens) })}`}
       </span>
     </div>
   );
