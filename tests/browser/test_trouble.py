@@ -62,6 +62,30 @@ def test_a_message_that_could_not_be_sent_stays_and_is_sent_once(visit: Visit, h
     expect(ann.turns).to_have_count(2)
 
 
+def test_a_search_without_a_network_says_so_and_goes_on_by_itself(visit: Visit) -> None:
+    ann = visit(agent="echo")
+    ann.forgiving = True
+    ann.ask("a bandicoot")
+    ann.context.set_offline(True)
+    ann.page.get_by_label("Search conversations").fill("bandi")
+    expect(ann.page.locator(".threads").get_by_role("alert")).to_contain_text("cannot be reached")
+    ann.context.set_offline(False)
+    expect(ann.page.locator(".threads li mark").first).to_have_text("bandi")
+
+
+def test_a_text_that_is_too_long_is_kept_whole_and_said_and_sent_when_it_is_shorter(visit: Visit) -> None:
+    ann = visit(agent="echo")
+    box, send = ann.page.get_by_label("Message", exact=True), ann.page.get_by_role("button", name="Send")
+    box.fill("y" * 10_400)
+    ann.sees("10,400 characters; a message may have 10,000")
+    expect(send).to_be_disabled()
+    box.press("Enter")
+    expect(box).to_have_value("y" * 10_400)
+    box.fill("🙂" * 5_100)  # more than 10,000 of the browser's own units, and fewer characters
+    expect(send).to_be_enabled()
+    assert ann.ask("short").is_visible()
+
+
 def test_on_a_slow_network_everything_comes_and_comes_once(visit: Visit) -> None:
     ann = visit(agent="slow")
     expect(ann.page.get_by_label("Message", exact=True)).to_be_focused()

@@ -78,6 +78,15 @@ def test_the_chat_from_the_first_visit_on(reader: tuple[Callable[..., Visitor], 
     ann.page.get_by_role("button", name=say["chat.edit_send"]).click()
     expect(ann.turns).to_have_count(1)
     expect(ann.turns.first.locator(".markdown")).to_contain_text("instead")
+    if ann.page.viewport_size and ann.page.viewport_size["width"] < 600:
+        ann.page.get_by_role("button", name=say["app.menu"]).click()
+    search = ann.page.get_by_label(say["threads.search"])
+    search.fill("instea")
+    expect(ann.page.locator(".threads li mark").first).to_have_text("instea")
+    fits(ann)
+    search.fill("nothing of this")
+    expect(ann.page.get_by_text(say["threads.none_found"].split("{")[0])).to_be_visible()
+    fits(ann)
 
 
 def test_what_goes_wrong_and_what_is_asked(reader: tuple[Callable[..., Visitor], dict[str, str]]) -> None:

@@ -136,7 +136,7 @@ function Effective({ allowance, health, problem }: { allowance: Allowance | null
     <section className="panel">
       <h2>{t("ag.effective")}</h2>
       <p className="hint">{t("ag.effective_help")}</p>
-      <p>
+      <p className="spaced">
         {t("ag.health")}: <Status of={health} /> {allowance?.problem ?? problem}
       </p>
       {allowance?.grant && (

@@ -22,7 +22,7 @@ export interface RunnerEntry {
 
 export default function AgentsPage({ agent }: { agent: string | null }) {
   const { t } = useWords();
-  const { agents, admin } = useWorld();
+  const { agents, admin, agentName } = useWorld();
   const runners = useLoaded<{ runners: RunnerEntry[] }>("/api/v1/runners", 10_000);
   const listed = agents.value?.agents ?? [];
   return (
@@ -38,6 +38,11 @@ export default function AgentsPage({ agent }: { agent: string | null }) {
           {!agent && admin && (
             <a className="button primary" href="#/agents/+">
               <Icon name="plus" /> {t("ag.new")}
+            </a>
+          )}
+          {agent && agent !== "+" && listed.some((one) => one.agentId === agent) && (
+            <a className="button" href={toNewWith(agent)}>
+              {t("ag.chat", { agent: agentName(agent) })}
             </a>
           )}
         </header>

@@ -5,9 +5,8 @@ import { Icon } from "../ui/icons";
 import { useKept } from "../ui/kept";
 import { useWords } from "../words";
 import type { Upload } from "./send";
+import { TooLong, tooMany } from "./TooLong";
 import { useUploads } from "./uploads";
-
-const MAX_TEXT = 10_000;
 
 interface Props {
   agent: string;
@@ -31,7 +30,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
   const picker = useRef<HTMLInputElement>(null);
   const listId = useId();
   const offered = useMemo(() => (closed ? [] : mentionable(text, agents)), [text, agents, closed]);
-  const ready = !disabled && !files.busy && (text.trim() !== "" || files.uploads.length > 0);
+  const ready = !tooMany(text) && !disabled && !files.busy && (text.trim() !== "" || files.uploads.length > 0);
 
   useEffect(() => grow(area.current), [text]);
   useEffect(() => area.current?.focus({ preventScroll: true }), []);
@@ -99,6 +98,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
           {files.problem}
         </p>
       )}
+      <TooLong text={text} />
       {(files.previews.length > 0 || files.busy) && (
         <ul className="previews">
           {files.previews.map((file) => (
@@ -121,7 +121,6 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
           ref={area}
           rows={1}
           value={text}
-          maxLength={MAX_TEXT}
           disabled={disabled}
           placeholder={dragging ? t("chat.drop") : t(narrow ? "chat.placeholder_short" : "chat.placeholder", { agent })}
           aria-label={t("chat.write")}

@@ -2,12 +2,12 @@
 import { useEffect, useRef, useState, type FormEvent, type KeyboardEvent } from "react";
 import { download, patch, remove } from "../api/client";
 import type { Piece, SessionEntry } from "../api/shapes";
-import { asProblem, sentence } from "../ui/data";
+import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { Confirm, Dialog, Menu } from "../ui/parts";
 import { go, toThread } from "../ui/router";
 import { useWords } from "../words";
-import { joined, MOST_LETTERS, useFound, useOlder, useSettled, type Found } from "./finding";
+import { joined, MOST_LETTERS, useFound, useOlder, useSettled, type Found, type Page } from "./finding";
 import { sessionPath } from "./follow";
 import { useWorld } from "./world";
 
@@ -24,8 +24,11 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
   const looking = query.trim() !== "";
   const found = useFound(looking ? query : "", archived);
   const older = useOlder(threads.value);
+  // Where there are more conversations than are read, some of the others may be archived.
+  const further = useLoaded<Page>(threads.value?.next != null ? "/api/v1/agent/sessions?archived=true&limit=1" : null);
   const all = joined(threads.value?.sessions ?? [], older.older);
-  const shown = looking ? found.sessions : all.filter((one) => one.archived === archived);
+  const answered = looking && found.query !== null; // until then what is there stays: nothing goes away under a finger
+  const shown = answered ? found.sessions : all.filter((one) => one.archived === archived);
 
   const attempt = (work: Promise<unknown>) => {
     const told = () => {
@@ -49,7 +52,7 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
         <Icon name="search" size={16} />
         <input type="search" value={search} maxLength={MOST_LETTERS} onChange={(event) => setSearch(event.target.value)} placeholder={t("threads.search")} aria-label={t("threads.search")} />
       </label>
-      {all.some((one) => one.archived) && (
+      {(archived || all.some((one) => one.archived) || !!further.value?.sessions.length) && (
         <div className="tabs small" role="group" aria-label={t("threads.title")}>
           <button type="button" aria-pressed={!archived} onClick={() => setArchived(false)}>
             {t("threads.current")}
@@ -68,9 +71,9 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
         {shown.map((entry) => (
           <ThreadEntry key={entry.threadId} entry={entry} current={entry.threadId === current} onChosen={onChosen} ask={setAsked} attempt={attempt} />
         ))}
-        {(looking ? found.next : older.next) !== null && (!looking || !found.problem) && (
-          <More busy={looking ? found.busy : older.busy} more={looking ? found.more : older.more} key={looking ? "found" : "all"} />
-        )}
+        {looking
+          ? answered && !found.problem && found.next !== null && <More key="found" busy={found.busy} more={found.more} />
+          : older.next !== null && <More key="all" busy={older.busy} more={older.more} />}
       </ul>
       {looking ? <HowFound found={found} query={query} archived={archived} /> : threads.value && !shown.length && <p className="hint">{t(archived ? "threads.none_archived" : "threads.none")}</p>}
       {asked?.kind === "rename" && <Rename entry={asked.entry} onDone={(title) => done(patch(sessionPath(asked.entry.threadId), { title }))} onClose={() => setAsked(null)} />}

@@ -9,6 +9,7 @@ import { useWords } from "../words";
 import { Card, isOnlyButtons } from "./Card";
 import { pretty } from "./Questions";
 import { StoreImage } from "./StoreImage";
+import { TooLong, tooMany } from "./TooLong";
 
 export interface TurnActions {
   regenerate: (itemId: string) => void;
@@ -96,16 +97,18 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
         className="asked editing"
         onSubmit={(event) => {
           event.preventDefault();
+          if (tooMany(editing)) return;
           if (editing.trim()) actions.edit(itemId, editing.trim());
           setEditing(null);
         }}
       >
-        <textarea value={editing} aria-label={t("chat.edit_text")} autoFocus={opening.current} rows={3} maxLength={10_000} onChange={(event) => setEditing(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setEditing(null)} />
+        <textarea value={editing} aria-label={t("chat.edit_text")} autoFocus={opening.current} rows={3} onChange={(event) => setEditing(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setEditing(null)} />
+        <TooLong text={editing} />
         <div className="row end">
           <button type="button" className="button" onClick={() => setEditing(null)}>
             {t("app.cancel")}
           </button>
-          <button type="submit" className="button primary">
+          <button type="submit" className="button primary" disabled={tooMany(editing) > 0}>
             {t("chat.edit_send")}
           </button>
         </div>
@@ -283,7 +286,7 @@ function Footer({ turn, itemId, text, newest, busy, rating, actions }: FooterPro
       </a>
       <span className="figures">
         {turn.startedAt !== null && turn.endedAt !== null && turn.endedAt >= turn.startedAt && took(turn.endedAt - turn.startedAt)}
-        {tokens > 0 && ` · ${number(tokens)} ${t("run.tokens")}`}
+        {tokens > 0 && ` · ${t("chat.tokens", { count: number(tokens) })}`}
       </span>
     </div>
   );

@@ -7,7 +7,7 @@ import { asProblem } from "../ui/data";
 export const MOST_LETTERS = 200;
 const PAUSE = 200;
 const PAGE = 30;
-/** While the host is still putting old conversations into its index. */
+/** While the host is still putting old conversations into its index, or cannot be reached. */
 const LOOK_AGAIN = 1_500;
 
 export interface Page {
@@ -65,7 +65,7 @@ export function useFound(query: string, archived: boolean): Found {
     );
   }, [before]); // a page belongs to the query it was asked under; a new query forgets it
   const again = useCallback(() => setRound((count) => count + 1), []);
-  const unready = query !== "" && found.query === query && found.complete === false && !busy;
+  const unready = query !== "" && found.query === query && !busy && (found.complete === false || found.problem?.status === 0);
   useEffect(() => {
     if (!unready) return;
     const timer = setTimeout(again, LOOK_AGAIN);

@@ -42,7 +42,7 @@ export function AutomationsPart() {
       )}
       <Listing
         title={t("op.automations")}
-        icon="again"
+        icon="clock"
         empty={t("op.automations_none")}
         problem={found.problem}
         again={found.again}

@@ -51,7 +51,7 @@ export function CalendarPart() {
       {problem && <Notice tone="bad" title={problem} />}
       {found.problem && <ProblemNotice problem={found.problem} again={found.again} />}
       {found.loading && <p className="hint">{t("app.loading")}</p>}
-      {found.value?.events.length === 0 && <Empty icon="gauge">{t("op.calendar_none")}</Empty>}
+      {found.value?.events.length === 0 && <Empty icon="calendar">{t("op.calendar_none")}</Empty>}
       {[...byDay].map(([name, entries]) => (
         <section key={name} className="agenda">
           <h3>{day(`${name}T12:00:00`)}</h3>

@@ -60,7 +60,7 @@ export function KeysPart() {
       </section>
       <Listing
         title={t("op.keys")}
-        icon="shield"
+        icon="key"
         empty={t("op.keys_none")}
         problem={keys.problem}
         again={keys.again}

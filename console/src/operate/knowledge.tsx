@@ -55,7 +55,7 @@ export function KnowledgePart() {
           </button>
         </form>
       )}
-      {bases.value?.bases.length === 0 && <Empty icon="search">{t("op.knowledge_none")}</Empty>}
+      {bases.value?.bases.length === 0 && <Empty icon="book">{t("op.knowledge_none")}</Empty>}
       <div className="tiles">
         {bases.value?.bases.map((base) => (
           <BaseTile key={base.kbId} base={base} admin={admin} />

@@ -63,6 +63,8 @@ export const en = {
 
   "chat.hello": "What can an agent do for you?",
   "chat.hello_text": "Ask something, or take one of these. It is answered here, on your machine.",
+  "chat.tokens": "{count} tokens",
+  "chat.too_long": "This text has {count} characters; a message may have {most}. Shorten it, or send it in parts.",
   "chat.try.1": "hello",
   "chat.try.2": "what time is it in Asia/Shanghai",
   "chat.try.3": "calculate 19 * 23",

@@ -65,9 +65,11 @@ export const zh: Words = {
 
   "chat.hello": "智能体能为你做什么？",
   "chat.hello_text": "提个问题，或者点下面的任意一个。回答就在这里，在你的机器上。",
+  "chat.tokens": "{count} 令牌",
+  "chat.too_long": "这段文字有 {count} 个字符，一条消息最多 {most} 个。请缩短，或分几次发送。",
   "chat.try.1": "你好",
-  "chat.try.2": "what time is it in Asia/Shanghai",
-  "chat.try.3": "calculate 19 * 23",
+  "chat.try.2": "现在 Asia/Shanghai 几点了",
+  "chat.try.3": "计算 19 * 23",
   "chat.who": "由谁回答",
   "chat.write": "写消息",
   "chat.placeholder": "写给 {agent}…  用 @ 呼叫其他智能体",

@@ -30,6 +30,7 @@ MAX_FRESH = 1024
 """Conversations remembered. When there are more, all is forgotten, and the next search of a user looks by itself."""
 MAX_USERS = 4096
 _NO_END = 1 << 62
+_TOLD = (TranscriptRow, SessionDetailsRow, ItemErased)
 _log = logging.getLogger(__name__)
 
 Settle = Callable[[Sequence[str]], Awaitable[None]]
@@ -57,7 +58,7 @@ class ThreadIndexing:
     def hear(self, rows: Iterable[object]) -> None:
         """Hear of rows that are written. Cheap, because every message passes here."""
         for row in rows:
-            if isinstance(row, TranscriptRow | SessionDetailsRow | ItemErased):
+            if isinstance(row, _TOLD):
                 self._fresh[row.session_id] = None
         if len(self._fresh) > MAX_FRESH:
             self._fresh.clear()
