@@ -22,7 +22,7 @@ from paddock.rules.chain import Head, seal
 from paddock.rules.rows import AuditRow, Row, SessionRow
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.storage.chosen import store_at
-from tests.postgres_server import new_server
+from postgres_server import new_server
 
 TEXT = "x" * 200
 

@@ -30,9 +30,9 @@ from bench.paddock import paddock_launch
 from bench.scripts import SHORT, drip
 from bench.servers import BenchError, Server, cpu_of, serving
 from bench.verdicts import Line, shown
-from tests.nats_server import NatsServer
-from tests.postgres_server import Server as Postgres
-from tests.postgres_server import new_server
+from nats_server import NatsServer
+from postgres_server import Server as Postgres
+from postgres_server import new_server
 
 CONNECTIONS = 15
 RUNS = 600

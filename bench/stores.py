@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tests.postgres_server import new_server
+from postgres_server import new_server
 
 
 @contextmanager
