@@ -2,9 +2,10 @@
 
 Each command is a process of its own, with its own arguments, environment, directory and streams, ended by signals and
 by its exit code as ever. What a test says of starting itself (its time, what is loaded, a terminal) needs the program;
-so does an environment that Python or the C library read when they start.
+so does an environment that Python or the C library read when they start. `PADDOCK_TEST_COLD=1` runs the program always.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any
 
 PADDOCK = Path(sys.executable).with_name("paddock")
+COLD = bool(os.environ.get("PADDOCK_TEST_COLD"))
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "SSL_")
 LEFT_OUT = {"paddock.cli.run", "paddock.cli.serve"}  # the second is loaded first, by who knows how
 PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
@@ -122,7 +124,7 @@ def _read(said: dict[str, str], name: str, stream: IO[str] | None) -> None:
 
 def start(arguments: Sequence[object], *, env: Mapping[str, str], **more: Any) -> "Process | subprocess.Popen[str]":
     """A command, running; from the program itself where the environment is one that is read at start."""
-    if not hasattr(os, "pidfd_open") or _at_start(env) != _at_start(os.environ):
+    if COLD or not hasattr(os, "pidfd_open") or _at_start(env) != _at_start(os.environ):
         return subprocess.Popen([PADDOCK, *map(str, arguments)], env=env, text=True, **more)
     return Process(arguments, env=env, **more)
 
@@ -162,6 +164,12 @@ class Loaded:
         assert self._held.stdout is not None
         assert self._held.stdout.readline() == b"ready\n", "the program could not be loaded"
 
+    def end(self) -> None:
+        assert self._held.stdin is not None
+        self._held.stdin.close()
+        self._held.wait(30)
+        self._home.cleanup()
+
     def ask(self, what: dict[str, Any], streams: list[int]) -> socket.socket:
         told = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         told.connect(self._address)
@@ -177,6 +185,7 @@ def _loaded() -> Loaded:
     with _one:
         if not _kept:
             _kept.append(Loaded())
+            atexit.register(_kept[0].end)
         return _kept[0]
 
 
@@ -208,6 +217,7 @@ def _serve(address: str) -> dict[str, Any] | None:
             if key.fd == 0:
                 for pid, _ in children.values():
                     os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
                 return None
             if key.fd == listener.fileno():
                 asker, _ = listener.accept()

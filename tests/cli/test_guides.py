@@ -115,7 +115,7 @@ class Typist:
         if words[1:3] == ["runner", "install"]:
             words.append("--yes")  # a person would answer y
         done = subprocess.run(
-            words, cwd=self.directory, env=self._env, capture_output=True, text=True, check=False, timeout=60
+            words, cwd=self.directory, env=self._env, capture_output=True, text=True, check=False, timeout=100
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
@@ -126,12 +126,12 @@ class Typist:
             words = shlex.split(command, comments=True)
             started = subprocess.Popen(words, cwd=self.directory, env=self._env, stdout=file, stderr=file)
         self._background.append(started)
-        wait_until(lambda: until in log.read_text(), 20, f"{until!r} after {command}")
+        wait_until(lambda: until in log.read_text(), 60, f"{until!r} after {command}")
 
     def interrupts_all(self) -> None:
         for one in reversed(self._background):
             one.send_signal(2)
-            one.wait(20)
+            one.wait(30)
         self._background.clear()
 
 

@@ -76,6 +76,7 @@ agents:
   one: {runner: "plugin:test/one/default"}
   two: {runner: "plugin:test/two/default", while_busy: reject}
 """
+BUILTIN = tools_in(builtin, "paddock", tool_type="builtin")
 TERMINAL = {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "ERROR:ROUTE_TIMEOUT", "EVENT:CANCELED"}
 
 
@@ -293,7 +294,7 @@ async def small_house(
     areas = StorageAreas(store, blobs, area_bytes=area_bytes)
     models = ModelCatalog([DemoModel()])
     calendars = Calendars(store, clock=now)
-    given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=now)
+    given = FunctionTools(BUILTIN, clock=now)
     tools = ToolCatalog([given, CalendarTools(calendars, clock=now)])
     sender = webhooks or HttpWebhooks()
     outside = Platforms(platforms or {}, reveal=str, webhooks=sender, records=store, clock=now)

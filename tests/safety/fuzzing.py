@@ -45,7 +45,7 @@ def described(url: str, half: int | None) -> dict[str, Any]:
 
     Halves are cut in the middle: paths that could be taken for one another stand side by side, and must stay so.
     """
-    document = httpx.get(f"{url}/api/openapi.json", timeout=20).raise_for_status().json()
+    document = httpx.get(f"{url}/api/openapi.json", timeout=60).raise_for_status().json()
     called = [path for path in document["paths"] if path not in LEFT_OUT]
     middle = len(called) // 2
     called = called if half is None else (called[:middle], called[middle:])[half]
@@ -95,7 +95,7 @@ def _config(
         "seed": seed,
         "base-url": url,
         "headers": {"Authorization": f"Bearer {key}"},
-        "request-timeout": 20,
+        "request-timeout": 60,
         "max-stream-events": 20,
         "workers": 1,  # CPython 3.11 reads source in two threads at once with errors, and Hypothesis does that
         "continue-on-failure": True,

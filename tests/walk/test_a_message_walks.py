@@ -3,8 +3,9 @@
 import subprocess
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -12,6 +13,8 @@ import pytest
 
 import loopback
 from patience import at_most
+from postgres_server import a_database
+from walk.conftest import assert_as_written
 from walk.hosts import NASTY, HostProcess, alive, events_in, text_of, wait_until
 
 AGENTS = """
@@ -23,9 +26,18 @@ agents:
 """
 
 
-@pytest.fixture
-def nasty(new_host: Callable[..., HostProcess], store: str) -> HostProcess:
-    return new_host(agents=AGENTS, plugins=(NASTY,), store=store).start()
+pytestmark = pytest.mark.xdist_group("a_message_walks")
+
+
+@pytest.fixture(scope="module", params=["embedded", "postgres"])
+def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostProcess]:
+    """One host on each store for all tests that leave it running; `slow` behaves as it is told."""
+    with a_database() if request.param == "postgres" else nullcontext("embedded") as store:
+        data = tmp_path_factory.mktemp("walk") / "data"
+        host = HostProcess(data, agents=AGENTS, plugins=(NASTY,), env={"PADDOCK_STORE": store}).start()
+        yield host
+        assert host.stop() == 0
+        assert_as_written(data)
 
 
 def test_a_message_is_answered_by_a_runner_and_streamed_out(host: HostProcess) -> None:
@@ -72,13 +84,13 @@ def runners_of(host: HostProcess) -> set[str]:
     return {line.rpartition("paddock_runners.")[2] for line in lines if "-m paddock_runners." in line}
 
 
-def test_a_stream_can_be_taken_up_at_every_single_place(nasty: HostProcess) -> None:
-    task = nasty.post("count 8 0.03", agent="slow").json()["taskId"]
-    live = nasty.events(task)
+def test_a_stream_can_be_taken_up_at_every_single_place(host: HostProcess) -> None:
+    task = host.post("count 8 0.03", agent="slow").json()["taskId"]
+    live = host.events(task)
     for index, event in enumerate(live):
-        rest = nasty.events(task, after=event.id)
+        rest = host.events(task, after=event.id)
         assert [(one.id, one.data) for one in rest] == [(one.id, one.data) for one in live[index + 1 :]]
-    assert [(one.id, one.data) for one in nasty.events(task)] == [(one.id, one.data) for one in live]
+    assert [(one.id, one.data) for one in host.events(task)] == [(one.id, one.data) for one in live]
 
 
 def test_the_same_run_posted_twenty_times_at_once_is_one_run(host: HostProcess) -> None:
@@ -90,65 +102,63 @@ def test_the_same_run_posted_twenty_times_at_once_is_one_run(host: HostProcess) 
     assert host.post("another body", thread=thread, run="r1").status_code == 409
 
 
-def test_state_and_history_reach_the_runner_through_the_gate(nasty: HostProcess) -> None:
+def test_state_and_history_reach_the_runner_through_the_gate(host: HostProcess) -> None:
     thread = str(uuid.uuid4())
-    said = [
-        text_of(nasty.events(nasty.post("remember", thread=thread, agent="slow").json()["taskId"])) for _ in range(3)
-    ]
+    said = [text_of(host.events(host.post("remember", thread=thread, agent="slow").json()["taskId"])) for _ in range(3)]
     assert said == ["1 0", "2 2", "3 4"]
 
 
-def test_a_stray_print_never_breaks_the_wire(nasty: HostProcess) -> None:
-    assert text_of(nasty.events(nasty.post("print", agent="slow").json()["taskId"])) == "printed"
+def test_a_stray_print_never_breaks_the_wire(host: HostProcess) -> None:
+    assert text_of(host.events(host.post("print", agent="slow").json()["taskId"])) == "printed"
 
 
-def test_a_crash_is_one_clear_failure_and_the_next_run_is_served(nasty: HostProcess) -> None:
-    neighbour = nasty.post("still here", agent="echo").json()["taskId"]
-    task = nasty.post("crash", agent="slow").json()["taskId"]
-    events = nasty.events(task)
+def test_a_crash_is_one_clear_failure_and_the_next_run_is_served(host: HostProcess) -> None:
+    neighbour = host.post("still here", agent="echo").json()["taskId"]
+    task = host.post("crash", agent="slow").json()["taskId"]
+    events = host.events(task)
     assert (events[-1].type, events[-1].data["code"]) == ("RUN_ERROR", "runner.crashed")
     assert "3" in events[-1].data["message"]
     assert text_of(events) == "half a "
-    assert text_of(nasty.events(neighbour)) == "still here"
-    assert text_of(nasty.events(nasty.post("again", agent="slow").json()["taskId"])) == "again"
+    assert text_of(host.events(neighbour)) == "still here"
+    assert text_of(host.events(host.post("again", agent="slow").json()["taskId"])) == "again"
 
 
-def test_a_cancel_stops_the_run_and_a_second_one_changes_nothing(nasty: HostProcess) -> None:
-    task = nasty.post("count 1000 0.05", agent="slow").json()["taskId"]
-    nasty.events(task, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
-    with nasty.client() as client:
+def test_a_cancel_stops_the_run_and_a_second_one_changes_nothing(host: HostProcess) -> None:
+    task = host.post("count 1000 0.05", agent="slow").json()["taskId"]
+    host.events(task, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
+    with host.client() as client:
         begin = time.monotonic()
         assert client.post(f"/api/v1/agent/runs/{task}/cancel").status_code == 202
-        events = nasty.events(task)
+        events = host.events(task)
         assert time.monotonic() - begin < at_most(3)
         assert (events[-1].type, events[-1].data["outcome"]) == ("RUN_FINISHED", {"type": "cancelled"})
         again = client.post(f"/api/v1/agent/runs/{task}/cancel")
     assert (again.status_code, again.json()["status"]) == (200, "cancelled")
-    assert [event.id for event in nasty.events(task)] == [event.id for event in events]
+    assert [event.id for event in host.events(task)] == [event.id for event in events]
 
 
-def test_a_runner_that_hears_no_cancel_is_stopped_within_three_seconds(nasty: HostProcess) -> None:
-    task = nasty.post("deaf", agent="slow").json()["taskId"]
-    wait_until(lambda: nasty.run(task)["status"] == "running", 30, "the run's start")
+def test_a_runner_that_hears_no_cancel_is_stopped_within_three_seconds(host: HostProcess) -> None:
+    task = host.post("deaf", agent="slow").json()["taskId"]
+    wait_until(lambda: host.run(task)["status"] == "running", 30, "the run's start")
     begin = time.monotonic()
-    with nasty.client() as client:
+    with host.client() as client:
         client.post(f"/api/v1/agent/runs/{task}/cancel")
-    assert nasty.finished(task, at_most(3))["status"] == "cancelled"
+    assert host.finished(task, at_most(3))["status"] == "cancelled"
     assert time.monotonic() - begin < at_most(3)
-    assert text_of(nasty.events(nasty.post("next", agent="slow").json()["taskId"])) == "next"
+    assert text_of(host.events(host.post("next", agent="slow").json()["taskId"])) == "next"
 
 
-def test_a_run_past_its_deadline_fails_with_that_code(nasty: HostProcess) -> None:
-    task = nasty.post("hang", agent="brief").json()["taskId"]
-    assert nasty.finished(task, 30)["code"] == "deadline_exceeded"
-    assert [event.type for event in nasty.events(task)] == ["RUN_STARTED", "RUN_ERROR"]
+def test_a_run_past_its_deadline_fails_with_that_code(host: HostProcess) -> None:
+    task = host.post("hang", agent="brief").json()["taskId"]
+    assert host.finished(task, 30)["code"] == "deadline_exceeded"
+    assert [event.type for event in host.events(task)] == ["RUN_STARTED", "RUN_ERROR"]
 
 
-def test_a_disconnected_reader_does_not_stop_the_run(nasty: HostProcess) -> None:
-    task = nasty.post("count 10 0.05", agent="slow").json()["taskId"]
-    first = nasty.events(task, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
-    assert nasty.finished(task)["status"] == "completed"
-    rest = nasty.events(task, after=first[-1].id)
+def test_a_disconnected_reader_does_not_stop_the_run(host: HostProcess) -> None:
+    task = host.post("count 10 0.05", agent="slow").json()["taskId"]
+    first = host.events(task, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
+    assert host.finished(task)["status"] == "completed"
+    rest = host.events(task, after=first[-1].id)
     assert text_of(first + rest) == "".join(f"{number} " for number in range(10))
 
 
@@ -161,11 +171,11 @@ def test_the_standard_door_answers_a_stock_client_in_one_request(host: HostProce
     assert [event.type for event in events if event.type.startswith("RUN_")] == ["RUN_STARTED", "RUN_FINISHED"]
 
 
-def test_no_grandchild_survives_its_host(nasty: HostProcess, tmp_path: Path) -> None:
-    file = tmp_path / "pid"
-    nasty.post(f"children {file}", agent="slow")
+def test_no_grandchild_survives_its_host(new_host: Callable[..., HostProcess], store: str, tmp_path: Path) -> None:
+    host, file = new_host(agents=AGENTS, plugins=(NASTY,), store=store).start(), tmp_path / "pid"
+    host.post(f"children {file}", agent="slow")
     wait_until(lambda: file.exists() and file.read_text(), 30, "the grandchild's birth")
     pid = int(file.read_text())
     assert alive(pid)
-    nasty.kill()
+    host.kill()
     wait_until(lambda: not alive(pid), 30, "the grandchild's end")

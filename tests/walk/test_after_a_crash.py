@@ -44,6 +44,7 @@ def test_an_interrupted_run_fails_visibly_and_its_stream_goes_on_where_it_was(ho
     assert text_of(whole).startswith("0 1 2 3 4")
 
 
+@pytest.mark.timeout(300)
 def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
     """Submit all the time, kill at random moments; afterwards every accepted run is there and has ended once."""
     seed = int(os.environ.get("PADDOCK_TEST_SEED") or random.randrange(1 << 30))
@@ -56,6 +57,7 @@ def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
             try:
                 answer = host.post(chance.choice(["hello", "count 5 0.01"]), run=uuid.uuid4().hex)
             except httpx.HTTPError:
+                done.wait(0.05)  # whoever asks without a pause keeps the host from coming back
                 continue
             if answer.status_code == 202:
                 accepted.append(answer.json()["taskId"])
@@ -67,7 +69,7 @@ def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
         for _ in range(int(os.environ.get("PADDOCK_TEST_KILLS", "4"))):
             before = len(accepted)
             wait_until(
-                lambda before=before: len(accepted) > before + chance.randrange(1, 30), 20, "some runs being accepted"
+                lambda before=before: len(accepted) > before + chance.randrange(1, 30), 60, "some runs being accepted"
             )
             host.kill()
             host.start()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -109,16 +110,22 @@ class _Asked:
 _Asked.calendar_read.read_only = True  # pyright: ignore[reportFunctionMemberAccess] - read by signature_of
 
 
+@cache
+def _signatures() -> Mapping[str, Signature]:
+    """Worked out once: how the tools are called depends on their words above, and not on whose calendar it is."""
+    nobodys = object.__new__(_Asked)
+    asked = (nobodys.calendar_write, nobodys.calendar_read)
+    found = (signature_of(one, tool_type="builtin", source="paddock") for one in asked)
+    return {one.info.name: one for one in found}
+
+
 class CalendarTools:
     """The `Tools` port."""
 
     def __init__(self, calendar: CalendarWork, *, clock: Callable[[], float]) -> None:
         self._calendar = calendar
         self._clock = clock
-        asked = _Asked(calendar)
-        write = signature_of(asked.calendar_write, tool_type="builtin", source="paddock")
-        read = signature_of(asked.calendar_read, tool_type="builtin", source="paddock")
-        self._signatures: dict[str, Signature] = {one.info.name: one for one in (write, read)}
+        self._signatures = _signatures()
 
     def list(self, workspace: str) -> Sequence[ToolInfo]:  # noqa: ARG002 - the same for every workspace
         return [one.info for one in self._signatures.values()]
