@@ -70,9 +70,10 @@ ABOUT_TIME = (
     "rules/test_calendar.py",
     "http_api/test_history.py",
     "http_api/test_calendar.py",
+    "http_api/test_automations.py",
     "http_api/test_validation_table.py",
 )
-WHOLE = ("rules", "protocol", "contracts", "host", "http_api", "models", "tools", "knowledge")
+WHOLE = ("rules", "protocol", "contracts", "host", "http_api", "models", "tools", "knowledge", "keeping", "telemetry")
 """All that does not start hosts; what it leaves out reads clocks through what it runs."""
 ZONES = pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "America/St_Johns"])
 

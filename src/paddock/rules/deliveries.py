@@ -38,7 +38,7 @@ def _capabilities(delivery: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: str, now: float) -> list[DeliveryRow]:
     limit, unit = delivery.get("max_message_size"), cast("Unit", _capabilities(delivery).get("size_in", "characters"))
-    parts = split(item.content, limit, unit)[: PARTS - 1]
+    parts = split(item.content, limit, unit, most=PARTS - 1)
     whole = msgspec.Raw(item.content_json) if item.content_json else None
     return [
         _row(
