@@ -289,6 +289,22 @@ async def test_a_run_that_failed_is_said() -> None:
         assert (told["type"], told["code"], told["message"]) == ("run.failed", "runner.broken", "no luck")
 
 
+async def test_a_run_that_was_stopped_is_said_after_what_it_had_said() -> None:
+    receiver = Receiver()
+    async with a_house(receiver) as house:
+        accepted = await come(house, an_event())
+        run = await house.gateway.next()
+        run.message("first of all")
+        await house.until(accepted.thread_id, "AGENT_OUTPUT:MESSAGE")
+        await house.control("CANCEL", thread=accepted.thread_id, who=CHAT_USER)
+        await house.story(accepted)
+        await deliver(house)
+        assert [(one["type"], one["run_id"]) for one in receiver.got] == [
+            ("message.completed", accepted.task_id),
+            ("run.cancelled", accepted.task_id),
+        ]
+
+
 async def test_what_was_not_delivered_when_the_host_ended_is_delivered_by_the_next() -> None:
     from paddock.storage.memory import open_memory_store
 
