@@ -16,7 +16,8 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 def tool(name: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
-    program = shutil.which(name) or Path(sys.executable).with_name(name)
+    program = Path(shutil.which(name) or Path(sys.executable).with_name(name))
+    assert program.exists(), f"{name} is one of the dev tools and is not installed: make .venv/.installed-dev"
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -28,6 +29,17 @@ def test_the_kubernetes_manifests_are_what_kubernetes_takes() -> None:
 def test_the_compose_file_is_what_the_compose_specification_says() -> None:
     done = tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_nothing_is_wrong_with_the_recipe_of_the_image() -> None:
+    done = tool("hadolint", DEPLOY / "Containerfile")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_image_is_made_of_files_that_there_are() -> None:
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", (DEPLOY / "Containerfile").read_text(), re.MULTILINE)
+    assert copied
+    assert all((DEPLOY.parent / name).exists() for name in copied)
 
 
 def test_systemd_understands_the_unit(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A PostgreSQL database as files and back: every row as it was, numbers go on, and nothing over what is there."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import pytest
 from contracts.builders import Owner, a_value, an_item, said
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.backup import ABOUT
-from paddock.storage.postgres import PostgresStore
-from paddock.storage.postgres.copying import copy_in, copy_out
+from paddock.storage.postgres import PostgresStore, copying
+from paddock.storage.postgres.copying import TABLES, copy_in, copy_out
 from postgres_server import a_database
 
 pytestmark = pytest.mark.anyio
@@ -22,13 +23,26 @@ def addresses() -> Iterator[tuple[str, str]]:
         yield one, other
 
 
-async def test_every_row_comes_back_as_it_was_and_numbers_go_on(addresses: tuple[str, str], tmp_path: Path) -> None:
+@pytest.fixture(params=["text", "binary, as it used to be"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    form: str = request.param.partition(",")[0]
+    monkeypatch.setattr(copying, "TEXT", form)
+    return form
+
+
+async def test_every_row_comes_back_as_it_was_and_numbers_go_on(
+    addresses: tuple[str, str], tmp_path: Path, form: str
+) -> None:
     source, target = PostgresStore(addresses[0]), PostgresStore(addresses[1])
     await source.open()
     owner = await Owner.of(source, STRANGE)
-    await owner.write(said("nul \x00"), rows=[an_item(1, STRANGE, "a\x00b")])
+    await owner.write(said("nul \x00"), rows=[an_item(1, STRANGE, "a\x00b\t\\N\r\n 你好")])
     await source.write([a_value("k", b"\x00\xff")])
     assert await copy_out(addresses[0], tmp_path) == []
+    if form == "binary":
+        without(tmp_path / ABOUT, "format")  # nobody said so then
+    else:
+        assert "你好" in (tmp_path / TABLES / "transcript.copy").read_text(encoding="utf-8")
     await owner.write(said("after that moment"))
     await source.close()
 
@@ -36,7 +50,7 @@ async def test_every_row_comes_back_as_it_was_and_numbers_go_on(addresses: tuple
     assert (written["sessions"], written["facts"], written["transcript"], written["state"]) == (1, 1, 1, 1)
     await target.open()
     assert await target.check(STRANGE) is None
-    assert (await target.transcript(STRANGE))[0].content == "a\x00b"
+    assert (await target.transcript(STRANGE))[0].content == "a\x00b\t\\N\r\n 你好"
     assert await target.state("scope", "k") == b"\x00\xff"
     again = await Owner.of(target, STRANGE)
     assert again.claim.epoch > owner.claim.epoch
@@ -45,6 +59,12 @@ async def test_every_row_comes_back_as_it_was_and_numbers_go_on(addresses: tuple
     await target.close()
     with pytest.raises(StorageUnavailableError, match="holds data already"):
         await copy_in(addresses[1], tmp_path)
+
+
+def without(about: Path, name: str) -> None:
+    told = json.loads(about.read_text())
+    del told[name]
+    about.write_text(json.dumps(told))
 
 
 async def test_a_copy_of_another_schema_is_refused(addresses: tuple[str, str], tmp_path: Path) -> None:

@@ -24,11 +24,13 @@ from paddock.ports.webhooks import Posted
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.platform_specs import PlatformSpec
 from paddock.rules.webhook_signatures import is_signed
+from paddock.storage.memory import open_memory_store
 
 pytestmark = pytest.mark.anyio
 
 SECRET = "a secret of the chat platform"
 ADMIN = Principal("default", "root", "admin")
+CHAT_USER = Principal("default", "chat")
 CHAT = {"secret": SECRET, "webhook": "http://127.0.0.1:9/hook"}
 
 
@@ -153,6 +155,88 @@ async def test_other_events_go_to_the_one_agent_that_answers_them() -> None:
         await house.story(await come(house, an_event(text="", **joined)))
 
 
+@pytest.mark.parametrize(
+    "event_type",
+    [
+        "message.recalled",
+        "group.member_joined",
+        "friend.request_received",
+        "interaction.submitted",
+        "schedule.triggered",
+        "api.invoked",
+    ],
+)
+async def test_each_kind_of_event_reaches_its_one_agent_whole_and_zero_or_two_are_said(event_type: str) -> None:
+    nobody = 'agents:\n  desk: {runner: "plugin:test/one/default"}\n'
+    one = nobody + f'  a: {{runner: "plugin:test/one/default", events: [{event_type}]}}\n'
+    told = {"source_event_type": "Raw", "thread_id": "topic", "data": {"card": 7}, "event_time": "2026-03-15T10:00:00Z"}
+    event = an_event(text="", event_type=event_type, subject={"subject_type": "message", "subject_id": "m9"}, **told)
+    async with a_house(Receiver(), agents=one) as house:
+        await come(house, event)
+        run = await house.gateway.next()
+        about = run.context["event"]
+        assert (about["event_type"], about["source_event_type"], about["data"]) == (event_type, "Raw", {"card": 7})
+        assert (about["event_time"], run.context["subject"]["subject_id"]) == (1773568800, "m9")
+        assert (run.context["actor"]["actor_id"], run.context["conversation"]["thread_id"]) == ("u1", "topic")
+    other = '  b: {runner: "plugin:test/one/default", events: ["*"]}\n'
+    for agents, code in ((one + other, ErrorCode.CONFLICT), (nobody, ErrorCode.NOT_FOUND)):
+        async with a_house(Receiver(), agents=agents) as house:
+            with pytest.raises(HostError, match=event_type) as refused:
+                await come(house, event)
+            assert refused.value.code is code
+            assert [row.result for row in await house.store.audit()] == [str(code)]
+
+
+async def hands_over(house: SmallHouse) -> str:
+    """A platform asks, and its agent would like another one to answer; the id of that question to the user."""
+    accepted = await come(house, an_event())
+    run = await house.gateway.next()
+    payload = {"target_agent_id": "two", "reason": "", "summary": ""}
+    run.say("action.requested", action="session.handover", target={}, payload=payload)
+    run.message("That is for two.")
+    run.say("run.completed")
+    await house.story(accepted)
+    return str((await house.until(accepted.thread_id, "CONTROL:HANDOVER_UI_PROMPT")).tx_id)
+
+
+@pytest.mark.parametrize("between", ["a restart", "words from elsewhere"])
+async def test_who_takes_over_answers_where_was_asked_whatever_happened_in_between(between: str) -> None:
+    receiver, store = Receiver(), open_memory_store()
+    async with a_house(receiver, store) as house:
+        asked = await hands_over(house)
+        thread = (await house.store.deliveries("default"))[0].session_id
+        if between == "words from elsewhere":
+            await house.say("and at the console", thread=thread, who=CHAT_USER)
+            await answer(house, "seen at the console")
+            await agreed(house, thread, asked)
+    if between == "a restart":
+        async with a_house(receiver, store, gateway=ScriptedGateway()) as house:
+            await house.sessions.recover("host_restarted", "restarted")
+            await agreed(house, thread, asked)
+    told = [(one["text"], one["reply_target"]["event_id"]) for one in receiver.got]
+    assert told == [("That is for two.", "e1"), ("two here", "e1")]
+
+
+async def agreed(house: SmallHouse, thread: str, asked: str) -> None:
+    await house.control("HANDOVER_CONFIRM", thread=thread, who=CHAT_USER, tx_id=asked)
+    await answer(house, "two here")
+    await deliver(house)
+
+
+async def test_a_host_that_ends_in_the_turn_of_who_took_over_says_so_where_was_asked() -> None:
+    receiver, store = Receiver(), open_memory_store()
+    async with a_house(receiver, store) as house:
+        asked = await hands_over(house)
+        thread = (await house.store.deliveries("default"))[0].session_id
+        await house.control("HANDOVER_CONFIRM", thread=thread, who=CHAT_USER, tx_id=asked)
+        await house.gateway.next()
+        await house.until(thread, "CONTROL:HANDOVER_ACCEPTED")
+    async with a_house(receiver, store, gateway=ScriptedGateway()) as house:
+        await house.sessions.recover("host_restarted", "restarted")
+        await deliver(house)
+    assert [one["type"] for one in receiver.got] == ["message.completed", "run.failed"]
+
+
 async def test_long_answers_are_split_and_delivered_in_order() -> None:
     receiver = Receiver()
     async with a_house(receiver, max_message_size=100) as house:
@@ -203,6 +287,22 @@ async def test_a_run_that_failed_is_said() -> None:
         await deliver(house)
         [told] = receiver.got
         assert (told["type"], told["code"], told["message"]) == ("run.failed", "runner.broken", "no luck")
+
+
+async def test_a_run_that_was_stopped_is_said_after_what_it_had_said() -> None:
+    receiver = Receiver()
+    async with a_house(receiver) as house:
+        accepted = await come(house, an_event())
+        run = await house.gateway.next()
+        run.message("first of all")
+        await house.until(accepted.thread_id, "AGENT_OUTPUT:MESSAGE")
+        await house.control("CANCEL", thread=accepted.thread_id, who=CHAT_USER)
+        await house.story(accepted)
+        await deliver(house)
+        assert [(one["type"], one["run_id"]) for one in receiver.got] == [
+            ("message.completed", accepted.task_id),
+            ("run.cancelled", accepted.task_id),
+        ]
 
 
 async def test_what_was_not_delivered_when_the_host_ended_is_delivered_by_the_next() -> None:

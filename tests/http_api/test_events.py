@@ -101,6 +101,9 @@ async def test_an_old_event_is_a_replay_and_a_key_does_not_help() -> None:
         (encoded(event_id=""), "event_id: "),
         (encoded(actor={}), "actor.actor_id: "),
         (encoded(input={"text": "x" * 10_001}), "input.text: "),
+        (encoded(event_time="2026-03-15T10:00:00"), "event_time: send a moment with its offset, such as 2026"),
+        (encoded(event_time="yesterday"), "event_time: send a moment"),
+        (encoded(event_time=-1), "event_time: send a moment"),
     ],
 )
 async def test_an_event_that_makes_no_sense_is_refused_in_words(body: bytes, says: str) -> None:

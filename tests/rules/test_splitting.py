@@ -1,9 +1,13 @@
 """Long answers: every part fits, nothing is lost, and cuts fall where a reader would make them."""
 
+import msgspec
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from paddock.rules.deliveries import DELAYS, after_failure
+from paddock.rules.deliveries import DELAYS, PARTS, after_failure, follows
+from paddock.rules.rows import TranscriptRow
+from paddock.rules.run_context import RunInput
+from paddock.rules.run_events import RunEvent
 from paddock.rules.splitting import Unit, split
 
 UNITS = st.sampled_from(["characters", "bytes", "utf16"])
@@ -25,6 +29,24 @@ def test_every_part_fits_and_nothing_but_white_space_is_lost(text: str, limit: i
     parts = split(text, limit, unit)
     assert all(size(part, unit) <= limit for part in parts)
     assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+@given(text=st.text(max_size=600), limit=st.integers(4, 80), unit=UNITS, most=st.integers(1, 9))
+def test_with_a_limit_of_parts_the_last_one_has_all_that_is_left(text: str, limit: int, unit: Unit, most: int) -> None:
+    parts = split(text, limit, unit, most=most)
+    assert len(parts) <= most
+    assert all(size(part, unit) <= limit for part in parts[: most - 1])
+    assert "".join("".join(parts).split()) == "".join(text.split())
+
+
+def test_of_an_answer_with_more_parts_than_there_are_places_nothing_is_lost() -> None:
+    words = " ".join(f"word{number:07}" for number in range(40_000))
+    item = TranscriptRow("s", 3, "i", "r", "assistant", "message", "a", words, b"", 1.0, b"{}")
+    event = RunEvent(delivery={"surface": "chat", "max_message_size": 100, "platform_capabilities": {"delivers": True}})
+    rows = follows(RunInput("", {}, {}, "platform", 1, 1.0, True, event), [item], "w", 2.0)
+    told = [msgspec.json.decode(row.body) for row in rows]
+    assert [one["part"] for one in told] == list(range(1, PARTS))
+    assert " ".join(one["text"] for one in told) == words
 
 
 def test_a_text_that_fits_stays_as_it_is() -> None:

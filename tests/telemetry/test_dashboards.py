@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import pytest
 import yaml
 
@@ -50,6 +51,12 @@ def test_every_question_is_about_numbers_and_labels_there_are(title: str) -> Non
         known = {"job", "instance", *(label for name in names for label in numbers[name])}
         assert {label.strip() for listed in labels for label in listed.split(",")} <= known
         assert set(re.findall(r"(\w+)\s*\(", plain)) <= FUNCTIONS
+
+
+@pytest.mark.parametrize("title", ASKED)
+def test_every_question_is_one_that_prometheus_understands(title: str) -> None:
+    for expr in ASKED[title]:
+        promql_parser.parse(expr)  # raises ValueError with the place
 
 
 def test_every_number_has_its_place_in_the_dashboard_and_in_the_guide() -> None:

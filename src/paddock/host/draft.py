@@ -82,8 +82,15 @@ class Memory:
         self.collected: Collected | None = None
         """What the live turn has said so far."""
         self.answers: OrderedDict[str, tuple[bytes, Accepted]] = OrderedDict()
-        self.delivery: Mapping[str, Any] | None = None
-        """Where answers to the last input go, when that came from a platform; whoever takes over answers there."""
+        self.handing: dict[str, Mapping[str, Any]] = {}
+        """Where answers go of turns that ask for another agent, if that is a platform: whoever takes over answers
+        there, whatever else was said in between."""
+
+    def hand(self, turn_id: str | None) -> None:
+        """A turn asks for another agent: remember where its answers go, also when it has ended."""
+        given = self.inputs.get(turn_id or "")
+        if given is not None and given[0].event is not None and given[0].event.delivery is not None:
+            self.handing[turn_id or ""] = given[0].event.delivery
 
 
 class Surroundings(Protocol):
@@ -275,7 +282,6 @@ class Draft:
             new.time_zone,
         )
         memory.inputs[order.task_id] = (given, order.trace_id)
-        memory.delivery = new.event.delivery if new.event is not None else None
         first = self._first_number()
         self._along = came_along(order, now) if new.supplied else []
         self._decide(user_input(order, self._agents(), now))
@@ -332,10 +338,12 @@ class Draft:
         session_id = self._memory.session_id
         for found in self.state.transactions:
             if before.transaction(found.tx_id) is None:
+                self._memory.hand(found.turn_id)
                 self.rows.append(TransactionRow(found.tx_id, session_id, found.kind, self._now))
         for found in before.transactions:
             if self.state.transaction(found.tx_id) is None:
                 self.rows.append(TransactionRow(found.tx_id, session_id, found.kind, found.created_at, over=True))
+                self._memory.handing.pop(found.turn_id or "", None)
                 self.over.append(found.tx_id)
 
     def _add(self, fact: Fact) -> None:
@@ -348,8 +356,7 @@ class Draft:
         if fact.event is Event.USER_INPUT:
             fact = self._input(fact)
         elif fact.subtype == "HANDOVER_CONTEXT":
-            memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq, memory.delivery), str(fact.trace_id))
-            fact = self._input(fact)
+            fact = self._input(self._handed_over(fact))
         elif fact.subtype in STEERING:
             self._steering(fact)
         elif fact.subtype == "CHUNK":
@@ -383,6 +390,14 @@ class Draft:
         elif fact.metadata.get("steers") and self.state.turn is not None:
             into = self.state.turn.turn_id
             self.rows.append(self.audit("steering.queued", fact.turn_id, "offered", result="allowed", resource=into))
+
+    def _handed_over(self, fact: Fact) -> Fact:
+        """Who takes over is asked what the other one was, and answers where that one would have."""
+        memory = self._memory
+        if (delivery := memory.handing.get(fact.payload["parent_turn_id"])) is not None:
+            fact = replace(fact, metadata={**fact.metadata, "delivery": delivery})
+        memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq), str(fact.trace_id))
+        return fact
 
     def _input(self, fact: Fact) -> Fact:
         memory, turn_id = self._memory, str(fact.turn_id)

@@ -4,13 +4,32 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_input import MAX_TEXT
 
 Id = Annotated[str, Field(min_length=1, max_length=256)]
-MAX_DATA_BYTES = 64 * 1024
+MAX_TIME = 1e11
+
+
+def _seconds(given: object) -> float | None:
+    """Since 1970. A moment without an offset would be read in the zone of this machine, which nobody meant."""
+    if given is None or not isinstance(given, str):
+        return None if given is None else _within(given)
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        return _within(given)
+    return _within(moment.timestamp() if moment.tzinfo is not None else given)
+
+
+def _within(seconds: object) -> float:
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= MAX_TIME:
+        return float(seconds)
+    example = "2026-03-15T10:00:00Z"
+    raise PydanticCustomError("moment", f"send a moment with its offset, such as {example}, or seconds since 1970")
 
 
 class _Shape(BaseModel):
@@ -42,7 +61,7 @@ class EventShape(_Shape):
 
     event_id: Id
     event_type: Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+$", max_length=100)]
-    event_time: Annotated[float, Field(ge=0, le=1e11)] | datetime | None = None
+    event_time: Annotated[float | None, BeforeValidator(_seconds)] = None
     source_event_type: Id | None = None
     bot_id: Id | None = None
     conversation_id: Id | None = None
@@ -52,10 +71,6 @@ class EventShape(_Shape):
     input: InputShape = InputShape()
     delivery: DeliveryShape = DeliveryShape()
     data: dict[str, Any] = {}
-
-    @property
-    def time(self) -> float | None:
-        return self.event_time.timestamp() if isinstance(self.event_time, datetime) else self.event_time
 
     @property
     def place(self) -> str:

@@ -63,7 +63,7 @@ class Ingress:
         thread_id = str(uuid5(_NAMES, f"{who.workspace_id}\0{platform.name}\0{event.place}"))
         told = RunEvent(
             event_type=event.event_type,
-            event_time=event.time,
+            event_time=event.event_time,
             source_event_type=event.source_event_type,
             data=event.data,
             actor=event.actor.model_dump(exclude_none=True) if event.actor else None,

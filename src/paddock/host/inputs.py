@@ -91,7 +91,7 @@ def came_along(order: Order, now: float) -> list[Fact]:
     ]
 
 
-def handover_input(fact: Fact, seq: int, delivery: Mapping[str, Any] | None = None) -> RunInput:
+def handover_input(fact: Fact, seq: int) -> RunInput:
     """What an agent that takes over is asked; the words of the other one are looked up when its run starts."""
     payload: Mapping[str, Any] = fact.payload
     data = {
@@ -101,7 +101,7 @@ def handover_input(fact: Fact, seq: int, delivery: Mapping[str, Any] | None = No
         "summary": payload["summary"],
     }
     actor = {"actor_type": "agent", "actor_id": payload["from_agent_id"]}
-    event = RunEvent(event_type=HANDOVER, data=data, actor=actor, delivery=delivery)
+    event = RunEvent(event_type=HANDOVER, data=data, actor=actor, delivery=fact.metadata.get("delivery"))
     return RunInput("", {}, {}, "system", seq, fact.time, True, event)
 
 

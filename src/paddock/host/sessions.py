@@ -300,7 +300,19 @@ class Sessions:
         memory = Memory(claim, state)
         if state.turn is not None or state.queue:
             await self._recall(memory)
+        for asking in {found.turn_id for found in state.transactions if found.turn_id is not None}:
+            await self._recall_asking(memory, asking)
         return SessionLoop(memory, self)
+
+    async def _recall_asking(self, memory: Memory, turn_id: str) -> None:
+        """Where the answers of a turn go that asked for another agent and may have ended since."""
+        if turn_id in memory.inputs:  # it goes on
+            memory.hand(turn_id)
+            return
+        for stored in await self._turn(memory.session_id, turn_id):
+            remember(memory, turn_id, stored)
+        memory.hand(turn_id)
+        memory.inputs.pop(turn_id, None)
 
     async def _recall(self, memory: Memory) -> None:
         """What an owner must remember to go on in the middle of turns that an earlier one began."""

@@ -15,11 +15,14 @@ DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 10_800.0)
 MAX_RETRY_AFTER = 3600.0
 PARTS = 1000
 """Places for the parts of one message in a conversation's order: what does not fit into these is one long last part."""
+NO_ANSWER = frozenset({"failed", "cancelled"})
+"""Ends of a run after which nothing more is said."""
 _encode = msgspec.json.Encoder().encode
 
 
 def follows(given: RunInput, rows: Sequence[Row], workspace_id: str, now: float) -> list[DeliveryRow]:
-    """What is delivered because of these rows: finished messages, and that a run failed. Nothing without a platform."""
+    """What is delivered because of these rows: finished messages, and that a run failed or was stopped, so that nobody
+    waits for more of it. Nothing without a platform."""
     delivery = given.event.delivery if given.event is not None else None
     if delivery is None or not _capabilities(delivery).get("delivers"):
         return []
@@ -27,8 +30,8 @@ def follows(given: RunInput, rows: Sequence[Row], workspace_id: str, now: float)
     for row in rows:
         if isinstance(row, TranscriptRow) and row.role == "assistant" and row.item_type == "message":
             found += _messages(row, delivery, workspace_id, now)
-        elif isinstance(row, RunRow) and row.status == "failed":
-            found.append(_failure(row, delivery, now))
+        elif isinstance(row, RunRow) and row.status in NO_ANSWER:
+            found.append(_no_answer(row, delivery, now))
     return found
 
 
@@ -38,7 +41,7 @@ def _capabilities(delivery: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: str, now: float) -> list[DeliveryRow]:
     limit, unit = delivery.get("max_message_size"), cast("Unit", _capabilities(delivery).get("size_in", "characters"))
-    parts = split(item.content, limit, unit)[: PARTS - 1]
+    parts = split(item.content, limit, unit, most=PARTS - 1)
     whole = msgspec.Raw(item.content_json) if item.content_json else None
     return [
         _row(
@@ -59,9 +62,9 @@ def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: st
     ]
 
 
-def _failure(run: RunRow, delivery: Mapping[str, Any], now: float) -> DeliveryRow:
+def _no_answer(run: RunRow, delivery: Mapping[str, Any], now: float) -> DeliveryRow:
     place = (run.workspace_id, run.session_id, run.run_id, run.last_seq * PARTS)
-    told = {"type": "run.failed", "agent_id": run.agent_id, "code": run.code, "message": run.message}
+    told = {"type": f"run.{run.status}", "agent_id": run.agent_id, "code": run.code, "message": run.message}
     return _row(delivery, place, told, now)
 
 

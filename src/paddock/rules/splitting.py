@@ -19,16 +19,31 @@ _SIZES: Mapping[Unit, Callable[[str], int]] = {
 }
 
 
-def split(text: str, limit: int | None, unit: Unit = "characters") -> list[str]:
-    """The parts of a text, each within the limit, in order; one when it fits. An empty text has one empty part."""
+def split(text: str, limit: int | None, unit: Unit = "characters", *, most: int | None = None) -> list[str]:
+    """The parts of a text, each within the limit, in order; one when it fits. An empty text has one empty part.
+
+    With `most` there are no more parts than that, and all that is left is the last one, however long.
+    """
     size = _SIZES[unit]
     parts: list[str] = []
-    while limit is not None and size(text) > limit:
-        end = _cut(text[: _fits(text, limit, size)])
-        parts.append(text[:end].rstrip())
-        text = text[end:].lstrip()
-    parts.append(text)
-    return [part for part in parts if part] or [""]
+    start = 0
+    while limit is not None and len(parts) + 1 != most:
+        ahead = text[start : start + limit + 1]  # never the whole rest: a long text has many parts
+        if len(ahead) <= limit and size(ahead) <= limit:
+            break
+        end = _cut(ahead[: _fits(ahead, limit, size)])
+        if part := ahead[:end].rstrip():
+            parts.append(part)
+        start = _past_space(text, start + end)
+    if (rest := text[start:]) or not parts:
+        parts.append(rest)
+    return parts
+
+
+def _past_space(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
 
 
 def _fits(text: str, limit: int, size: Callable[[str], int]) -> int:

@@ -1,7 +1,8 @@
 """A PostgreSQL store as files, of one moment and by the server's own COPY; and back into one that is empty.
 
 What belongs to a database and not to what is kept in it (its hosts, their errands) is left out. The bytes that rows
-name are moved by whoever asks. A copy goes back into a schema of the same step.
+name are moved by whoever asks. A copy goes back into a schema of the same step; it is text, every value as PostgreSQL
+writes and reads it in any version and on any machine, which its binary form does not promise.
 """
 
 import json
@@ -31,9 +32,13 @@ _NEEDED = "select sha256 from artifacts union select sha256 from storage"
 _ANYTHING = "select exists (select 1 from sessions) or exists (select 1 from api_keys) or exists (select 1 from audit)"
 _STEP = "select max(number) from schema_version"
 _ONE_MOMENT = "begin isolation level repeatable read read only"
-_UNHURRIED = (
-    "select set_config('statement_timeout', '0', false), set_config('idle_in_transaction_session_timeout', '0', false)"
-)
+_SETTLED = """
+select set_config('statement_timeout', '0', false), set_config('idle_in_transaction_session_timeout', '0', false),
+       set_config('client_encoding', 'UTF8', false), set_config('bytea_output', 'hex', false),
+       set_config('extra_float_digits', '1', false), set_config('datestyle', 'ISO, YMD', false),
+       set_config('intervalstyle', 'postgres', false), set_config('timezone', 'UTC', false)"""
+"""No hurry, and texts that say exactly what is there, whatever the server is set to."""
+TEXT, BINARY = "text", "binary"
 
 
 async def copy_out(address: str, place: Path) -> Sequence[str]:
@@ -41,15 +46,17 @@ async def copy_out(address: str, place: Path) -> Sequence[str]:
     StorageUnavailableError."""
     connection = await connect(address)
     try:
-        await connection.execute(_UNHURRIED)
+        await connection.execute(_SETTLED)
         await connection.execute(_ONE_MOMENT)
         (place / TABLES).mkdir(mode=0o700)
         for table, columns in (await _tables(connection)).items():
             file = place / TABLES / f"{table}.copy"
             await _any(connection).copy_from_table(
-                table, output=str(file), columns=columns, format="binary", timeout=PATIENCE_SECONDS
+                table, output=str(file), columns=columns, format=TEXT, timeout=PATIENCE_SECONDS
             )
         about = {
+            "format": TEXT,
+            "server": await connection.fetchval("show server_version"),
             "step": await connection.fetchval(_STEP),
             "columns": await _tables(connection),
             "sequences": {name: value for name, value in await connection.fetch(_SEQUENCES) if value is not None},
@@ -69,7 +76,7 @@ async def copy_in(address: str, place: Path) -> Mapping[str, int]:
     await bring_up_to_date(address)
     connection = await connect(address)
     try:
-        await connection.execute(_UNHURRIED)
+        await connection.execute(_SETTLED)
         async with connection.transaction():
             await _check(connection, about)
             return await _fill(connection, place, about)
@@ -98,7 +105,7 @@ async def _fill(connection: Connection, place: Path, about: Mapping[str, Any]) -
             table,
             source=str(place / TABLES / f"{table}.copy"),
             columns=columns[table],
-            format="binary",
+            format=about.get("format", BINARY),  # until now it was, and nobody said so
             timeout=PATIENCE_SECONDS,
         )
         written[table] = int(str(done).rpartition(" ")[2])
