@@ -249,7 +249,7 @@ def app_of(
         EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=time.time),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
-        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
+        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=clock),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, attaching=attaching, keys=store, note=lambda _row: None),
         AttachDoor(gateway),

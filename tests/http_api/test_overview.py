@@ -155,6 +155,19 @@ def test_the_median_and_the_slowest_twentieth_are_of_completed_runs() -> None:
 
 
 @pytest.mark.spec("http/allowance")
+async def test_a_rehearsal_tells_the_program_what_a_run_would() -> None:
+    async with open_doors() as doors:
+        ann = await doors.key_for("ann", role="admin")
+        told = (await doors.client.get("/api/v1/agents/one/allowance?text=hi", headers=ann)).json()["context"]
+        await doors.post(a_body(text="hi"), headers=ann)
+        given = (await doors.gateway.next()).context
+        assert [told[name] for name in ("actor", "resources")] == [given[name] for name in ("actor", "resources")]
+        assert told["input"]["text"] == "hi"
+        assert told["context"]["available_apis"] == given["context"]["available_apis"]
+        assert not {"config", "state", "run_id"} & set(told)
+
+
+@pytest.mark.spec("http/allowance")
 async def test_what_an_agent_would_get_is_told_before_anything_is_started() -> None:
     async with open_doors() as doors:
         ann = await doors.key_for("ann")
@@ -166,6 +179,10 @@ async def test_what_an_agent_would_get_is_told_before_anything_is_started() -> N
         assert told["grant"] == (await doors.client.get(f"{RUNS}/{run}/story", headers=ann)).json()["grant"]
         other = (await doors.client.get(f"{path}?event=schedule.triggered", headers=boss)).json()
         assert other["answers"] is False
+        assert other["context"]["trigger"]["type"] == "schedule.triggered"
+        assert other["context"]["actor"] == {"actor_type": "system", "actor_id": "api"}
         assert_problem(await doors.client.get(path, headers=ann), 403, "unauthorized", "this needs")
+        long = await doors.client.get(path, params={"text": "x" * 2001}, headers=boss)
+        assert_problem(long, 422, "invalid_argument", "text may have at most 2000 characters")
         unknown = await doors.client.get("/api/v1/agents/nobody/allowance", headers=boss)
         assert_problem(unknown, 404, "not_found", "there is no agent")

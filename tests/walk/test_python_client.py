@@ -1,5 +1,6 @@
 """The Python client of the SDK against a real host: ask, follow, resume, cancel, read back, change course."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ import pytest
 
 from paddock_sdk.client import Client, GoneError, RefusedError
 from walk.hosts import HostProcess
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "history.md"
 
 
 @pytest.fixture
@@ -43,6 +46,16 @@ def test_a_conversation_by_the_python_client(host: HostProcess) -> None:
     assert "".join(client.answer(edited.task_id)) == "otherwise"
     told = [message.content for message in client.history(accepted.thread_id).messages]
     assert told == ["hello", "hello", "otherwise", "otherwise"]
+
+
+def test_the_guide_finds_a_conversation_again(host: HostProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    client = Client(host.url)
+    client.rename(client.send("这是今年的预算表", agent="echo", run_id="r1").thread_id, "Money")
+    while not client.search("预算表").complete:
+        pass
+    [example] = re.findall(r"```py\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    exec(example.replace("http://127.0.0.1:8484", host.url), {})
+    assert capsys.readouterr().out == "Money | 这是今年的预算表\n"
 
 
 def test_what_goes_wrong_is_told_in_the_hosts_words(host: HostProcess) -> None:

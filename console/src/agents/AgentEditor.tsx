@@ -6,7 +6,7 @@ import { useWorld } from "../chat/world";
 import { asList, asRecord, asText } from "../model/events";
 import { namesIn, type Grant } from "../run/story";
 import { asProblem, sentence, useLoaded } from "../ui/data";
-import { Confirm, Notice, ProblemNotice, Status } from "../ui/parts";
+import { Confirm, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
 import { go, toAgent } from "../ui/router";
 import { useWords } from "../words";
 import type { WordKey } from "../words/en";
@@ -117,25 +117,43 @@ function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry |
           </div>
         )}
       </form>
-      {id && <Effective allowance={allowance.value} health={entry?.health ?? "unknown"} problem={entry?.problem} />}
+      {id && <Effective id={id} saves={saves} health={entry?.health ?? "unknown"} problem={entry?.problem} />}
       {asking && <Confirm text={t("ag.delete_sure", { agent: id })} word={t("app.delete")} onYes={erase} onNo={() => setAsking(false)} />}
     </div>
   );
 }
 
+/** What can happen, besides what a platform of one's own may call by another name. */
+const EVENTS = ["message.received", "group.member_joined", "schedule.triggered", "handover.received"];
+
 interface Allowance {
   answers: boolean;
   grant?: Grant;
+  context?: unknown;
   problem?: string;
 }
 
-/** What a run that starts now would get: the effective result of all layers. */
-function Effective({ allowance, health, problem }: { allowance: Allowance | null; health: string; problem: string | undefined }) {
+/** What a run that starts now for an event would get: the effective result of all layers. Nothing is started. */
+function Effective({ id, saves, health, problem }: { id: string; saves: number; health: string; problem: string | undefined }) {
+  const [event, setEvent] = useState("message.received");
+  const { admin } = useWorld();
+  const found = useLoaded<Allowance>(admin ? `/api/v1/agents/${encodeURIComponent(id)}/allowance?event=${encodeURIComponent(event)}&round=${saves}` : null);
+  const allowance = found.value;
   const { t } = useWords();
   return (
     <section className="panel">
       <h2>{t("ag.effective")}</h2>
       <p className="hint">{t("ag.effective_help")}</p>
+      <label className="field">
+        <span>{t("ag.event")}</span>
+        <input list="events" value={event} maxLength={128} onChange={(change) => setEvent(change.target.value)} />
+        <datalist id="events">
+          {EVENTS.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      </label>
+      {allowance && <p className="spaced">{t(allowance.answers ? "ag.answers" : "ag.answers_not", { event })}</p>}
       <p className="spaced">
         {t("ag.health")}: <Status of={health} /> {allowance?.problem ?? problem}
       </p>
@@ -148,6 +166,12 @@ function Effective({ allowance, health, problem }: { allowance: Allowance | null
             </div>
           ))}
         </dl>
+      )}
+      {allowance?.context !== undefined && (
+        <details>
+          <summary>{t("ag.context")}</summary>
+          <JsonView value={allowance.context} />
+        </details>
       )}
     </section>
   );

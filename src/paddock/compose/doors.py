@@ -106,7 +106,7 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=house.clock),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
-        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority),
+        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=house.clock),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(auth=auth, gateway=house.gateway, attaching=house.attaching, keys=house.store, note=house.audit.soon),
         AttachDoor(house.gateway, house.attaching.way_to),

@@ -1,6 +1,7 @@
-"""What an agent would get: the grant of a run that started now, worked out and not started. Reads and answers only."""
+"""What an agent would get for an event: grant and context of a run that is worked out and not started."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,11 +15,16 @@ from paddock.http_api.routing import route
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.event_routing import answers
 from paddock.rules.permissions import RunScope
+from paddock.rules.rehearsal import rehearsed
 from paddock.rules.run_events import MESSAGE
+
+MAX_EVENT, MAX_TEXT = 128, 2000
+HOST_VERSION = version("paddock")
 
 
 class AllowancesDoor:
-    def __init__(self, *, auth: Auth, agents: Agents, authority: Authority) -> None:
+    def __init__(self, *, auth: Auth, agents: Agents, authority: Authority, clock: Callable[[], float]) -> None:
+        self._clock = clock
         self._auth = auth
         self._agents = agents
         self._authority = authority
@@ -28,7 +34,9 @@ class AllowancesDoor:
 
     async def get(self, request: Request) -> Response:
         who = await self._auth.admin(request.scope)
-        agent_id, event = request.path_params["agent"], request.query_params.get("event", MESSAGE)
+        agent_id = request.path_params["agent"]
+        event = _bounded(request, "event", MAX_EVENT) or MESSAGE
+        text = _bounded(request, "text", MAX_TEXT)
         binding = self._agents.get(agent_id, who.workspace_id)
         if binding is None:
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id[:64]!r}")
@@ -36,12 +44,22 @@ class AllowancesDoor:
         part = self._authority.part(binding, who.workspace_id)
         refusal = self._authority.refusal(agent_id, who.workspace_id)
         scope = RunScope("", who.workspace_id, who.user_id, agent_id, "")
+        grant = None if part is None else part.allowance.for_run(scope, deadline_at=0.0)
+        context = part and grant and rehearsed(part, grant, event, text, at=self._clock(), host_version=HOST_VERSION)
         told = {
             "agentId": agent_id,
             "runnerId": binding.runner_id,
             "event": event,
             "answers": answers(binding.events, event),
-            "grant": None if part is None else part.allowance.for_run(scope, deadline_at=0.0).summary(),
+            "grant": None if grant is None else grant.summary(),
+            "context": context,
             "problem": None if refusal is None else refusal.message,
         }
         return json_response({name: value for name, value in told.items() if value is not None})
+
+
+def _bounded(request: Request, name: str, most: int) -> str:
+    given = request.query_params.get(name, "")
+    if len(given) > most:
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{name} may have at most {most} characters")
+    return given

@@ -19,6 +19,7 @@ from paddock.http_api.api_description.words import (
     or_null,
     ref,
     shape,
+    text,
 )
 
 ROOM = "Overview"
@@ -53,7 +54,8 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "DecisionList": shape({"decisions": list_of(ref("AuditedDecision")), "next": or_null(TEXT)}),
     "Allowance": shape(
-        {"agentId": TEXT, "runnerId": TEXT, "event": TEXT, "answers": TRUTH}, {"grant": OBJECT, "problem": TEXT}
+        {"agentId": TEXT, "runnerId": TEXT, "event": TEXT, "answers": TRUTH},
+        {"grant": OBJECT, "context": OBJECT, "problem": TEXT},
     ),
     "UsageReport": shape(
         {
@@ -215,13 +217,18 @@ OPERATIONS = (
                         "event": "message.received",
                         "answers": True,
                         "grant": {"actions": ["models.invoke"], "state_scopes": [], "storage_areas": []},
+                        "context": {
+                            "trigger": {"type": "message.received", "source": "api", "timestamp": 1773590400},
+                            "input": {"text": "What is the weather?", "contents": [], "attachments": []},
+                        },
                     },
                 ),
             )
         },
         parameters=(
             Parameter("agent", "The agent.", place="path"),
-            Parameter("event", "The type of the event; `message.received` by default."),
+            Parameter("event", "The type of the event; `message.received` by default.", text(most=128)),
+            Parameter("text", "What somebody would say.", text(most=2000), own_example="What is the weather?"),
         ),
         problems=(403, 404),
         admin=True,
