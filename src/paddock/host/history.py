@@ -31,11 +31,13 @@ class History:
         """One page, newest first when reading backward. `before_cursor` and `after_cursor` are not part of it."""
         conversation = await self._conversation(grant, query.conversation_id)
         rows, more = await self._rows(conversation, query)
-        return HistoryPage(
-            items=[item_of(row, grant, with_artifacts=query.include_artifacts) for row in rows],
-            next_cursor=cursor_of(rows[-1].seq) if rows and more else None,
-            prev_cursor=cursor_of(rows[0].seq) if rows else None,
-            has_more=more,
+        return HistoryPage.from_wire(
+            {
+                "items": [item_of(row, grant, with_artifacts=query.include_artifacts) for row in rows],
+                "next_cursor": cursor_of(rows[-1].seq) if rows and more else None,
+                "prev_cursor": cursor_of(rows[0].seq) if rows else None,
+                "has_more": more,
+            }
         )
 
     async def search(self, grant: Grant, asked: HistorySearchParams) -> HistorySearchResult:
@@ -46,10 +48,12 @@ class History:
         conversation = await self._conversation(grant, conversation_of(filters))
         rows = await self._records.search(conversation, query)
         fitting = _fitting(rows)
-        return HistorySearchResult(
-            items=[item_of(row, grant) for row in rows[:fitting]],
-            total_count=len(rows) if len(rows) < query.limit or fitting < len(rows) else None,
-            query=asked.query,
+        return HistorySearchResult.from_wire(
+            {
+                "items": [item_of(row, grant) for row in rows[:fitting]],
+                "total_count": len(rows) if len(rows) < query.limit or fitting < len(rows) else None,
+                "query": asked.query,
+            }
         )
 
     async def _rows(self, conversation: str, query: HistoryPageParams) -> tuple[list[TranscriptRow], bool]:

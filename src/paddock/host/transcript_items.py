@@ -9,12 +9,13 @@ from paddock.rules.permissions import Grant
 from paddock.rules.rows import TranscriptRow
 from paddock.rules.run_context import cursor_of
 from paddock_sdk.protocol.artifacts import ArtifactRef
-from paddock_sdk.protocol.history import TranscriptItem, TranscriptItemType
 
 MAX_ANSWER_BYTES = 2 * 1024 * 1024
 """Items in one answer; a frame may have twice that, so the last item to fit never bursts it."""
 MAX_ITEM_BYTES = 3 * 1024 * 1024
 ENVELOPE_BYTES = 512
+SMALL = 100_000
+"""So short an item fits a frame, whatever it is made of."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -31,37 +32,45 @@ def is_oversize(row: TranscriptRow) -> bool:
     return at_most > MAX_ITEM_BYTES and weight_of(row) > MAX_ITEM_BYTES
 
 
-def item_of(row: TranscriptRow, grant: Grant, *, with_artifacts: bool = False) -> TranscriptItem:
-    """An item that no frame can hold is there without its text, and its metadata says how long that is."""
-    metadata: dict[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
-    for drawn in ("ui_schema", "ui_compiler"):  # for people; an agent has the words
-        metadata.pop(drawn, None)
+def item_of(row: TranscriptRow, grant: Grant, *, with_artifacts: bool = False) -> dict[str, Any]:
+    """The fields of a `TranscriptItem`; a page of them is checked in one go.
+
+    An item that no frame can hold is there without its text, and its metadata says how long that is.
+    """
+    metadata = _metadata(row.metadata) if row.metadata else {}
     if row.run_id is not None:
         metadata["run_id"] = row.run_id
     content: str | None = row.content
     whole: dict[str, Any] | None = msgspec.json.decode(row.content_json) if row.content_json else None
     refs = list(_refs(whole)) if with_artifacts and whole else []
-    if is_oversize(row):
+    if len(row.content) + len(row.content_json) + len(row.metadata) > SMALL and is_oversize(row):
         metadata |= {"oversize_bytes": len(row.content.encode())}
         content = whole = None
     elif whole is None:
         whole = {"role": row.role, "content": row.content}
-    return TranscriptItem(
-        transcript_id=row.item_id,
-        event_id=f"{row.session_id}.{row.seq}",
-        conversation_id=row.session_id,
-        bot_id=row.agent_id,
-        workspace_id=grant.scope.workspace_id,
-        role=row.role,
-        item_type=cast("TranscriptItemType", row.item_type),
-        content=content,
-        content_json=whole,
-        attachment_refs=refs,
-        seq=row.seq,
-        cursor=cursor_of(row.seq),
-        created_at=row.created_at,
-        metadata=metadata,
-    )
+    return {
+        "transcript_id": row.item_id,
+        "event_id": f"{row.session_id}.{row.seq}",
+        "conversation_id": row.session_id,
+        "bot_id": row.agent_id,
+        "workspace_id": grant.scope.workspace_id,
+        "role": row.role,
+        "item_type": row.item_type,
+        "content": content,
+        "content_json": whole,
+        "attachment_refs": refs,
+        "seq": row.seq,
+        "cursor": cursor_of(row.seq),
+        "created_at": row.created_at,
+        "metadata": metadata,
+    }
+
+
+def _metadata(stored: bytes) -> dict[str, Any]:
+    metadata: dict[str, Any] = msgspec.json.decode(stored)
+    for drawn in ("ui_schema", "ui_compiler"):  # for people; an agent has the words
+        metadata.pop(drawn, None)
+    return metadata
 
 
 def _refs(whole: Mapping[str, Any]) -> Iterator[ArtifactRef]:

@@ -14,6 +14,8 @@ ITEMS = insert(
     "content_json bytes, created_at float, metadata bytes",
     session=True,
 )
+_OURS = frozenset({"run_id", "role", "item_type", "agent_id"})
+"""Words that the host chose: they hold nothing that was written otherwise (`texts.py`), and are read without a look."""
 INBOX = "key, body_hash, run_id, created_at, opened_session"
 ORDERS = insert("inbox", "key text, body_hash bytes, run_id text, created_at float, opened_session bool", session=True)
 
@@ -23,9 +25,10 @@ PRESENT = """and not exists (select 1 from left_behind b where b.session_no = t.
                 and t.seq between b.first_seq and b.last_seq)"""
 _ITEMS = f"""
 select {ITEM} from transcript t where session_no = {_SESSION_NO} and seq < $2 and seq > $3 {PRESENT} order by seq"""
+_READ = ", ".join(f"{name}::varchar" if name in _OURS else name for name in ITEM.split(", "))
 # The bytes of an item are known without reading a long one; each row comes with those of all before it.
 _WITHIN = f"""
-select {ITEM} from (
+select {_READ} from (
   select *, sum(octet_length(content) + octet_length(content_json) + octet_length(metadata)) over before_it as taken
     from ({{items}}) as page
   window before_it as (order by seq {{way}} rows between unbounded preceding and 1 preceding)) as counted
