@@ -16,8 +16,8 @@ def test_the_host_loads_nothing_that_reads_archives_until_somebody_brings_one() 
     assert _loaded(SERVING, "tarfile", "greenlet", "paddock.runners.packages.archives") == "[]"
 
 
-def test_the_host_loads_the_library_for_numbers_when_somebody_asks_for_them() -> None:
-    assert _loaded(SERVING, "prometheus_client", "http.server") == "[]"
+def test_the_host_loads_numbers_and_providers_of_models_when_somebody_asks_for_them() -> None:
+    assert _loaded(SERVING, "prometheus_client", "http.server", "paddock.models.remote") == "[]"
 
 
 def test_a_command_that_serves_nothing_loads_none_of_what_serves() -> None:

@@ -7,26 +7,27 @@ but to this machine to find that out.
 import http.client
 import json
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from paddock.models.anthropic import AnthropicModel
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import NAME as DEMO
 from paddock.models.demo import DemoModel
 from paddock.models.keys import Key
-from paddock.models.openai_chat import OpenAIChatModel
-from paddock.models.openai_responses import OpenAIResponsesModel
 from paddock.models.provider import Provider
-from paddock.models.remote import RemoteModel
 from paddock.rules.model_specs import ModelSpec, name_problem
 
-PROVIDERS: Mapping[str, type[RemoteModel]] = {
-    "openai": OpenAIChatModel,
-    "openai_responses": OpenAIResponsesModel,
-    "anthropic": AnthropicModel,
+if TYPE_CHECKING:
+    from paddock.models.remote import RemoteModel
+
+PROVIDERS: Mapping[str, tuple[str, str]] = {
+    "openai": ("paddock.models.openai_chat", "OpenAIChatModel"),
+    "openai_responses": ("paddock.models.openai_responses", "OpenAIResponsesModel"),
+    "anthropic": ("paddock.models.anthropic", "AnthropicModel"),
 }
+"""Where each is found; loaded when somebody names a model of it."""
 OFFERED: Mapping[str, tuple[str, str, str]] = {
     "OPENAI_API_KEY": ("openai", "OPENAI_MODEL", "gpt-5.4-mini"),
     "ANTHROPIC_API_KEY": ("anthropic", "ANTHROPIC_MODEL", "claude-sonnet-5"),
@@ -63,7 +64,8 @@ def load_models(
 def _provider(
     name: str, spec: ModelSpec, clock: Callable[[], float], environ: Mapping[str, str], base: Path | None
 ) -> Provider:
-    kind = PROVIDERS[spec.provider]
+    module, of_that_name = PROVIDERS[spec.provider]
+    kind: type[RemoteModel] = getattr(import_module(module), of_that_name)
     usual = None if spec.base_url else f"env:{kind.usual_key}"
     whole = spec if spec.model else spec.model_copy(update={"model": name})
     return kind(name, whole, Key(spec.key or usual, environ=environ, base=base), clock=clock)
