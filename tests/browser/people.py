@@ -1,5 +1,6 @@
 """Somebody at the console: what they see and what they do, in few words. Complains of everything a page must not do."""
 
+import base64
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -7,6 +8,10 @@ from playwright.sync_api import Browser, ConsoleMessage, Locator, Request, expec
 
 PATIENCE_MS = 30_000
 """How long a sight or a click is waited for: a slow machine is no failure, and a quick one never waits this long."""
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEUlEQVR4nGNQaEjAihiGlgQA8jBAAbIO7xUAAAAASUVORK5CYII="
+)
+"""A picture of eight by eight points."""
 EXPECTED = ("net::ERR_ABORTED", "net::ERR_INTERNET_DISCONNECTED", "net::ERR_CONNECTION_REFUSED")
 
 

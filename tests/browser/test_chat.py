@@ -1,6 +1,5 @@
 """The chat, as people use it."""
 
-import base64
 import re
 from collections.abc import Callable
 
@@ -10,13 +9,10 @@ from playwright.sync_api import expect
 import loopback
 from browser.axe import serious
 from browser.long_threads import scroll, tell, turns_of
-from browser.people import Visitor
+from browser.people import DOT, Visitor
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
-DOT = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEUlEQVR4nGNQaEjAihiGlgQA8jBAAbIO7xUAAAAASUVORK5CYII="
-)
 COUNTED = " ".join(str(number) for number in range(40))
 
 

@@ -1,6 +1,7 @@
 """The wide set: the stories of chat and run at both sizes, in both languages; and the figures of long use."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from playwright.sync_api import expect
 
 from browser.axe import serious
 from browser.long_threads import scroll, tell, turns_of
-from browser.people import Visitor
+from browser.people import DOT, Visitor
 from paddock.http_api.console import ASSETS
 from walk.hosts import HostProcess
 
@@ -87,6 +88,61 @@ def test_the_chat_from_the_first_visit_on(reader: tuple[Callable[..., Visitor], 
     search.fill("nothing of this")
     expect(ann.page.get_by_text(say["threads.none_found"].split("{")[0])).to_be_visible()
     fits(ann)
+
+
+def test_what_people_do_with_answers_agents_and_conversations(
+    reader: tuple[Callable[..., Visitor], dict[str, str]],
+) -> None:
+    arrive, say = reader
+    ann = arrive(agent="echo")
+    box = ann.page.get_by_label(say["chat.write"], exact=True)
+    ann.page.locator("input[type=file]").set_input_files({"name": "dot.png", "mimeType": "image/png", "buffer": DOT})
+    expect(ann.page.locator(".previews img")).to_be_visible()
+    fits(ann)
+    box.fill("what is this?")
+    box.press("Enter")
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    ann.page.get_by_role("button", name=say["chat.regenerate"]).click()
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    ann.page.reload()
+    expect(ann.turns).to_have_count(1)
+    expect(ann.turns.first.locator(".bubble img")).to_have_js_property("naturalWidth", 8)
+    ann.page.get_by_role("button", name=say["agents.invite"]).click()
+    ann.page.get_by_role("menuitem", name="Slow").click()
+    ann.page.locator(".member", has_text="Slow").get_by_role("button", name="Slow", exact=True).click()
+    expect(ann.page.locator(".member.active")).to_have_text("Slow")
+    ann.page.get_by_role("button", name=say["agents.remove"].format(agent="Slow")).click()
+    expect(ann.page.locator(".member", has_text="Slow")).to_have_count(0)
+    fits(ann)
+    keep_house(ann, say)
+
+
+def keep_house(ann: Visitor, say: dict[str, str]) -> None:
+    """Its name, a copy of it, the archive, the end."""
+    entry = ann.page.locator(".threads li").first
+    actions = re.compile(re.escape(say["threads.menu"]).replace(re.escape("{title}"), ".*"))
+
+    def choose(action: str) -> None:
+        menu = ann.page.get_by_role("button", name=say["app.menu"])
+        if menu.is_visible() and not entry.is_visible():
+            menu.click()
+        entry.get_by_role("button", name=actions).click()
+        ann.page.get_by_role("menuitem", name=say[action], exact=True).click()
+
+    choose("threads.rename")
+    ann.page.get_by_label(say["threads.name"]).fill("Oolong")
+    fits(ann)
+    ann.page.get_by_role("button", name=say["app.save"]).click()
+    with ann.page.expect_download() as taken:
+        choose("threads.export_md")
+    assert taken.value.suggested_filename == "Oolong.md"
+    choose("threads.archive")
+    expect(ann.page.locator(".threads li")).to_have_count(0)
+    ann.page.get_by_role("button", name=say["threads.archived"], exact=True).click()
+    choose("threads.delete")
+    fits(ann)
+    ann.page.get_by_role("dialog").get_by_role("button", name=say["app.delete"]).click()
+    expect(ann.page.locator(".threads li")).to_have_count(0)
 
 
 def test_what_goes_wrong_and_what_is_asked(reader: tuple[Callable[..., Visitor], dict[str, str]]) -> None:
