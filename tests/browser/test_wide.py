@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from browser.axe import serious
 from browser.long_threads import scroll, tell, turns_of
@@ -119,30 +119,32 @@ def test_what_people_do_with_answers_agents_and_conversations(
 
 def keep_house(ann: Visitor, say: dict[str, str]) -> None:
     """Its name, a copy of it, the archive, the end."""
-    entry = ann.page.locator(".threads li").first
+    mine, named = ann.page.locator(".threads li.current"), ann.page.locator(".threads li", has_text="Oolong")
     actions = re.compile(re.escape(say["threads.menu"]).replace(re.escape("{title}"), ".*"))
 
-    def choose(action: str) -> None:
+    def choose(action: str, entry: Locator) -> None:
         menu = ann.page.get_by_role("button", name=say["app.menu"])
         if menu.is_visible() and not entry.is_visible():
             menu.click()
         entry.get_by_role("button", name=actions).click()
         ann.page.get_by_role("menuitem", name=say[action], exact=True).click()
 
-    choose("threads.rename")
+    choose("threads.rename", mine)
     ann.page.get_by_label(say["threads.name"]).fill("Oolong")
     fits(ann)
     ann.page.get_by_role("button", name=say["app.save"]).click()
+    expect(named).to_have_count(1)
     with ann.page.expect_download() as taken:
-        choose("threads.export_md")
+        choose("threads.export_md", named)
     assert taken.value.suggested_filename == "Oolong.md"
-    choose("threads.archive")
-    expect(ann.page.locator(".threads li")).to_have_count(0)
+    choose("threads.archive", named)
+    expect(named).to_have_count(0)
     ann.page.get_by_role("button", name=say["threads.archived"], exact=True).click()
-    choose("threads.delete")
+    expect(named).to_have_count(1)
+    choose("threads.delete", named)
     fits(ann)
     ann.page.get_by_role("dialog").get_by_role("button", name=say["app.delete"]).click()
-    expect(ann.page.locator(".threads li")).to_have_count(0)
+    expect(named).to_have_count(0)
 
 
 def test_what_goes_wrong_and_what_is_asked(reader: tuple[Callable[..., Visitor], dict[str, str]]) -> None:

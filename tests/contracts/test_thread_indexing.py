@@ -69,7 +69,7 @@ async def test_a_search_answers_from_what_is_there_and_says_so_while_the_rest_fo
     await hold(store, "one", "needle")
     monkeypatch.setattr(sqlite_indexing, "PATIENCE_SECONDS", 0.0)
     early = await store.find_sessions(asked("needle"))
-    assert (early.threads, early.complete) == ([], False)
+    assert early.complete is False  # whatever of it was there by then
     monkeypatch.setattr(sqlite_indexing, "PATIENCE_SECONDS", 30.0)
     assert await found(store, "needle") == ["one"]
 
