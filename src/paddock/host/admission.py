@@ -2,8 +2,7 @@
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from paddock.rules.admission import admits, next_in_line
 from paddock.rules.errors import ErrorCode, HostError
@@ -55,14 +54,9 @@ class Admission:
         finally:
             self._forget(workspace, room)
 
-    @contextmanager
-    def entering(self, workspace: str) -> Generator[None]:
-        """Counted as a run until it is one."""
-        self.busy[workspace] += 1
-        try:
-            yield
-        finally:
-            self.left(workspace)
+    def entering(self, workspace: str) -> "_Entering":
+        """Counted as a run, in a `with`, until it is one."""
+        return _Entering(self, workspace)
 
     def left(self, workspace: str) -> None:
         self.busy[workspace] -= 1
@@ -99,3 +93,19 @@ class Admission:
         self.turned_away += 1
         text = f"{why}; try again shortly, or at another host"
         return HostError(ErrorCode.UNAVAILABLE, text, retryable=True, details={"retry_after": RETRY_SECONDS})
+
+
+class _Entering:
+    """A class and not a generator: every run passes here."""
+
+    __slots__ = ("_admission", "_workspace")
+
+    def __init__(self, admission: Admission, workspace: str) -> None:
+        self._admission = admission
+        self._workspace = workspace
+
+    def __enter__(self) -> None:
+        self._admission.busy[self._workspace] += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._admission.left(self._workspace)

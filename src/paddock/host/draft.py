@@ -401,7 +401,7 @@ class Draft:
 
     def _input(self, fact: Fact) -> Fact:
         memory, turn_id = self._memory, str(fact.turn_id)
-        if any(queued.turn_id == turn_id and queued.steers for queued in self.state.queue):
+        if self.state.queue and any(queued.turn_id == turn_id and queued.steers for queued in self.state.queue):
             self.rows.append(self.audit("steering.dropped", turn_id, "not taken in; it gets a turn of its own"))
         if fact.target is Target.SYSTEM:
             given, trace_id = memory.inputs[turn_id]

@@ -3,10 +3,38 @@
 import os
 import time
 
+STOCK_BYTES = 4096
+
+
+class _Chance:
+    """Random bytes, asked of the system for many ids at once: each question lets another thread in, and then the event
+    loop has to win the interpreter back."""
+
+    def __init__(self) -> None:
+        self._stock = ""
+        self._used = 0
+        os.register_at_fork(after_in_child=self._forget)
+
+    def take(self, digits: int) -> str:
+        """So many hexadecimal digits, given to nobody else."""
+        first, self._used = self._used, self._used + digits
+        if self._used > len(self._stock):
+            self._stock, first, self._used = os.urandom(STOCK_BYTES).hex(), 0, digits
+        return self._stock[first : self._used]
+
+    def _forget(self) -> None:
+        """A copy of this process must not mint the same ids."""
+        self._stock = ""
+
+
+_chance = _Chance()
+
 
 def new_id() -> str:
     """A time-ordered UUID (version 7), so that ids sort by when they were made."""
     stamp = f"{time.time_ns() // 1_000_000:012x}"
-    chance = os.urandom(10).hex()
-    variant = "89ab"[int(chance[3], 16) & 3]
-    return f"{stamp[:8]}-{stamp[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[8:]}"
+    chance = _chance.take(19)
+    return f"{stamp[:8]}-{stamp[8:]}-7{chance[:3]}-{_VARIANTS[chance[3]]}{chance[4:7]}-{chance[7:]}"
+
+
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}

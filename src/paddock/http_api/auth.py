@@ -136,14 +136,22 @@ def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes] =
         return "the call came from another one"
     if not names_loopback(host):
         return "the Host header does not name a loopback address"
-    if not PROXY_HEADERS.isdisjoint(given) or any(name.startswith(b"x-forwarded") for name in given):
+    if _through_a_proxy(tuple(given)):
         return "the call came through a proxy"
-    ours = {b"%b://%b" % (str(scope["scheme"]).encode(), host.lower()), *own_pages}
-    if origin is not None and origin.lower() not in ours:
+    if origin is not None and origin.lower() not in {_page_of(scope, host), *own_pages}:
         return "the call came from a web page of another origin"
     if _has_body(given) and not _is_safe_type(given.get(b"content-type", b"")):
         return "the body is neither application/json nor multipart/form-data"
     return None
+
+
+@lru_cache(maxsize=256)
+def _through_a_proxy(names: tuple[bytes, ...]) -> bool:
+    return not PROXY_HEADERS.isdisjoint(names) or any(name.startswith(b"x-forwarded") for name in names)
+
+
+def _page_of(scope: Scope, host: bytes) -> bytes:
+    return b"%b://%b" % (str(scope["scheme"]).encode(), host.lower())
 
 
 def _by_name(headers: Headers) -> dict[bytes, bytes]:

@@ -11,11 +11,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from starlette.requests import Request
-from starlette.types import Message, Receive
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from paddock.http_api.arrivals import WatchedConnection
+from paddock.http_api.bodies import Whole
 from paddock.http_api.errors import Endpoint
 from paddock.http_api.exchange import Exchange
 from paddock.http_api.patience import PATIENCE, Patience
@@ -81,7 +80,7 @@ class Connection(WatchedConnection):
         scope.update(method="POST", path=self.url.decode(), raw_path=self.url, query_string=b"", path_params=named)
         exchange = Exchange(self, scope, keep_alive=self.parser is not None and self.parser.should_keep_alive())
         self.cycle = cast("RequestResponseCycle", exchange)
-        task = self.loop.create_task(exchange.answer(door, Request(scope, _whole(self._body))))
+        task = self.loop.create_task(exchange.answer(door, Whole(scope, self._body)))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
@@ -89,9 +88,12 @@ class Connection(WatchedConnection):
     def _is_short(self) -> bool:
         """Whether the client says how long its body is, and that it is not long. Web pages' browsers want to be told
         more than a stream, so those go the ordinary way."""
-        if any(name == b"origin" for name, _ in self.headers):
-            return False
-        length = next((value for name, value in self.headers if name == b"content-length"), b"")
+        length = b""
+        for name, value in self.headers:
+            if name == b"origin":
+                return False
+            if name == b"content-length" and not length:
+                length = value
         return 0 < len(length) < 6 and length.isdigit() and int(length) <= MAX_BODY
 
     @property
@@ -168,10 +170,3 @@ class Connection(WatchedConnection):
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
-
-
-def _whole(body: bytes) -> Receive:
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive

@@ -7,13 +7,12 @@ memory, and a stream that goes on for more than a moment and then needs keep-ali
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import ASGIApp
 
+from paddock.http_api.bodies import JsonResponse
 from paddock.http_api.errors import Endpoint
 from paddock.http_api.stream import HEADERS, UNWATCHED, RunStream
 
@@ -42,7 +41,11 @@ class Exchange:
         answer = await door.answer(request)
         if isinstance(answer, RunStream):
             self._begin(answer)
-        elif _is_whole(answer) and answer.status_code == ACCEPTED and not self._connection.flow.write_paused:
+        elif (
+            isinstance(answer, JsonResponse)
+            and answer.status_code == ACCEPTED
+            and not self._connection.flow.write_paused
+        ):
             self._accept(answer)
         else:
             cycle = self._connection.cycle_after(self)
@@ -59,13 +62,13 @@ class Exchange:
         if self.disconnected and self._stream is not None:
             self._let_go(self._stream).follower.close()
 
-    def _accept(self, answer: Response) -> None:
+    def _accept(self, answer: JsonResponse) -> None:
         """What is said of every run that is taken in: head and body in one write."""
         if self.disconnected:
             return
-        connection = self._connection
-        headers = [*connection.server_state.default_headers, *answer.raw_headers]
-        connection.transport.write(_head_of(b"202 Accepted", headers, last=not self.keep_alive) + answer.body)
+        head = _ACCEPTED.of(self._connection.server_state.default_headers, last=not self.keep_alive)
+        body = answer.body
+        self._connection.transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body))
         self._complete()
 
     def _complete(self) -> None:
@@ -80,8 +83,8 @@ class Exchange:
         if self.disconnected:
             stream.follower.close()
             return
-        head = _HEADS.of(self._connection.server_state.default_headers, last=not self.keep_alive)
-        self._write(stream, stream.said(stream.first), head)
+        head = _STREAM.of(self._connection.server_state.default_headers, last=not self.keep_alive)
+        self._write(stream, stream.said(stream.first), head + b"\r\n")
         if not stream.ended:
             self._stream = stream
             self._timer = self._connection.loop.call_later(UNWATCHED, self._hand_over)
@@ -130,28 +133,24 @@ class Exchange:
         return stream
 
 
-def _is_whole(answer: ASGIApp) -> TypeGuard[Response]:
-    return type(answer) is Response  # those that stream are other kinds of it
-
-
 class _Heads:
-    """The head of every stream, made once for the headers uvicorn gives all answers; it changes them each second."""
+    """The head that many answers have, made once for the headers uvicorn gives all of them; it changes those each
+    second. The empty line at its end is left to the answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: bytes, *own: tuple[bytes, bytes]) -> None:
+        self._status = status
+        self._own = own
         self._made_of: Headers | None = None
         self._heads = (b"", b"")
 
     def of(self, default: Headers, *, last: bool) -> bytes:
         if default is not self._made_of:
             self._made_of = default
-            headers = [*default, *HEADERS, (b"transfer-encoding", b"chunked")]
-            self._heads = _head_of(b"200 OK", headers, last=False), _head_of(b"200 OK", headers, last=True)
+            head = b"HTTP/1.1 %b\r\n" % self._status
+            head += b"".join(b"%b: %b\r\n" % header for header in (*default, *self._own))
+            self._heads = head, head + b"connection: close\r\n"
         return self._heads[last]
 
 
-def _head_of(status: bytes, headers: Headers, *, last: bool) -> bytes:
-    lines = [b"%b: %b\r\n" % header for header in headers]
-    return b"HTTP/1.1 %b\r\n%b%b\r\n" % (status, b"".join(lines), b"connection: close\r\n" if last else b"")
-
-
-_HEADS = _Heads()
+_STREAM = _Heads(b"200 OK", *HEADERS, (b"transfer-encoding", b"chunked"))
+_ACCEPTED = _Heads(b"202 Accepted", (b"content-type", b"application/json"))

@@ -272,6 +272,8 @@ def _shown(fact: Fact, data: Mapping[str, Any]) -> bytes:
 def settled(rows: list[Row]) -> list[Row]:
     """Of several versions of one run only the last need be written."""
     runs = [row for row in rows if type(row) is RunRow]
+    if len(runs) < 2:
+        return rows
     last = {run.run_id: run for run in runs}
     if len(last) == len(runs):
         return rows

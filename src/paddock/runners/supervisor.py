@@ -227,14 +227,10 @@ class Supervisor:
 
     def _with_room(self, place: Place) -> Worker | None:
         limit = self._limit(place)
-        return next(
-            (
-                each
-                for each in self._workers
-                if each.usable and (not limit or each.served < limit) and each.place == place
-            ),
-            None,
-        )
+        for each in self._workers:
+            if each.usable and (not limit or each.served < limit) and each.place == place:
+                return each
+        return None
 
     async def _one_more(self, place: Place, *, shared: bool) -> None:
         """Start a process and wait until it is ready; whoever may share it waits for the same one."""
