@@ -3,7 +3,7 @@
 import pytest
 
 from contracts.builders import SESSION, Owner, a_decision, a_run, a_value, an_inbox_row, an_item, said
-from paddock.ports import ApiKeyRow, Store
+from paddock.ports import ApiKeyRow, ScopeState, Store
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
@@ -119,8 +119,14 @@ async def test_state_is_measured_and_shown_per_scope(store: Store) -> None:
     await store.write([a_value("a", b"elsewhere", scope_key="other")])
     assert await store.state_size("scope") == 108
     assert await store.state_size("nowhere") == 0
-    assert await store.state_snapshot("scope", max_bytes=8) == {"a": b"12345", "c": b"", "d": b"123"}
-    assert await store.state_snapshot("scope", max_bytes=7) == {"a": b"12345", "c": b""}
+    scopes = ["scope", "nowhere", "other"]
+    assert await store.state_snapshot(scopes, max_bytes=8) == {
+        "scope": ScopeState(108, {"a": b"12345", "c": b"", "d": b"123"}),
+        "nowhere": ScopeState(0, {}),
+        "other": ScopeState(9, {}),
+    }
+    assert (await store.state_snapshot(["scope"], max_bytes=7))["scope"].values == {"a": b"12345", "c": b""}
+    assert (await store.state_snapshot(["other"], max_bytes=9))["other"].values == {"a": b"elsewhere"}
 
 
 async def test_state_can_be_written_with_the_facts_it_follows_from(store: Store) -> None:
@@ -169,6 +175,6 @@ async def test_every_character_comes_back_from_every_column(store: Store, strang
     assert await store.transcript(strange) == [item]
     assert await store.inbox(strange, strange) == order
     assert await store.audit(run_id=strange) == [decision]
-    assert await store.state_snapshot(strange, max_bytes=9) == {strange: b"v"}
+    assert (await store.state_snapshot([strange], max_bytes=9))[strange].values == {strange: b"v"}
     assert [fact.turn_id for fact in await store.read(strange, turn_id=strange)] == [strange]
     assert (await store.claim(strange)).head == owner.head

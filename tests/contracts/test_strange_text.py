@@ -32,7 +32,7 @@ async def test_rows_beside_the_log_keep_any_text(store: Store) -> None:
         assert await store.stored_keys(text, prefix=text) == [text]
         assert await store.tool_calls(text) == [call]
         assert [one.asked for one in await store.approvals("w", text)] == [approval]
-        assert await store.state_snapshot(text, max_bytes=10) == {text: b"v"}
+        assert (await store.state_snapshot([text], max_bytes=10))[text].values == {text: b"v"}
         assert await store.audit(run_id=text) == [audit]
     assert sorted(row.agent_id for row in await store.stored_agents()) == sorted(STRANGE)
     assert await store.blobs_in_use(STRANGE) == frozenset()

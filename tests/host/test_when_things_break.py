@@ -59,10 +59,10 @@ class FlakyStore(MemoryStore):
             raise StorageUnavailableError("full")
         await super().write(rows)
 
-    async def state_snapshot(self, scope_key: str, *, max_bytes: int):
+    async def state_snapshot(self, scope_keys, *, max_bytes: int):
         if self.reads_down:
             raise StorageUnavailableError("cannot read")
-        return await super().state_snapshot(scope_key, max_bytes=max_bytes)
+        return await super().state_snapshot(scope_keys, max_bytes=max_bytes)
 
 
 @pytest.fixture

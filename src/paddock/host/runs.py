@@ -314,15 +314,15 @@ class Runs:
 
     async def _state(self, run: LiveRun) -> dict[str, dict[str, Any]]:
         """The values this run may see, by scope; what does not fit is left for it to ask."""
+        keys = {scope: key for scope in run.grant.state_scopes if (key := state_key(scope, run.grant)) is not None}
+        shown = {scope: key for scope, key in keys.items() if scope in SNAPSHOT_SCOPES}
+        kept = await self._records.state_snapshot(list(shown.values()), max_bytes=SNAPSHOT_BYTES)
         snapshot: dict[str, dict[str, Any]] = {}
-        for scope in run.grant.state_scopes:
-            key = state_key(scope, run.grant)
-            if key is None:
-                continue
-            run.state_sizes[scope] = await self._records.state_size(key)
-            if scope in SNAPSHOT_SCOPES:
-                values = await self._records.state_snapshot(key, max_bytes=SNAPSHOT_BYTES)
-                snapshot[scope] = {name: _decode(value) for name, value in values.items()}
+        for scope, key in keys.items():
+            there = kept.get(key)
+            run.state_sizes[scope] = await self._records.state_size(key) if there is None else there.size
+            if there is not None:
+                snapshot[scope] = {name: _decode(value) for name, value in there.values.items()}
         return snapshot
 
 

@@ -15,7 +15,11 @@ Note = Callable[[HostError | None], None]
 
 
 class WatchedStream:
-    """Chunks, watched. Reading it is the only thing that starts the work."""
+    """Chunks, watched. Reading it is the only thing that starts the work.
+
+    One timer ends the whole of it, as `asyncio.timeout_at` would end each piece: a timer for every word of every answer
+    costs more than the words.
+    """
 
     def __init__(self, chunks: Chunks, seconds: float, note: Note) -> None:
         self._chunks = chunks
@@ -23,6 +27,12 @@ class WatchedStream:
         self._note = note
         self._noted = False
         self._pieces: AsyncIterator[Mapping[str, Any]] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._reader: asyncio.Task[Any] | None = None
+        """Who waits for the next piece."""
+        self._late = False
+        self._rang = False
+        """Whether it was us who cancelled the reader."""
 
     @property
     def result(self) -> Mapping[str, Any]:
@@ -30,17 +40,12 @@ class WatchedStream:
 
     def __aiter__(self) -> AsyncIterator[Mapping[str, Any]]:
         self._pieces = aiter(self._chunks)
+        self._timer = asyncio.get_running_loop().call_at(self._ends_at, self._ring)
         return self
 
     async def __anext__(self) -> Mapping[str, Any]:
-        assert self._pieces is not None
         try:
-            async with asyncio.timeout_at(self._ends_at):
-                piece = await anext(self._pieces)
-        except TimeoutError:
-            late = HostError(ErrorCode.DEADLINE_EXCEEDED, "the run's deadline passed while this was being answered")
-            self._say(late)
-            raise late from None
+            piece = await self._next()
         except StopAsyncIteration:
             self._say(None)
             raise
@@ -53,9 +58,39 @@ class WatchedStream:
         self._say(None)
         return piece
 
+    async def _next(self) -> Mapping[str, Any]:
+        """The next piece, or an error when the time is over."""
+        assert self._pieces is not None
+        task = asyncio.current_task()
+        assert task is not None
+        if self._late:
+            raise _late()
+        self._reader, cancelled = task, task.cancelling()
+        try:
+            return await anext(self._pieces)
+        except asyncio.CancelledError:
+            if self._rang and self._take_back(task) <= cancelled:
+                raise _late() from None
+            raise  # somebody else wants it to end
+        finally:
+            self._reader = None
+            if self._rang:  # the source went on all the same
+                self._take_back(task)
+
+    def _ring(self) -> None:
+        self._late = True
+        if self._reader is not None:
+            self._rang = self._reader.cancel()
+
+    def _take_back(self, task: asyncio.Task[Any]) -> int:
+        self._rang = False
+        return task.uncancel()
+
     async def aclose(self) -> None:
         """Let the source clean up; one that was let go before its first piece is on record too."""
         self._say(None)
+        if self._timer is not None:
+            self._timer.cancel()
         for part in (self._pieces, self._chunks):
             close = getattr(part, "aclose", None)
             if close is not None:
@@ -65,3 +100,7 @@ class WatchedStream:
         if not self._noted:
             self._noted = True
             self._note(error)
+
+
+def _late() -> HostError:
+    return HostError(ErrorCode.DEADLINE_EXCEEDED, "the run's deadline passed while this was being answered")

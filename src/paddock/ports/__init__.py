@@ -1,7 +1,7 @@
 """What the host needs from the world, as small Protocols in the host's own words. Nothing here says how it is done."""
 
 from paddock.ports.calls import CallRecords, Spent
-from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, Store
+from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, ScopeState, Store
 from paddock.ports.runners import (
     ANYWHERE,
     RUN_SOCKET,
@@ -33,6 +33,7 @@ __all__ = [
     "RunListener",
     "RunnerGateway",
     "RunnerStatus",
+    "ScopeState",
     "Spent",
     "Store",
 ]

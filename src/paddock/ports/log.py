@@ -90,6 +90,13 @@ class EventLog(Protocol):
         ...
 
 
+class ScopeState(Value, frozen=True):
+    """The state of one scope: how many bytes all its values have, and as many of them as were asked for."""
+
+    size: int
+    values: Mapping[str, bytes]
+
+
 class Records(
     ArtifactRecords,
     StorageRecords,
@@ -138,7 +145,10 @@ class Records(
 
     async def transcript_count(self, session_id: str) -> int: ...
     async def state(self, scope_key: str, key: str) -> bytes | None: ...
-    async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]: ...
+    async def state_snapshot(self, scope_keys: Sequence[str], *, max_bytes: int) -> Mapping[str, ScopeState]:
+        """Each of these scopes as it is now; of its values those that fit into `max_bytes`, in order of their keys."""
+        ...
+
     async def state_size(self, scope_key: str) -> int: ...
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]: ...
     async def write(self, rows: Sequence[Apart]) -> None:

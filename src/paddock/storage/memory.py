@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
-from paddock.ports import ApiKeyRow, Batch, Claim, Store
+from paddock.ports import ApiKeyRow, Batch, Claim, ScopeState, Store
 from paddock.rules.automation_rows import AboutJobs
 from paddock.rules.calendar_rows import AboutCalendars
 from paddock.rules.chain import Head, StoredFact
@@ -55,7 +55,7 @@ from paddock.storage.memory_kept import MemoryKept
 from paddock.storage.memory_overview import MemoryOverview
 from paddock.storage.memory_people import MemoryPeople
 from paddock.storage.memory_sessions import MemorySessions
-from paddock.storage.room import until_full
+from paddock.storage.room import scopes_in, until_full
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -309,13 +309,11 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         row = self._state.get((scope_key, key))
         return row.value if row else None
 
-    async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]:
-        found: dict[str, bytes] = {}
-        for key, value in sorted(self._values_of(scope_key)):
-            if len(value) <= max_bytes:
-                found[key] = value
-                max_bytes -= len(value)
-        return found
+    async def state_snapshot(self, scope_keys: Sequence[str], *, max_bytes: int) -> Mapping[str, ScopeState]:
+        found = (
+            (scope, key, len(value), value) for scope in scope_keys for key, value in sorted(self._values_of(scope))
+        )
+        return scopes_in(found, scope_keys, max_bytes)
 
     async def state_size(self, scope_key: str) -> int:
         return sum(len(value) for _, value in self._values_of(scope_key))

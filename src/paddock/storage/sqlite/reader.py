@@ -6,7 +6,7 @@ from typing import Any
 
 import apsw
 
-from paddock.ports import ApiKeyRow, Claim, Spent
+from paddock.ports import ApiKeyRow, Claim, ScopeState, Spent
 from paddock.rules.chain import Head, StoredFact, digest_of
 from paddock.rules.rows import (
     AgentRow,
@@ -18,7 +18,7 @@ from paddock.rules.rows import (
     ToolCallRow,
     TranscriptRow,
 )
-from paddock.storage.room import until_full
+from paddock.storage.room import scopes_in, until_full
 from paddock.storage.sqlite.connection import Connection, unavailable
 from paddock.storage.sqlite.rows import AGENT, AUDIT, FACT, INBOX, ITEM, KEY, MODEL_USAGE, RUN, TOOL_CALL, Values
 
@@ -54,6 +54,9 @@ PRESENT = """and not exists (select 1 from left_behind b where b.session_no = t.
                 and t.seq between b.first_seq and b.last_seq)"""
 _ITEMS = f"""
 select seq, {ITEM} from transcript t where session_no = {_SESSION_NO} and seq < ? and seq > ? {PRESENT} order by seq"""
+_SCOPES = """
+select scope_key, key, length(value), case when length(value) <= ? then value end
+  from state where scope_key in ({keys}) order by scope_key, key"""
 _RUN = f"select {RUN} from runs"
 _UNFINISHED = f"{_RUN} where status in ('queued', 'running') order by created_at, run_id"
 _LABEL = f"""
@@ -167,14 +170,9 @@ class Reader:
         found = self._one("select value from state where scope_key = ? and key = ?", (scope_key, key))
         return found[0] if found else None
 
-    def state_snapshot(self, scope_key: str, max_bytes: int) -> Mapping[str, bytes]:
-        values: dict[str, bytes] = {}
-        sql = "select key, value from state where scope_key = ? and length(value) <= ? order by key"
-        for key, value in self._cursor(sql, (scope_key, max_bytes)):
-            if len(value) <= max_bytes:
-                values[key] = value
-                max_bytes -= len(value)
-        return values
+    def state_snapshot(self, scope_keys: Sequence[str], max_bytes: int) -> Mapping[str, ScopeState]:
+        sql = _SCOPES.format(keys=", ".join("?" * len(scope_keys)))
+        return scopes_in(self._cursor(sql, (max_bytes, *scope_keys)), scope_keys, max_bytes)
 
     def state_size(self, scope_key: str) -> int:
         found = self._one("select total(length(value)) from state where scope_key = ?", (scope_key,))

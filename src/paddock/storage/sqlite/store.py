@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import apsw
 
-from paddock.ports import ApiKeyRow, Batch, Claim, Spent
+from paddock.ports import ApiKeyRow, Batch, Claim, ScopeState, Spent
 from paddock.rules.chain import Damage, Head, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
@@ -193,8 +193,8 @@ class SqliteStore(
     async def state(self, scope_key: str, key: str) -> bytes | None:
         return self._reader.state(scope_key, key)
 
-    async def state_snapshot(self, scope_key: str, *, max_bytes: int) -> Mapping[str, bytes]:
-        return self._reader.state_snapshot(scope_key, max_bytes)
+    async def state_snapshot(self, scope_keys: Sequence[str], *, max_bytes: int) -> Mapping[str, ScopeState]:
+        return self._reader.state_snapshot(scope_keys, max_bytes)
 
     async def state_size(self, scope_key: str) -> int:
         return self._reader.state_size(scope_key)
