@@ -216,6 +216,13 @@ class Settings(BaseModel):
     ag_ui_body_mib: Int = setting(
         8, "how many MiB one request of an AG-UI client may have", "a whole number from 1 to 64", ge=1, le=64
     )
+    event_body_mib: Int = setting(
+        8,
+        "how many MiB one event of a platform may have, its files included",
+        "a whole number from 1 to 64",
+        ge=1,
+        le=64,
+    )
     ag_ui_messages: Int = setting(
         2000,
         "how many messages one request of an AG-UI client may hold, the conversation so far included",

@@ -6,14 +6,17 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from paddock.compose.parts import ingress_of
 from paddock.host.agents import Agents
 from paddock.host.agents_file import parse_agents
 from paddock.host.approvals import Approvals
 from paddock.host.arrivals import Accepted, NewRun
 from paddock.host.artifacts import ArtifactLimits, Artifacts
+from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.calendar import Calendars
@@ -43,6 +46,7 @@ from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
 from paddock.host.watch import Watch
 from paddock.host.work import Work
+from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.platforms.webhooks import HttpWebhooks
@@ -58,6 +62,7 @@ from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
+from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools import builtin
@@ -76,6 +81,9 @@ agents:
   one: {runner: "plugin:test/one/default"}
   two: {runner: "plugin:test/two/default", while_busy: reject}
 """
+HERE = "http://host.test"
+"""Where clients of a small house would reach it."""
+KEYS = SigningKeys("k1", {"k1": b"k" * 32})
 BUILTIN = tools_in(builtin, "paddock", tool_type="builtin")
 TERMINAL = {"AGENT_OUTPUT:FINAL", "ERROR:RUN_FAILED", "ERROR:ROUTE_TIMEOUT", "EVENT:CANCELED"}
 
@@ -207,6 +215,7 @@ class SmallHouse:
     platforms: Platforms
     deliveries: Deliveries
     ingress: Ingress
+    attachments: UserAttachments
 
     async def say(
         self, text: str = "hi", *, thread: str, run: str | None = None, who: Principal = ANN, **more: Any
@@ -258,6 +267,10 @@ class SmallHouse:
         return found
 
 
+def address_of(attachments: UserAttachments, workspace_id: str, user_id: str, artifact_id: str) -> str | None:
+    return attachments.signed_url(artifact_id, workspace_id=workspace_id, user_id=user_id)
+
+
 @asynccontextmanager
 async def small_house(
     store: Store | None = None,
@@ -298,7 +311,8 @@ async def small_house(
     tools = ToolCatalog([given, CalendarTools(calendars, clock=now)])
     sender = webhooks or HttpWebhooks()
     outside = Platforms(platforms or {}, reveal=str, webhooks=sender, records=store, clock=now)
-    deliveries = Deliveries(store, outside, clock=now)
+    attachments = UserAttachments(artifacts, store, ChildPictures(), keys=lambda: KEYS, clock=now, public_url=HERE)
+    deliveries = Deliveries(store, outside, clock=now, address=partial(address_of, attachments))
     approvals = Approvals(store, platform or outside, clock=now, spawn=spawn)
     steering = Steering(store)
     rooms = {
@@ -366,12 +380,15 @@ async def small_house(
             calendars,
             outside,
             deliveries,
-            Ingress(
-                inbox=inbox,
-                records=store,
-                agents=lambda: known,
-                accepted=DeltaStream(tails, outside, clock=now, spawn=spawn).follow,
+            ingress_of(
+                inbox,
+                store,
+                lambda: known,
+                attachments,
+                approvals,
+                DeltaStream(tails, outside, clock=now, spawn=spawn),
             ),
+            attachments,
         )
     finally:
         await sender.close()

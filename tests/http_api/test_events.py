@@ -1,23 +1,35 @@
 """`POST /api/v1/events`: signed or nothing, fresh, once; and the list of what could not be delivered."""
 
+import asyncio
 import json
 import time
+from base64 import b64encode
+from functools import partial
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
 from http_api.doors import Doors, assert_problem, open_doors
 from http_api.test_openapi import check, described
+from images.pictures import picture
+from paddock.http_api.events import LARGE_AT_ONCE
 from paddock.ports.webhooks import Posted
 from paddock.rules.platform_specs import PlatformSpec
+from paddock.rules.run_input import MAX_BODY_BYTES
 from paddock.rules.webhook_signatures import headers_for, key_of
+from paddock_sdk.client import File, NotSignedError, Platform, RefusedError
 
 pytestmark = pytest.mark.anyio
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 CHAT = PlatformSpec(secret=SECRET, webhook="http://127.0.0.1:9/hook")
 EVENT = {"event_id": "e1", "event_type": "message.received", "conversation_id": "r", "input": {"text": "hello"}}
+
+
+BEGINNING = b"POST /api/v1/events?platform=chat HTTP/1.1\r\nHost: %b\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+"""Of an event that does not say how long it is, and whose end is still to come."""
 
 
 class Refusing:
@@ -109,6 +121,79 @@ async def test_an_old_event_is_a_replay_and_a_key_does_not_help() -> None:
 async def test_an_event_that_makes_no_sense_is_refused_in_words(body: bytes, says: str) -> None:
     async with open_doors(platforms={"chat": CHAT}) as doors:
         assert_problem(await send(doors, body), 422, "invalid_argument", says)
+
+
+@pytest.mark.spec("http/events-files")
+async def test_words_have_their_old_limit_and_files_one_of_their_own() -> None:
+    photo = picture("image/png", (700, 700), compress_level=0)
+    async with open_doors(platforms={"chat": CHAT}) as doors:
+        body = encoded(input={"text": "look", "attachments": [{"content": b64encode(photo).decode()}]})
+        assert len(body) > 4 * MAX_BODY_BYTES
+        accepted = await send(doors, body)
+        assert accepted.status_code == 202, accepted.text
+        run = await doors.gateway.next()
+        assert run.context["input"]["attachments"][0]["mime_type"] == "image/png"
+        await doors.answered(run, "a picture")
+        wordy = await send(doors, encoded(event_id="e2", data={"x": "y" * MAX_BODY_BYTES}))
+        assert_problem(wordy, 413, "payload_too_large", "an event has at most 262144 bytes besides its files")
+        huge = await send(doors, b" " * (8 * 1024 * 1024 + 1))
+        assert_problem(huge, 413, "payload_too_large", "an event has at most 8388608 bytes")
+        unknown = await doors.client.post("/api/v1/events?platform=other", content=body)
+        assert_problem(unknown, 401, "unauthenticated", "this event is not signed by a platform that is known here")
+
+
+@pytest.mark.spec("http/events-files")
+async def test_few_large_events_are_read_at_once_and_a_further_one_is_asked_to_come_again() -> None:
+    async with open_doors(platforms={"chat": CHAT}) as doors:
+        host, port = doors.url.removeprefix("http://").split(":")
+        lines = [await asyncio.open_connection(host, int(port)) for _ in range(LARGE_AT_ONCE + 1)]
+        for _, writer in lines:
+            writer.write(BEGINNING % host.encode())
+        heard = {asyncio.create_task(reader.readline()): writer for reader, writer in lines}
+        [further], others = await asyncio.wait(heard, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        assert further.result().split()[1] == b"429"
+        for one in others:
+            heard[one].write(b"0\r\n\r\n")
+        assert {(await one).split()[1] for one in others} == {b"401"}
+        for writer in heard.values():
+            writer.close()
+        assert (await send(doors, encoded())).status_code == 202
+        await doors.answered(await doors.gateway.next(), "hi")
+
+
+async def test_the_adapter_of_the_sdk_sends_files_takes_choices_and_reads_what_is_delivered() -> None:
+    told: list[dict[str, Any]] = []
+
+    class Hook:
+        async def post(self, _url: str, body: bytes, headers: Any, **_: Any) -> Posted:
+            told.append(chat.delivery(headers, body))
+            return Posted(200)
+
+        async def close(self) -> None:
+            pass
+
+    spec = CHAT.model_copy(update={"interactions": True})
+    async with open_doors(platforms={"chat": spec}, webhooks=Hook(), clock=time.time) as doors:
+        chat = Platform(doors.url, "chat", SECRET)
+        file = File(picture(), name="cat.png")
+        say = partial(chat.message, "look", conversation_id="r", actor_id="ann", event_id="m1", files=[file])
+        accepted = await anyio.to_thread.run_sync(say)
+        assert await anyio.to_thread.run_sync(say) == accepted
+        run = await doors.gateway.next()
+        assert run.context["input"]["attachments"][0]["name"] == "cat.png"
+        run.say("run.completed", interrupts=[{"id": "q1", "message": "sure?"}])
+        await doors.ended(run.run_id)
+        await doors.house.deliveries.look()
+        assert told[-1]["interactions"][0]["interaction_id"] == "q1"
+        await anyio.to_thread.run_sync(partial(chat.answer, "approve", conversation_id="r", actor_id="ann"))
+        run = await doors.gateway.next()
+        assert run.context["adapter"]["extra"]["params"]["resume"][0]["payload"] == {"approved": True}
+        await doors.answered(run, "done")
+        with pytest.raises(RefusedError, match="nothing that is asked"):
+            await anyio.to_thread.run_sync(partial(chat.answer, "deny", conversation_id="r", actor_id="ann"))
+    for headers in ({}, headers_for(key_of("another secret of ours"), "m", time.time(), b"{}")):
+        with pytest.raises(NotSignedError):
+            chat.delivery(headers, b"{}")
 
 
 @pytest.mark.spec("http/deliveries")

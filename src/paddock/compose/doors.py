@@ -1,6 +1,9 @@
 """The ways into the house: every door, given the parts it opens on."""
 
+from dataclasses import dataclass
+
 from paddock.compose.house import House
+from paddock.compose.parts import MIB
 from paddock.host.branches import Branches
 from paddock.host.client_files import ClientFiles
 from paddock.host.client_history import ClientHistory
@@ -47,8 +50,39 @@ from paddock.http_api.users import UsersDoor
 from paddock.settings import Settings
 
 
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """What nearly every door needs: who calls, what they call their threads, and how a run is followed."""
+
+    auth: Auth
+    runs: RunsView
+    streams: RunStreams
+    names: ThreadNames
+    history: ClientHistory
+
+
 def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
+    entrance = _entrance(house, settings, local_token)
+    doors = [*_talking(house, settings, entrance), *_administering(house, entrance), *_open_to_all(house)]
+    return create_app(
+        ag_ui=_ag_ui(house, settings, entrance),
+        native=RunsDoor(
+            auth=entrance.auth,
+            names=entrance.names,
+            history=entrance.history,
+            inbox=house.inbox,
+            runs=entrance.runs,
+            streams=entrance.streams,
+            attachments=house.attachments,
+            automations=house.automations,
+        ),
+        doors=doors,
+        origins=settings.cors_origins,
+    )
+
+
+def _entrance(house: House, settings: Settings, local_token: str | None) -> Entrance:
     auth = Auth(
         house.store,
         local_token=local_token,
@@ -56,27 +90,36 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
         origins=settings.cors_origins,
         calls_per_second=settings.calls_per_second,
     )
-    runs, attachments = RunsView(house.store), house.attachments
+    runs = RunsView(house.store)
     streams = RunStreams(
         tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
     )
-    branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
-    names, history = ThreadNames(house.store), ClientHistory(house.store)
+    return Entrance(auth, runs, streams, ThreadNames(house.store), ClientHistory(house.store))
+
+
+def _ag_ui(house: House, settings: Settings, entrance: Entrance) -> AgUiDoor:
+    streams, history, attachments = entrance.streams, entrance.history, house.attachments
     standing = Standing(
         records=house.store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
-    ag_ui = AgUiDoor(
-        auth=auth,
+    return AgUiDoor(
+        auth=entrance.auth,
         inbox=house.inbox,
         streams=streams,
         agents=house.agents,
-        names=names,
+        names=entrance.names,
         client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.clock),
         standing=standing,
-        limits=AgUiLimits(settings.ag_ui_body_mib * 1024 * 1024, settings.ag_ui_messages),
+        limits=AgUiLimits(settings.ag_ui_body_mib * MIB, settings.ag_ui_messages),
     )
-    doors: list[Door] = [
-        ExplainDoor(auth=auth, names=names, runs=runs, explanations=Explanations(house.store, house.clock)),
+
+
+def _talking(house: House, settings: Settings, entrance: Entrance) -> list[Door]:
+    """Conversations: their messages, days, files, branches, and what comes of them."""
+    auth, names = entrance.auth, entrance.names
+    branches = Branches(controls=house.controls, inbox=house.inbox, records=house.store, clock=house.clock)
+    actions = UiActions(inbox=house.inbox, log=house.store, records=house.store, clock=house.clock)
+    return [
         SessionsDoor(
             auth=auth,
             names=names,
@@ -91,47 +134,49 @@ def application(house: House, settings: Settings, local_token: str | None) -> Sh
             auth=auth,
             names=names,
             days=Days(house.store, house.users),
-            attachments=attachments,
+            attachments=house.attachments,
             agent_name=house.agents.label_of,
         ),
-        AttachmentsDoor(auth=auth, attachments=attachments),
-        UiActionsDoor(
-            auth=auth,
-            actions=UiActions(inbox=house.inbox, log=house.store, records=house.store, clock=house.clock),
-        ),
+        AttachmentsDoor(auth=auth, attachments=house.attachments),
+        UiActionsDoor(auth=auth, actions=actions),
         UsersDoor(auth=auth, users=house.users),
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
         CalendarDoor(auth=auth, calendars=house.calendars),
-        EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=house.clock),
+        EventsDoor(
+            platforms=house.platforms,
+            ingress=house.ingress,
+            note=house.audit.soon,
+            clock=house.clock,
+            body_bytes=settings.event_body_mib * MIB,
+        ),
+    ]
+
+
+def _administering(house: House, entrance: Entrance) -> list[Door]:
+    """Agents, runners, knowledge, keys, and looking over a workspace."""
+    auth, names, note = entrance.auth, entrance.names, house.audit.soon
+    return [
+        ExplainDoor(auth=auth, names=names, runs=entrance.runs, explanations=Explanations(house.store, house.clock)),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=house.clock),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
-        AdminDoor(auth=auth, gateway=house.gateway, attaching=house.attaching, keys=house.store, note=house.audit.soon),
+        AdminDoor(auth=auth, gateway=house.gateway, attaching=house.attaching, keys=house.store, note=note),
+        MetricsDoor(auth=auth, page=house.metrics.page),
+        OverviewDoor(auth=auth, names=names, overview=Overview(house.store, house.clock, note=note)),
+    ]
+
+
+def _open_to_all(house: House) -> list[Door]:
+    """Doors that know their callers by something else than a key, or need not know them."""
+    return [
         AttachDoor(house.gateway, house.attaching.way_to),
         house.run_door,
-        MetricsDoor(auth=auth, page=house.metrics.page),
-        OverviewDoor(auth=auth, names=names, overview=Overview(house.store, house.clock, note=house.audit.soon)),
         Probes(house.ready),
         ConsoleDoor(),
         DescriptionDoor(),
     ]
-    return create_app(
-        ag_ui=ag_ui,
-        native=RunsDoor(
-            auth=auth,
-            names=names,
-            history=history,
-            inbox=house.inbox,
-            runs=runs,
-            streams=streams,
-            attachments=attachments,
-            automations=house.automations,
-        ),
-        doors=doors,
-        origins=settings.cors_origins,
-    )
 
 
 def tokens_of(settings: Settings) -> Tokens | None:

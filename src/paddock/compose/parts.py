@@ -13,12 +13,20 @@ from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_file import defined_in, in_force
 from paddock.host.agents_watch import AgentsWatch, Mark, Marks, Prepare, marks_of_tools, state_of
+from paddock.host.answers import Answers
+from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.budgets import Budgets
 from paddock.host.calendar import Calendars
+from paddock.host.chat_answers import ChatAnswers
+from paddock.host.client_files import ClientFiles
+from paddock.host.client_history import ClientHistory
 from paddock.host.deliveries import Deliveries
+from paddock.host.delta_stream import DeltaStream
+from paddock.host.inbox import Inbox
+from paddock.host.ingress import Ingress
 from paddock.host.platforms import Platforms
 from paddock.host.working_directories import WorkingDirectories
 from paddock.images.cleaning import ChildPictures
@@ -27,6 +35,7 @@ from paddock.models.keys import Key
 from paddock.models.loading import found_models, load_models
 from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
+from paddock.ports.attachments import Attachments
 from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.budgets import Budget
 from paddock.rules.mcp_specs import McpServerSpec
@@ -196,12 +205,38 @@ def tools_of(
 
 
 def platforms_of(
-    settings: Settings, store: Store, clock: Callable[[], float]
+    settings: Settings, store: Store, clock: Callable[[], float], attachments: Attachments, url: str
 ) -> tuple[HttpWebhooks, Platforms, Deliveries]:
-    """The chat platforms, how they are reached, and what is on its way to them."""
+    """The chat platforms, how they are reached, and what is on its way to them. `url` is where this host listens."""
     webhooks = HttpWebhooks()
     platforms = Platforms(settings.platforms, reveal=revealed, webhooks=webhooks, records=store, clock=clock)
-    return webhooks, platforms, Deliveries(store, platforms, clock=clock)
+    base = settings.public_url or settings.own_url or url
+
+    def address(workspace_id: str, user_id: str, artifact_id: str) -> str | None:
+        signed = attachments.signed_url(artifact_id, workspace_id=workspace_id, user_id=user_id)
+        return f"{base}{signed}" if signed is not None and signed.startswith("/") else signed
+
+    return webhooks, platforms, Deliveries(store, platforms, clock=clock, address=address)
+
+
+def ingress_of(
+    inbox: Inbox,
+    store: Store,
+    agents: Callable[[], Agents],
+    attachments: Attachments,
+    approvals: Approvals,
+    pieces: DeltaStream,
+) -> Ingress:
+    """The way in for events of platforms, with their files, and with answers to what was asked there."""
+    history = ClientHistory(store)
+    return Ingress(
+        inbox=inbox,
+        records=store,
+        agents=agents,
+        files=ClientFiles(attachments),
+        answers=ChatAnswers(store, history, Answers(history, approvals, clock=approvals.clock)),
+        accepted=pieces.follow,
+    )
 
 
 def revealed(text: str) -> str:

@@ -29,6 +29,8 @@ PERFORM_SECONDS = 30.0
 
 MAX_ASKING = 1024
 """Runs that wait for their users at once, as far as they are told so when they end."""
+MAX_DETAILS = 4096
+"""Bytes of an action's target and payload that are told with the question."""
 YES_OR_NO = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
 
 log = structlog.get_logger("paddock.approvals")
@@ -190,7 +192,15 @@ def _question(row: ApprovalRow) -> Mapping[str, Any]:
         "response_schema": YES_OR_NO,
         "expires_at": row.expires_at,
         "action": row.action,
+        **_details(row),
     }
+
+
+def _details(row: ApprovalRow) -> Mapping[str, Any]:
+    """What exactly would be done, where that is short enough to be put before a person."""
+    if len(row.target) + len(row.payload) > MAX_DETAILS:
+        return {}
+    return {"target": msgspec.json.decode(row.target), "payload": msgspec.json.decode(row.payload)}
 
 
 def _action(row: ApprovalRow) -> PlatformAction:

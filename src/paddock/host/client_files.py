@@ -11,6 +11,7 @@ from paddock.rules.errors import ErrorCode, HostError
 MAX_FILE_BYTES = 6 * 1024 * 1024
 """Of one that comes inline: larger ones are uploaded first."""
 NOT_OURS = "its url is none that this host signed for you, and others are never fetched"
+NO_SUCH_FILE = "there is no such attachment; upload it first"
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*;base64,", re.ASCII)
 _UNUSABLE = frozenset({ErrorCode.INVALID_ARGUMENT, ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.NOT_FOUND})
 
@@ -27,6 +28,18 @@ class ClientFiles:
             if error.code not in _UNUSABLE:
                 raise
             return error.message
+
+    async def need(self, principal: Principal, thread_id: str, media: Media, where: str) -> AttachmentRef:
+        """The same where a message without its file would be another message. Raises HostError that names the place."""
+        try:
+            found = await self._taken(principal, thread_id, media)
+        except HostError as error:
+            text = f"{where}: {error.message}"
+            raise HostError(error.code, text, retryable=error.retryable) from error
+        if isinstance(found, str):
+            text = NO_SUCH_FILE if media.file_id is not None else found
+            raise HostError(ErrorCode.INVALID_ARGUMENT, f"{where}: {text}")
+        return found
 
     async def _taken(self, principal: Principal, thread_id: str, media: Media) -> AttachmentRef | str:
         who = {"workspace_id": principal.workspace_id, "user_id": principal.user_id}

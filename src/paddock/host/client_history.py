@@ -61,16 +61,21 @@ class ClientHistory:
 
     async def interrupts(self, thread_id: str) -> tuple[list[Interrupt], Mapping[str, Any]]:
         """The questions that are open now, and the end of the run that asked them: whatever came after closed them."""
-        last = await self._records.events(thread_id, kinds=(FINAL, *INPUTS), limit=1)
-        if not last or last[0].kind != FINAL:
+        last = await self.last_end(thread_id)
+        if last is None:
             return [], {}
-        data = _data(last[0])
+        data = data_of(last)
         return interrupts_in(data), data
+
+    async def last_end(self, thread_id: str) -> StoredFact | None:
+        """The end of the last run, if nothing was said since."""
+        last = await self._records.events(thread_id, kinds=(FINAL, *INPUTS), limit=1)
+        return last[0] if last and last[0].kind == FINAL else None
 
     async def _waiting(self, thread_id: str) -> dict[str, str]:
         """Calls of the client's own tools that have no answer, with their names."""
         ends = await self._records.events(thread_id, kinds=(FINAL,), limit=LOOK_BACK)
-        pending = {name for end in ends for name in pending_in(_data(end))}
+        pending = {name for end in ends for name in pending_in(data_of(end))}
         if not pending:
             return {}
         rows = await self._records.transcript(thread_id, limit=PAGE)
@@ -78,7 +83,7 @@ class ClientHistory:
         return {name: newest["tool_call", name].content for name in pending if _is_open(newest, name)}
 
 
-def _data(end: StoredFact) -> Mapping[str, Any]:
+def data_of(end: StoredFact) -> Mapping[str, Any]:
     return as_object(as_object(end.read_payload()).get("data"))
 
 

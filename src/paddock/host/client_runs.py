@@ -4,10 +4,11 @@ Knows no dialect. Works on a run that is not on record yet; what is found is put
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import structlog
 
+from paddock.host.answers import Answers, continued
 from paddock.host.approvals import Approvals
 from paddock.host.arrivals import NewRun
 from paddock.host.branches import files_in, message_of
@@ -16,8 +17,6 @@ from paddock.host.client_history import ClientHistory
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.client_history import ClientMessage, Media, Merged, Supplied, merge, supplied_by
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.open_calls import answers_to, approvals_in
-from paddock.rules.run_events import CONTINUED, RunEvent
 from paddock.rules.values import Value, replace
 
 log = structlog.get_logger("paddock.client_runs")
@@ -52,8 +51,7 @@ class ClientRuns:
     ) -> None:
         self._history = history
         self._files = files
-        self._approvals = approvals
-        self._clock = clock
+        self._answers = Answers(history, approvals, clock=clock)
 
     async def completed(self, new: NewRun, told: Told, *, exists: bool) -> Completed:
         """The run with everything that has to be looked up for it. Raises HostError."""
@@ -61,7 +59,7 @@ class ClientRuns:
             return await self._asked(new, told, merge(told.messages, ()), [], [])
         answers = await self._history.answers(new.thread_id, told.messages)
         merged = await self._history.merged(new.thread_id, told.messages)
-        resume, outcomes = await self._resumed(new, told)
+        resume, outcomes = await self._answers.taken(new, told.resume)
         if resume and merged.asked is None:
             merged = Merged(diverged=merged.diverged)
         elif answers and merged.asked is None and (await self._history.interrupts(new.thread_id))[0]:
@@ -79,7 +77,7 @@ class ClientRuns:
         elif merged.asked is not None:
             done = await self._message(new, told.messages[merged.asked])
         elif answers or resume:
-            done = replace(new, message={}, text="", event=_continued(answers, resume))
+            done = replace(new, message={}, text="", event=continued(answers, resume))
         else:
             users = any(message.role == "user" for message in told.messages)
             raise HostError(ErrorCode.INVALID_ARGUMENT, NOTHING_NEW if users else NOTHING_ASKED)
@@ -115,49 +113,6 @@ class ClientRuns:
             return found
         log.warning("a part of a message was passed over", action="run.accept", session_id=new.thread_id, reason=found)
         return None
-
-    # --- what is answered --------------------------------------------------------------------------------------------
-
-    async def _resumed(self, new: NewRun, told: Told) -> tuple[list[Mapping[str, Any]], list[Supplied]]:
-        """The client's answers to open questions, and what came of those that the host itself had asked."""
-        if not told.resume:
-            return [], []
-        asked, end = await self._history.interrupts(new.thread_id)
-        entries, odd = answers_to(told.resume, asked, self._clock())
-        for remark in odd:
-            log.warning("an answer was passed over", action="run.resume", session_id=new.thread_id, reason=remark)
-        ours = approvals_in(end)
-        return entries, [
-            await self._decided(new, ours[name], entry) for entry in entries if (name := _id(entry)) in ours
-        ]
-
-    async def _decided(self, new: NewRun, action: str, entry: Mapping[str, Any]) -> Supplied:
-        """One of the host's own approvals: granted, which does it, or denied."""
-        approval_id, yes = _id(entry), _is_yes(entry)
-        if self._approvals is None:
-            raise HostError(ErrorCode.NOT_FOUND, "there is no such approval")
-        approval = await self._approvals.get(new.principal, approval_id)
-        if approval.status(self._clock()) == "pending":  # else it was decided elsewhere meanwhile, and that counts
-            approval = await self._approvals.decide(new.principal, approval_id, "granted" if yes else "denied")
-        outcome = {"status": approval.outcome(self._clock())}
-        data = {"tool_call_id": approval_id, "tool_name": action, "result": outcome}
-        return Supplied(f"{approval_id}:result", {"type": "tool.call.completed", "data": data})
-
-
-def _id(entry: Mapping[str, Any]) -> str:
-    return str(entry["interruptId"])
-
-
-def _is_yes(entry: Mapping[str, Any]) -> bool:
-    payload = entry.get("payload")
-    approved = cast("Mapping[str, Any]", payload).get("approved") if isinstance(payload, dict) else None
-    return entry["status"] == "resolved" and approved is True
-
-
-def _continued(answers: Sequence[Supplied], resume: Sequence[Mapping[str, Any]]) -> RunEvent:
-    calls = [answer.payload["data"]["tool_call_id"] for answer in answers]
-    data = {"tool_call_ids": calls, "interrupt_ids": [_id(entry) for entry in resume]}
-    return RunEvent(event_type=CONTINUED, data={name: ids for name, ids in data.items() if ids})
 
 
 def _params(

@@ -11,13 +11,14 @@ import msgspec
 import structlog
 
 from paddock.host.ids import new_id
-from paddock.host.platforms import POST_SECONDS, Platforms
+from paddock.host.platforms import POST_SECONDS, Platform, Platforms
 from paddock.host.principals import Principal
 from paddock.ports import Records
 from paddock.ports.webhooks import Posted
 from paddock.rules.deliveries import after_failure
 from paddock.rules.delivery_rows import DeliveryAgain, DeliveryClaim, DeliveryOutcome, DeliveryRow
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.outputs import as_object
 from paddock.rules.rows import Apart, AuditRow
 
 log = structlog.get_logger("paddock.deliveries")
@@ -27,14 +28,28 @@ CLAIM_SECONDS = 60.0
 AT_ONCE = 8
 TAKE = 64
 RETRY_SECONDS = 1.0
+MARK_OF_A_FILE = b'"artifact_id"'
+"""What is in the body of every delivery of a file, and of few others."""
 GONE = 410
 
 
+Address = Callable[[str, str, str], str | None]
+"""(workspace, user, artifact) to a signed address to read it; None where there is none."""
+
+
 class Deliveries:
-    def __init__(self, records: Records, platforms: Platforms, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        records: Records,
+        platforms: Platforms,
+        *,
+        clock: Callable[[], float],
+        address: Address = lambda _workspace, _user, _artifact: None,
+    ) -> None:
         self._records = records
         self._platforms = platforms
         self._clock = clock
+        self._address = address
         self._bell = asyncio.Event()
         self._slots = asyncio.Semaphore(AT_ONCE)
 
@@ -111,9 +126,20 @@ class Deliveries:
         if platform is None:
             posted = Posted(None, f"platform {row.platform!r} is not set up any more")
         else:
-            posted = await self._platforms.post(platform, row.delivery_id, row.body, seconds=POST_SECONDS)
+            body = self._with_address(platform, row.body)
+            posted = await self._platforms.post(platform, row.delivery_id, body, seconds=POST_SECONDS)
         await self._records.write(self._outcome(row, token, posted))
         return True
+
+    def _with_address(self, platform: Platform, body: bytes) -> bytes:
+        """A file that was made, with where it can be fetched: signed at each attempt, because it counts for minutes."""
+        if MARK_OF_A_FILE not in body:
+            return body
+        told = msgspec.json.decode(body)
+        file = as_object(as_object(told.get("message")).get("artifact"))
+        who = platform.principal
+        url = self._address(who.workspace_id, who.user_id, str(file["artifact_id"])) if "artifact_id" in file else None
+        return body if url is None else msgspec.json.encode({**told, "attachments": [{**file, "url": url}]})
 
     def _outcome(self, row: DeliveryRow, token: str, posted: Posted) -> Sequence[Apart]:
         now, attempts = self._clock(), row.attempts + 1

@@ -377,7 +377,7 @@ class Draft:
         given = self._memory.inputs.get(fact.turn_id or "")
         if given is None or given[0].event is None or given[0].event.delivery is None:
             return
-        deliveries = follows(given[0], rows, self._memory.book.session.workspace_id, self._now)
+        deliveries = follows(given[0], rows, self._memory.book.session.workspace_id, self._now, fact)
         if deliveries:
             self.rows += deliveries
             self.done.append(self._around.deliveries_wait)

@@ -2,16 +2,23 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from paddock.rules.attachments import MAX_NAME_CHARS
+from paddock.rules.chat_questions import SUBMITTED, Submission
+from paddock.rules.client_history import Media
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run_input import MAX_TEXT
+from paddock.rules.run_events import is_message
+from paddock.rules.run_input import MAX_ATTACHMENTS, MAX_TEXT
 
 Id = Annotated[str, Field(min_length=1, max_length=256)]
 MAX_TIME = 1e11
+MAX_ANSWERS = 128
+FILES_OF_MESSAGES = "only a message.received carries files"
+ANSWERS_OF_SUBMISSIONS = "only an interaction.submitted says in input.interaction what was chosen"
 
 
 def _seconds(given: object) -> float | None:
@@ -48,8 +55,43 @@ class SubjectShape(_Shape):
     data: dict[str, Any] = {}
 
 
+class FileShape(_Shape):
+    """A file that comes along: its bytes, or what this host calls it. What it is is judged by its content."""
+
+    artifact_id: Id | None = None
+    url: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    content: Annotated[str, Field(min_length=1)] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_three(self) -> Self:
+        if sum(given is not None for given in (self.artifact_id, self.url, self.content)) != 1:
+            text = "give one of artifact_id, url (one that this host signed) and content (base64)"
+            raise PydanticCustomError("file", text)
+        return self
+
+    @property
+    def media(self) -> Media:
+        return Media(data=self.content, url=self.url, file_id=self.artifact_id, filename=self.name)
+
+
+class ChoiceShape(_Shape):
+    interaction_id: Id | None = None
+    action_id: Id | None = None
+    values: dict[str, Any] = {}
+
+
 class InputShape(_Shape):
     text: Annotated[str, Field(max_length=MAX_TEXT)] = ""
+    attachments: Annotated[list[FileShape], Field(max_length=MAX_ATTACHMENTS)] = []
+    interaction: ChoiceShape | Annotated[list[ChoiceShape], Field(min_length=1, max_length=MAX_ANSWERS)] | None = None
+
+    @property
+    def choices(self) -> list[Submission]:
+        """What was chosen, in the rules' words."""
+        given = self.interaction
+        listed = given if isinstance(given, list) else [given] if given is not None else []
+        return [Submission(one.interaction_id, one.action_id, one.values) for one in listed]
 
 
 class DeliveryShape(_Shape):
@@ -72,6 +114,19 @@ class EventShape(_Shape):
     delivery: DeliveryShape = DeliveryShape()
     data: dict[str, Any] = {}
 
+    @model_validator(mode="after")
+    def _input_of_its_kind(self) -> Self:
+        if self.input.attachments and not is_message(self.event_type):
+            raise PydanticCustomError("files", FILES_OF_MESSAGES)
+        if self.input.interaction is not None and self.event_type != SUBMITTED:
+            raise PydanticCustomError("answers", ANSWERS_OF_SUBMISSIONS)
+        return self
+
+    @property
+    def answers(self) -> bool:
+        """Whether it answers what a run asked; without a choice it is an event like any other."""
+        return self.event_type == SUBMITTED and self.input.interaction is not None
+
     @property
     def place(self) -> str:
         """What its conversation is called there: its own id, else whoever it is about, else all that has neither."""
@@ -87,6 +142,15 @@ class EventShape(_Shape):
         if self.conversation_id is None and self.actor is not None:
             came["actor_id"] = self.actor.actor_id
         return {name: value for name, value in came.items() if value is not None}
+
+
+def inline_size(given: Mapping[str, Any]) -> int:
+    """How much of an event is files, which have limits of their own."""
+    told = given.get("input")
+    files = cast("Mapping[str, Any]", told).get("attachments") if isinstance(told, dict) else None
+    listed = cast("list[object]", files) if isinstance(files, list) else []
+    contents = (cast("Mapping[str, Any]", one).get("content") for one in listed if isinstance(one, dict))
+    return sum(len(content) for content in contents if isinstance(content, str))
 
 
 def read_event(given: Mapping[str, Any]) -> EventShape:

@@ -4,6 +4,7 @@ That it was accepted is on record in the commit that accepts its run. The same e
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid5
@@ -12,13 +13,18 @@ import msgspec
 
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted, Arrived, NewRun
+from paddock.host.chat_answers import NOTHING_OPEN, ChatAnswers
+from paddock.host.client_files import ClientFiles
 from paddock.host.event_shapes import EventShape, read_event
 from paddock.host.inbox import Inbox
 from paddock.host.platforms import Platform
 from paddock.ports import Records
+from paddock.ports.attachments import AttachmentRef
+from paddock.rules.chat_questions import SUBMITTED
 from paddock.rules.delivery_rows import PlatformEventRow
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run_events import RunEvent, is_message
+from paddock.rules.run_events import CONTINUED, RunEvent, is_message
+from paddock.rules.values import replace
 
 _NAMES = UUID("2c1a7d0e-58b5-5b0e-8a3c-9f4f1d6e7b52")
 """Never change it: every conversation of a platform hangs on it."""
@@ -34,11 +40,15 @@ class Ingress:
         inbox: Inbox,
         records: Records,
         agents: Callable[[], Agents],
+        files: ClientFiles,
+        answers: ChatAnswers,
         accepted: OnAccepted = lambda _platform, _accepted, _new: None,
     ) -> None:
         self._inbox = inbox
         self._records = records
         self._agents = agents
+        self._files = files
+        self._answers = answers
         self._accepted = accepted
 
     async def accept(self, platform: Platform, given: Mapping[str, Any]) -> Accepted:
@@ -49,7 +59,7 @@ class Ingress:
             return _same(known, digest, event)
         new = self._new_run(platform, event, digest)
         try:
-            accepted = await self._inbox.accept(new)
+            accepted = await self._inbox.accept(new, partial(self._completed, event))
         except HostError as error:
             known = await self._records.platform_event(platform.name, event.event_id)
             if error.code is not ErrorCode.CONFLICT or known is None:
@@ -58,13 +68,37 @@ class Ingress:
         self._accepted(platform, accepted, new)
         return accepted
 
+    async def _completed(self, event: EventShape, new: NewRun, exists: bool) -> NewRun:
+        """With its files kept, and with what it answers. Asked once, so that an event that comes again keeps nothing
+        twice. Raises HostError."""
+        if event.answers:
+            if not exists:
+                raise HostError(ErrorCode.CONFLICT, NOTHING_OPEN)
+            return await self._answers.submitted(new, event.input.choices)
+        new = await self._with_files(new, event) if event.input.attachments else new
+        plain = exists and is_message(event.event_type) and event.bot_id is None
+        return await self._answers.said(new) if plain else new
+
+    async def _with_files(self, new: NewRun, event: EventShape) -> NewRun:
+        files: list[AttachmentRef] = []
+        for index, file in enumerate(event.input.attachments):
+            where = f"input.attachments.{index}"
+            files.append(await self._files.need(new.principal, new.thread_id, file.media, where))
+        words = [{"type": "text", "text": new.text}] if new.text else []
+        return replace(
+            new,
+            message={**new.message, "content": [*words, *({"type": "binary", **file.block()} for file in files)]},
+            attachments=[file.artifact() for file in files],
+            rows=[*new.rows, *(file.attached(new.thread_id) for file in files)],
+        )
+
     def _new_run(self, platform: Platform, event: EventShape, digest: bytes) -> NewRun:
         who, target = platform.principal, event.reply_target()
         thread_id = str(uuid5(_NAMES, f"{who.workspace_id}\0{platform.name}\0{event.place}"))
         told = RunEvent(
-            event_type=event.event_type,
+            event_type=CONTINUED if event.answers else event.event_type,
             event_time=event.event_time,
-            source_event_type=event.source_event_type,
+            source_event_type=event.source_event_type or (SUBMITTED if event.answers else None),
             data=event.data,
             actor=event.actor.model_dump(exclude_none=True) if event.actor else None,
             subject=event.subject.model_dump(exclude_none=True) if event.subject else None,
@@ -78,8 +112,8 @@ class Ingress:
             thread_id=thread_id,
             client_run_id=f"{platform.name}:{event.event_id}",
             body_hash=digest,
-            message={"id": event.event_id, "content": event.input.text},
-            text=event.input.text,
+            message={} if event.answers else {"id": event.event_id, "content": event.input.text},
+            text="" if event.answers else event.input.text,
             agent_id=event.bot_id or self._routed(platform, event),
             source="platform",
             door="events",

@@ -49,6 +49,7 @@ class Platform(Value, frozen=True):
                 "actions": list(spec.actions),
                 "delivers": spec.webhook is not None,
                 "size_in": spec.size_in,
+                "interactions": spec.interactions,
             },
         }
         return told if spec.max_message_size is None else {**told, "max_message_size": spec.max_message_size}

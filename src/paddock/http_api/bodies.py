@@ -66,6 +66,12 @@ def _declared(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return next((value for name, value in headers if name == b"content-length"), b"")
 
 
+def declared_size(request: Request) -> int | None:
+    """How long the body is said to be; None when nothing is said, or nothing that makes sense."""
+    declared = _declared(request.scope["headers"])
+    return int(declared) if declared.isdigit() and len(declared) < 16 else None
+
+
 def has_body(request: Request) -> bool:
     headers = request.headers
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers

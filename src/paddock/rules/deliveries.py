@@ -5,9 +5,12 @@ from typing import Any, cast
 
 import msgspec
 
+from paddock.rules.chat_questions import host_words, interactions
 from paddock.rules.delivery_rows import DeliveryRow
+from paddock.rules.outputs import as_object
 from paddock.rules.rows import Row, RunRow, TranscriptRow
 from paddock.rules.run_context import RunInput
+from paddock.rules.session.facts import Fact
 from paddock.rules.splitting import Unit, split
 
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 10_800.0)
@@ -20,9 +23,11 @@ NO_ANSWER = frozenset({"failed", "cancelled"})
 _encode = msgspec.json.Encoder().encode
 
 
-def follows(given: RunInput, rows: Sequence[Row], workspace_id: str, now: float) -> list[DeliveryRow]:
-    """What is delivered because of these rows: finished messages, and that a run failed or was stopped, so that nobody
-    waits for more of it. Nothing without a platform."""
+def follows(
+    given: RunInput, rows: Sequence[Row], workspace_id: str, now: float, fact: Fact | None = None
+) -> list[DeliveryRow]:
+    """What is delivered because of a fact and its rows: finished messages, what a run that ended leaves to a person,
+    and that one failed or was stopped, so that nobody waits for more of it. Nothing without a platform."""
     delivery = given.event.delivery if given.event is not None else None
     if delivery is None or not _capabilities(delivery).get("delivers"):
         return []
@@ -32,6 +37,8 @@ def follows(given: RunInput, rows: Sequence[Row], workspace_id: str, now: float)
             found += _messages(row, delivery, workspace_id, now)
         elif isinstance(row, RunRow) and row.status in NO_ANSWER:
             found.append(_no_answer(row, delivery, now))
+        elif isinstance(row, RunRow) and row.status == "completed" and fact is not None:
+            found += _questions(row, delivery, as_object(as_object(fact.payload).get("data")), now)
     return found
 
 
@@ -40,8 +47,7 @@ def _capabilities(delivery: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: str, now: float) -> list[DeliveryRow]:
-    limit, unit = delivery.get("max_message_size"), cast("Unit", _capabilities(delivery).get("size_in", "characters"))
-    parts = split(item.content, limit, unit, most=PARTS - 1)
+    parts = _parts(item.content, delivery)
     whole = msgspec.Raw(item.content_json) if item.content_json else None
     return [
         _row(
@@ -56,6 +62,33 @@ def _messages(item: TranscriptRow, delivery: Mapping[str, Any], workspace_id: st
                 "text": part,
                 **({"message": whole} if whole is not None and number == 0 else {}),
             },
+            now,
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _parts(words: str, delivery: Mapping[str, Any]) -> list[str]:
+    limit, unit = delivery.get("max_message_size"), cast("Unit", _capabilities(delivery).get("size_in", "characters"))
+    return split(words, limit, unit, most=PARTS - 1)
+
+
+def _questions(run: RunRow, delivery: Mapping[str, Any], end: Mapping[str, Any], now: float) -> Sequence[DeliveryRow]:
+    """With choices where the platform can show them; else what the host asks, in words."""
+    place = (run.workspace_id, run.session_id, run.run_id)
+    if _capabilities(delivery).get("interactions"):
+        asked = interactions(end)
+        told = {"type": "interaction.requested", "agent_id": run.agent_id, "interactions": asked}
+        return [_row(delivery, (*place, run.last_seq * PARTS), told, now)] if asked else ()
+    if not (words := host_words(end)):
+        return ()
+    parts = _parts(words, delivery)
+    about = {"type": "message.completed", "message_id": f"{run.run_id}.{run.last_seq}", "agent_id": run.agent_id}
+    return [
+        _row(
+            delivery,
+            (*place, run.last_seq * PARTS + number),
+            {**about, "part": number + 1, "parts": len(parts), "text": part},
             now,
         )
         for number, part in enumerate(parts)

@@ -37,6 +37,9 @@ class PlatformSpec(BaseModel):
     size_in: Literal["characters", "bytes", "utf16"] = Field(
         default="characters", description="What it counts: code points, bytes of UTF-8, or units of UTF-16."
     )
+    interactions: bool = Field(
+        default=False, description="Whether it can show a question with choices and hand back which one was taken."
+    )
     actions: list[Literal["message.edit", "message.recall", "reaction.add"]] = Field(
         default=[], description="What it can be asked to do."
     )

@@ -9,6 +9,7 @@ Standard library only, and blocking: it loads in an instant and works in any thr
 """
 
 from paddock_sdk.client.client import Client
+from paddock_sdk.client.platform import File, NotSignedError, Platform
 from paddock_sdk.client.shapes import (
     Accepted,
     FoundPage,
@@ -26,12 +27,15 @@ __all__ = [
     "Accepted",
     "Client",
     "Event",
+    "File",
     "FoundPage",
     "FoundSession",
     "GoneError",
     "HistoryDay",
     "HistoryMessage",
     "Me",
+    "NotSignedError",
+    "Platform",
     "RefusedError",
     "Run",
     "RunFailedError",

@@ -59,6 +59,17 @@ class Wire:
                 raise GoneError(_why(error)) from error
             return _answer(response.status, raw)
 
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Any:
+        """The same for a body that was made elsewhere, because it is signed; no key is sent with it."""
+        with closing(self._connection(CALL_SECONDS)) as connection:
+            try:
+                connection.request("POST", urlsplit(self.url).path.rstrip("/") + path, body, dict(headers))
+                response = connection.getresponse()
+                raw = response.read()
+            except (OSError, HTTPException) as error:
+                raise GoneError(_why(error)) from error
+            return _answer(response.status, raw)
+
     def events(self, path: str, *, after: str = "") -> Iterator[Event]:
         """Events after a cursor until the stream ends or breaks; the reader knows which of the two it was."""
         with closing(self._connection(STREAM_SECONDS)) as connection:

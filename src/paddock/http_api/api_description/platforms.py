@@ -19,6 +19,10 @@ from paddock.http_api.api_description.words import (
 
 _ROOM = "Platforms"
 _ID = text(least=1, most=256)
+_FILE = shape(
+    {}, {"artifact_id": _ID, "url": text(least=1, most=4096), "content": TEXT, "name": text(least=1, most=200)}
+)
+_CHOICE = shape({}, {"interaction_id": _ID, "action_id": _ID, "values": OBJECT})
 SCHEMAS: dict[str, Schema] = {
     "PlatformEvent": shape(
         {"event_id": _ID, "event_type": text(most=100, pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+$")},
@@ -30,7 +34,14 @@ SCHEMAS: dict[str, Schema] = {
             "thread_id": {"anyOf": [_ID, {"type": "null"}]},
             "actor": {"anyOf": [shape({"actor_id": _ID}, {"actor_type": _ID}), {"type": "null"}]},
             "subject": {"anyOf": [shape({"subject_type": _ID}), {"type": "null"}]},
-            "input": shape({}, {"text": text(most=10_000)}),
+            "input": shape(
+                {},
+                {
+                    "text": text(most=10_000),
+                    "attachments": {**list_of(_FILE), "maxItems": 3},
+                    "interaction": {"anyOf": [_CHOICE, {**list_of(_CHOICE), "minItems": 1}, {"type": "null"}]},
+                },
+            ),
             "delivery": shape({}, {"reply_target": OBJECT}),
             "data": OBJECT,
         },
@@ -89,7 +100,7 @@ OPERATIONS: tuple[Operation, ...] = (
             Parameter("webhook-timestamp", "When it was sent, in seconds.", place="header", required=True),
             Parameter("webhook-signature", "`v1,` and the base64 of the HMAC.", place="header", required=True),
         ),
-        problems=(404, 409, 413, 429),
+        problems=(403, 404, 409, 413, 429),
         says="Signed by the Standard Webhooks convention with the platform's secret; keys do not count here.",
     ),
     Operation(

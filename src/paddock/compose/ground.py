@@ -1,0 +1,125 @@
+"""What the rest of the house stands on, and what a run can be granted. Two stages of `build`, in their order."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from paddock.compose.cluster import Neighbourhood, blobs_of, neighbourhood_of
+from paddock.compose.house import Tasks
+from paddock.compose.named import NamedParts
+from paddock.compose.parts import (
+    NamedAgents,
+    artifact_limits,
+    attachments_of,
+    named_agents,
+    platforms_of,
+    tools_of,
+)
+from paddock.host.agent_files import AgentFiles, first_of
+from paddock.host.agents import Agents
+from paddock.host.approvals import Approvals
+from paddock.host.artifacts import Artifacts
+from paddock.host.attachments import UserAttachments
+from paddock.host.audit import Audit
+from paddock.host.calendar import Calendars
+from paddock.host.deliveries import Deliveries
+from paddock.host.events import Events
+from paddock.host.offers import Offers
+from paddock.host.platforms import Platforms
+from paddock.host.tails import Tails
+from paddock.host.tools import ToolCalls
+from paddock.knowledge.bases import Bases
+from paddock.knowledge.ingest import Ingest
+from paddock.platforms.webhooks import HttpWebhooks
+from paddock.ports import Store
+from paddock.ports.artifacts import Blobs
+from paddock.settings import Settings
+from paddock.storage.chosen import knowledge_in, store_at
+from paddock.tools.catalog import ToolCatalog
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The store and what reads it for everybody."""
+
+    settings: Settings
+    clock: Callable[[], float]
+    tasks: Tasks
+    files: AgentFiles
+    named: NamedAgents
+    store: Store
+    near: Neighbourhood
+    tails: Tails
+    audit: Audit
+    blobs: Blobs
+    events: Events
+    artifacts: Artifacts
+
+    @property
+    def agents(self) -> Agents:
+        return self.named.agents
+
+
+def lay_ground(settings: Settings, url: str) -> Ground:
+    clock, tasks, files = time.time, Tasks(), AgentFiles()
+    named = named_agents(settings, files)
+    store = store_at(settings.store, settings.data, serving=True, url=settings.own_url or url)
+    near, blobs, events = neighbourhood_of(settings, store), blobs_of(settings), Events(store)
+    raw = first_of(events.raw, files.raw)
+    return Ground(
+        settings=settings,
+        clock=clock,
+        tasks=tasks,
+        files=files,
+        named=named,
+        store=store,
+        near=near,
+        tails=Tails(store, near.live),
+        audit=Audit(store, tasks.spawn),
+        blobs=blobs,
+        events=events,
+        artifacts=Artifacts(store, blobs, clock=clock, limits=artifact_limits(settings), raw=raw),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Models, tools, knowledge, files of users, and the platforms a run may act on."""
+
+    beside: NamedParts
+    calendars: Calendars
+    tools: ToolCatalog
+    tool_calls: ToolCalls
+    ingest: Ingest
+    bases: Bases
+    offers: Offers
+    attachments: UserAttachments
+    webhooks: HttpWebhooks
+    platforms: Platforms
+    deliveries: Deliveries
+    approvals: Approvals
+
+
+def gather_resources(ground: Ground, url: str) -> Resources:
+    settings, store, clock, spawn = ground.settings, ground.store, ground.clock, ground.tasks.spawn
+    beside = NamedParts(settings, ground.named.resources, ground.named.functions, clock=clock, spawn=spawn)
+    models, kept = beside.models, knowledge_in(store)
+    calendars, tools = tools_of(beside.functions, beside.servers, store, clock)
+    ingest = Ingest(kept, embed=models.embed, clock=clock)
+    bases = Bases(kept, ingest, embed=models.embed, clock=clock)
+    attachments = attachments_of(settings, ground.artifacts, store, clock)
+    webhooks, platforms, deliveries = platforms_of(settings, store, clock, attachments, url)
+    return Resources(
+        beside=beside,
+        calendars=calendars,
+        tools=tools,
+        tool_calls=ToolCalls(tools, records=store, clock=clock, artifacts=ground.artifacts),
+        ingest=ingest,
+        bases=bases,
+        offers=Offers(models=models, tools=tools, knowledge=bases, clock=clock),
+        attachments=attachments,
+        webhooks=webhooks,
+        platforms=platforms,
+        deliveries=deliveries,
+        approvals=Approvals(store, platforms, clock=clock, spawn=spawn),
+    )

@@ -1,0 +1,191 @@
+"""What runs runs, and what keeps conversations. The two stages of `build` that follow the ground and the resources."""
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from paddock.compose.cluster import keep_in_step, peers_of
+from paddock.compose.ground import Ground, Resources
+from paddock.compose.parts import (
+    MIB,
+    Plugins,
+    budgets_of,
+    directories_of,
+    mark_of,
+    plugins_of,
+    traces_of,
+    why_no_network,
+)
+from paddock.host.admission import Admission
+from paddock.host.controls import Controls
+from paddock.host.history import History
+from paddock.host.host_calls import HostCalls
+from paddock.host.inbox import Inbox
+from paddock.host.keeping import Keeping
+from paddock.host.knowledge import KnowledgeCalls
+from paddock.host.models import ModelCalls
+from paddock.host.observed_calls import ObservedCalls
+from paddock.host.peers import Peers
+from paddock.host.run_endpoints import RunEndpoints
+from paddock.host.runner_state import RunnerState
+from paddock.host.runs import Runs
+from paddock.host.scheduler import Scheduler
+from paddock.host.session_manager import SessionManager
+from paddock.host.sessions import Sessions
+from paddock.host.steering import Steering
+from paddock.host.storage_areas import StorageAreas
+from paddock.host.stored_agents import StoredAgents
+from paddock.host.surroundings import Surroundings
+from paddock.host.users import Users
+from paddock.host.working_directories import WorkingDirectories
+from paddock.http_api.mcp import McpDoor
+from paddock.rules.limits import Rates
+from paddock.runners.gateway import Gateway
+from paddock.telemetry.metrics import Metrics
+from paddock.telemetry.together import Together
+
+if TYPE_CHECKING:
+    from paddock.telemetry.traces import Traces
+
+
+@dataclass(frozen=True, slots=True)
+class Machinery:
+    """The gate, the runners behind it, and the runs."""
+
+    plugins: Plugins
+    gateway: Gateway
+    endpoints: RunEndpoints
+    run_door: McpDoor
+    directories: WorkingDirectories
+    runs: Runs
+    metrics: Metrics
+    traces: "Traces | None"
+
+
+def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
+    """The gate first, then the runners that call it, then the runs that both know."""
+    clock, spawn, store = ground.clock, ground.tasks.spawn, ground.store
+    steering, endpoints = Steering(store), RunEndpoints(ground.settings.run_address)
+    metrics, traces = Metrics(version("paddock")), traces_of(ground.settings)
+    observer = Together([metrics, *([traces] if traces else [])])
+    calls = _gate(ground, granted, steering)
+    on_call = ObservedCalls(calls.on_wire, observer, clock)
+    plugins, directories = plugins_of(ground.settings), directories_of(ground.settings)
+    gateway = _gateway(ground, plugins, calls, on_call, endpoints)
+    ground.agents.offer(lambda workspace: gateway.names(workspace, installed=ground.settings.agents is None))
+    runs = Runs(
+        gateway=gateway,
+        agents=lambda: ground.agents,
+        records=store,
+        clock=clock,
+        spawn=spawn,
+        offered=calls.offered,
+        offers=granted.offers,
+        observer=observer,
+        host_version=version("paddock"),
+        deadline_seconds=ground.settings.run_deadline_seconds,
+        actions=granted.approvals,
+        artifacts=ground.artifacts,
+        admission=Admission(ground.settings.max_runs),
+        around=Surroundings(gateway, endpoints, directories, spawn),
+    )
+    calls.serve(runs)
+    steering.serve(runs)
+    door = McpDoor(endpoints, calls, on_call=on_call, note=ground.audit.soon, clock=clock, spawn=spawn)
+    return Machinery(plugins, gateway, endpoints, door, directories, runs, metrics, traces)
+
+
+def _gate(ground: Ground, granted: Resources, steering: Steering) -> HostCalls:
+    """Every host call, with the room that does it."""
+    settings, store, clock = ground.settings, ground.store, ground.clock
+    budgets = budgets_of(settings, store, clock)
+    work = {
+        **History(store).work,
+        **RunnerState(store).work,
+        **ModelCalls(granted.beside.models, note=ground.audit.soon, clock=clock, budgets=budgets).work,
+        **granted.tool_calls.work,
+        **KnowledgeCalls(granted.bases).work,
+        **granted.approvals.work,
+        **ground.events.work,
+        **ground.artifacts.work,
+        **StorageAreas(store, ground.blobs, area_bytes=settings.storage_area_mib * MIB).work,
+        **steering.work,
+    }
+    rates = Rates.of_a_run(settings.host_call_rate)
+    return HostCalls(work=work, records=store, audit=ground.audit, clock=clock, rates=rates)
+
+
+def _gateway(
+    ground: Ground, plugins: Plugins, calls: HostCalls, on_call: ObservedCalls, endpoints: RunEndpoints
+) -> Gateway:
+    settings = ground.settings
+    return Gateway(
+        plugins.catalog,
+        home=settings.data / "homes",
+        mark=mark_of(settings.data),
+        on_call=on_call,
+        host_version=version("paddock"),
+        isolation=settings.isolation,
+        env_allow=settings.env_allow,
+        on_foreign=calls.foreign,
+        on_overload=calls.overloaded,
+        run_socket=lambda: endpoints.socket,
+        network_refused=lambda: why_no_network(ground.store),
+        patience=settings.run_deadline_seconds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Conversations:
+    """Sessions, who owns them, and what is handed into them."""
+
+    sessions: Sessions
+    peers: Peers | None
+    stored_agents: StoredAgents
+    keeping: Keeping
+    users: Users
+    inbox: Inbox
+    scheduler: Scheduler
+    controls: Controls
+
+
+def open_conversations(ground: Ground, granted: Resources, machinery: Machinery) -> Conversations:
+    store, clock, near, runs = ground.store, ground.clock, ground.near, machinery.runs
+    agents = ground.agents
+    sessions = _sessions(ground, granted, runs)
+    peers = peers_of(near, sessions=sessions, tails=ground.tails, runs=runs, audit=ground.audit, clock=clock)
+    stored_agents, users = StoredAgents(agents, kept=store, records=store, clock=clock), Users(store, clock=clock)
+    keep_in_step(peers, stored_agents, granted.ingest)
+    inbox = Inbox(
+        sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
+    )
+    controls = Controls(
+        sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=near.owners
+    )
+    return Conversations(
+        sessions=sessions,
+        peers=peers,
+        stored_agents=stored_agents,
+        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=machinery.directories),
+        users=users,
+        inbox=inbox,
+        scheduler=Scheduler(store, inbox, agents=lambda: agents, clock=clock),
+        controls=controls,
+    )
+
+
+def _sessions(ground: Ground, granted: Resources, runs: Runs) -> Sessions:
+    store, clock, spawn = ground.store, ground.clock, ground.tasks.spawn
+    manager = SessionManager(records=store, agents=lambda: ground.agents, readiness=runs, clock=clock, spawn=spawn)
+    return Sessions(
+        store,
+        ground.tails,
+        performer=runs,
+        manager=manager,
+        audit=ground.audit,
+        agents=lambda: ground.agents,
+        clock=clock,
+        spawn=spawn,
+        shared=ground.near.shared,
+        deliveries_wait=granted.deliveries.wake,
+    )
