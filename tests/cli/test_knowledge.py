@@ -1,11 +1,21 @@
 """`paddock knowledge`: what goes wrong is one sentence and an exit code."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Command
+from cli.terminals import Person
 from walk.hosts import HostProcess
+
+ERASED = "\x1b[2K"
+"""What a terminal is told to take a line away."""
+
+
+def without_colours(screen: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", screen)
 
 
 @pytest.fixture
@@ -25,6 +35,28 @@ def test_files_that_cannot_be_read_fail_and_the_others_are_found(
     assert "bad.pdf cannot be read: the PDF is damaged" in done.stderr
     assert "good.txt" in paddock("knowledge", "search", "mixed", "needle", *there).stdout
     assert paddock("knowledge", "delete", "mixed", *there).returncode == 0
+
+
+def test_whoever_looks_sees_how_far_each_file_is_and_in_the_end_only_what_came_of_it(
+    paddock: Command, person: Callable[..., Person], there: tuple[str, str], tmp_path: Path
+) -> None:
+    names = ("first.txt", "second.txt")
+    for name in names:
+        (tmp_path / name).write_text("\n\n".join(f"{name} {number} " + "words " * 150 for number in range(40)))
+    assert paddock("knowledge", "create", "watched", *there).returncode == 0
+    reader = person("knowledge", "add", "watched", *(tmp_path / name for name in names), *there)
+    assert reader.leaves() == 0
+    bars, told = without_colours(reader.screen).rsplit(ERASED, 1)
+    for name in names:
+        [count] = re.findall(rf"{name}: (\d+) passages", told)
+        assert int(count) > 10
+        assert re.search(rf"{name} +━+ {count}/{count}", bars), f"no whole bar of {name} in {bars!r}"
+    assert "being read" in bars
+    assert "None" not in bars
+    assert "━" not in told, "what stays is what came of it"
+    quiet = paddock("knowledge", "add", "watched", "first.txt", *there)
+    assert (quiet.stderr, "━" in quiet.stdout) == ("", False), "who does not look sees no bar"
+    assert paddock("knowledge", "delete", "watched", *there).returncode == 0
 
 
 def test_mistakes_are_told_in_a_sentence(paddock: Command, there: tuple[str, str]) -> None:

@@ -113,13 +113,15 @@ def _watch(host: HostClient, base: str, jobs: Sequence[Mapping[str, Any]]) -> li
     from rich.progress import BarColumn, Progress, TextColumn
 
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f}/{task.total}"))
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[far]}"))
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         ended: list[Mapping[str, Any]] = []
         for job in jobs:
-            task = progress.add_task(job["name"], total=None)
+            task = progress.add_task(job["name"], total=None, far="being read")
             for seen in _followed(host, f"{_path(base)}/jobs/{job['jobId']}"):
-                progress.update(task, completed=seen["done"], total=seen["total"] or None)
+                if seen["total"]:  # known once it has been read and cut into passages
+                    far = f"{seen['done']}/{seen['total']}"
+                    progress.update(task, completed=seen["done"], total=seen["total"], far=far)
                 job = seen  # noqa: PLW2901 - the last look is the one that counts
             ended.append(job)
         return ended
