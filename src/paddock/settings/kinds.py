@@ -1,0 +1,109 @@
+"""What a setting may be made of: paths, addresses, names, lists in one text. Each says no with a ValueError."""
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator
+
+from paddock.rules.addresses import is_postgres
+
+EMBEDDED = "embedded"
+BUS_ADDRESS = re.compile(r"(nats|tls)://\S+")
+
+
+def absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow links the person chose
+
+
+def existing_file(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError("no such file")
+    return path
+
+
+def existing_directory(path: Path) -> Path:
+    if not path.is_dir():
+        raise ValueError("no such directory")
+    return path
+
+
+def not_empty(text: str) -> str:
+    if not text.strip():
+        raise ValueError("empty")
+    return text.strip()
+
+
+def variable_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise ValueError("not a variable name")
+    return text
+
+
+def page(text: str) -> str:
+    if text != "*" and not re.fullmatch(r"https?://[^\s/?#@*]+", text):
+        raise ValueError("no origin")
+    return text.lower()
+
+
+def store_address(text: str) -> str:
+    if text != EMBEDDED and not (is_postgres(text) and len(text) > len("postgresql://")):
+        raise ValueError("no store")
+    return text
+
+
+def bus_address(text: str) -> str:
+    servers = [part.strip() for part in text.split(",")]
+    if text != EMBEDDED and not all(BUS_ADDRESS.fullmatch(server) for server in servers):
+        raise ValueError("no bus")
+    return text
+
+
+def artifacts_address(text: str) -> str:
+    if text != EMBEDDED and not re.match(r"s3://[^/?\s]+", text):
+        raise ValueError("no place for files")
+    return text
+
+
+def collector(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("no address")
+    return text
+
+
+def origin(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError("not an address without a path")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def split(separator: str) -> BeforeValidator:
+    """A list may come as one text, as the environment has no lists."""
+
+    def apart(value: object) -> object:
+        return [part.strip() for part in value.split(separator) if part.strip()] if isinstance(value, str) else value
+
+    return BeforeValidator(apart)
+
+
+def lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def no_bool(value: object) -> object:
+    """`port = true` is a mistake, not the number 1."""
+    if isinstance(value, bool):
+        raise ValueError("not a number")  # noqa: TRY004 - pydantic turns this one into a finding
+    return value
+
+
+Int = Annotated[int, BeforeValidator(no_bool)]
+Seconds = Annotated[float, BeforeValidator(no_bool)]
+AnyPath = Annotated[Path, AfterValidator(absolute)]
+Directory = Annotated[AnyPath, AfterValidator(existing_directory)]
+File = Annotated[AnyPath, AfterValidator(existing_file)]
+Lower = BeforeValidator(lower)

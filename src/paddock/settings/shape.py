@@ -1,0 +1,329 @@
+"""Every setting: its default, what it is for, and what may be written there. Not where its value comes from."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from paddock.rules.addresses import is_loopback, openid_configuration_of, without_secrets
+from paddock.rules.mcp_specs import McpServerSpec
+from paddock.rules.model_specs import ModelSpec
+from paddock.rules.platform_specs import PlatformSpec
+from paddock.settings.kinds import (
+    EMBEDDED,
+    AnyPath,
+    Directory,
+    File,
+    Int,
+    Lower,
+    Seconds,
+    artifacts_address,
+    bus_address,
+    collector,
+    not_empty,
+    origin,
+    page,
+    split,
+    store_address,
+    variable_name,
+)
+
+SIGNING_KEYS = "signing-keys.json"
+"""In the data directory, unless another file is set."""
+
+
+def setting(default: object, says: str, allowed: str, **limits: float) -> Any:
+    """One setting: its default, what it is for, and what a person may write there."""
+    return Field(
+        default=default,
+        description=says,
+        json_schema_extra={"allowed": allowed},
+        validate_default=True,
+        **cast("Any", limits),
+    )
+
+
+class Settings(BaseModel):
+    """Every setting of the host. Read it with `load`; made directly, it takes nothing from the environment."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    data: AnyPath = setting(Path(".paddock"), "where everything is kept", "the path of a directory")
+    host: Annotated[str, AfterValidator(not_empty)] = setting(
+        "127.0.0.1", "the address to listen on", "an address or host name of this machine"
+    )
+    port: Int = setting(
+        8484, "the port to listen on", "a whole number from 0 to 65535 (0 takes any free port)", ge=0, le=65535
+    )
+    agents: File | None = setting(None, "the file that names the agents", "the path of an existing YAML or Python file")
+    plugins: Annotated[tuple[Directory, ...], split(os.pathsep)] = setting(
+        (),
+        "further directories that hold plugin directories",
+        f"paths of existing directories (in the environment separated by '{os.pathsep}')",
+    )
+    store: Annotated[str, AfterValidator(store_address)] = setting(
+        EMBEDDED,
+        "where conversations are stored",
+        "embedded (SQLite in the data directory) or postgresql://user:password@host:port/database",
+        repr=False,  # its address may carry a password
+    )
+    bus: Annotated[str, AfterValidator(bus_address)] = setting(
+        EMBEDDED,
+        "how hosts that share a store wake each other",
+        "embedded (inside this process) or nats://user:password@host:port (several separated by ',')",
+        repr=False,  # its address may carry a password
+    )
+    artifacts: Annotated[str, AfterValidator(artifacts_address)] = setting(
+        EMBEDDED,
+        "where the bytes of files are kept",
+        "embedded (in the data directory) or s3://bucket/prefix?endpoint=https://...&region=... (keys: AWS_*)",
+        repr=False,
+    )
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Lower] = setting(
+        "info", "how much is logged", "debug, info, warning or error"
+    )
+    log_format: Annotated[Literal["text", "json"], Lower] = setting(
+        "text", "how log lines look", "text (for people) or json (one object per line)"
+    )
+    run_deadline_seconds: Seconds = setting(
+        300.0, "how long a run may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
+    )
+    cors_origins: Annotated[tuple[Annotated[str, AfterValidator(page)], ...], split(",")] = setting(
+        (),
+        "web pages of elsewhere that may call this host from a browser",
+        "origins such as https://app.example (in the environment separated by ','), or * for all",
+    )
+    calls_per_second: Seconds = setting(
+        100.0,
+        "calls that one key or token may make, on average; twice as many at once",
+        "a number from 0 to 100000 (0 lifts the limit)",
+        ge=0,
+        le=100_000,
+    )
+    keep_alive_seconds: Seconds = setting(
+        15.0,
+        "how long a silent stream waits before it sends a comment",
+        "a number of seconds from 1 to 300",
+        ge=1,
+        le=300,
+    )
+    ag_ui_body_mib: Int = setting(
+        8, "how many MiB one request of an AG-UI client may have", "a whole number from 1 to 64", ge=1, le=64
+    )
+    event_body_mib: Int = setting(
+        8,
+        "how many MiB one event of a platform may have, its files included",
+        "a whole number from 1 to 64",
+        ge=1,
+        le=64,
+    )
+    ag_ui_messages: Int = setting(
+        2000,
+        "how many messages one request of an AG-UI client may hold, the conversation so far included",
+        "a whole number from 1 to 100000",
+        ge=1,
+        le=100_000,
+    )
+    traces: Annotated[str, AfterValidator(collector)] | None = setting(
+        None, "where traces of runs are sent (OTLP over HTTP)", "the http:// or https:// address of a collector"
+    )
+    isolation: Literal["L0", "L1"] = setting(
+        "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
+    )
+    working_directories: AnyPath | None = setting(
+        None,
+        "where runs that need one get a working directory; `workspaces` in the data directory unless set",
+        "a path",
+    )
+    working_directory_mib: Int = setting(
+        4096,
+        "how many MiB a conversation's working directory may hold before its agent's next run is refused",
+        "a whole number from 1 to 1048576",
+        ge=1,
+        le=1_048_576,
+    )
+    run_address: Annotated[str, AfterValidator(origin)] | None = setting(
+        None,
+        "where runners on other machines reach this host for /mcp/run; this machine's loopback unless set",
+        "an address such as https://paddock.example.com",
+    )
+    env_allow: Annotated[tuple[Annotated[str, AfterValidator(variable_name)], ...], split(",")] = setting(
+        (), "environment variables that runners may see", "names of variables (in the environment separated by ',')"
+    )
+    host_call_rate: Seconds = setting(
+        50.0,
+        "how many host calls a run may make in a second, on average; twice as many at once",
+        "a number from 0 to 100000 (0 lifts the limit)",
+        ge=0,
+        le=100_000,
+    )
+    tools: Annotated[tuple[Annotated[str, AfterValidator(not_empty)], ...], split(",")] = setting(
+        (),
+        "Python files and modules whose functions are tools",
+        "paths of .py files or names of modules (in the environment separated by ',')",
+    )
+    tool_timeout_seconds: Seconds = setting(
+        60.0, "how long one call of a tool may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
+    )
+    models: dict[str, ModelSpec] = setting(
+        {}, "models of providers, by the name agents use for them", "a table of models, each with its provider"
+    )
+    discover_models: bool = setting(
+        True, "whether to offer models whose key or server is found on this machine", "true or false"
+    )
+    user_tokens_per_day: Int | None = setting(
+        None, "model tokens one user may use in a day (UTC)", "a whole number, at least 1", ge=1
+    )
+    user_cost_per_day: Seconds | None = setting(
+        None, "what one user may spend on models in a day (UTC)", "a number above 0", gt=0
+    )
+    user_model_calls: Int | None = setting(
+        None, "model calls one user may have under way at once", "a whole number, at least 1", ge=1
+    )
+    workspace_tokens_per_day: Int | None = setting(
+        None, "model tokens one workspace may use in a day (UTC)", "a whole number, at least 1", ge=1
+    )
+    workspace_cost_per_day: Seconds | None = setting(
+        None, "what one workspace may spend on models in a day (UTC)", "a number above 0", gt=0
+    )
+    workspace_model_calls: Int | None = setting(
+        None, "model calls one workspace may have under way at once", "a whole number, at least 1", ge=1
+    )
+    mcp_servers: dict[str, McpServerSpec] = setting(
+        {}, "MCP servers whose tools agents may use, by name", "a table of servers, each with a command or a url"
+    )
+    platforms: dict[str, PlatformSpec] = setting(
+        {},
+        "chat platforms whose events come in and whose answers go out, by name",
+        "a table of platforms, each with a secret",
+    )
+    max_queue: Int = setting(
+        100, "how many inputs may wait in one conversation", "a whole number from 0 to 10000", ge=0, le=10000
+    )
+    max_runs: Int = setting(
+        500,
+        "how many runs this host works on at once; more wait a moment, then are told to try again",
+        "a whole number from 1 to 100000",
+        ge=1,
+        le=100_000,
+    )
+
+    artifact_days: Int = setting(
+        30,
+        "how many days files are kept",
+        "a whole number of days from 0 to 3650 (0 keeps them for ever)",
+        ge=0,
+        le=3650,
+    )
+    conversation_days: Int = setting(
+        365,
+        "how many days what was said is kept; a conversation silent for so long is forgotten as a whole",
+        "a whole number of days from 0 to 36500 (0 keeps it for ever)",
+        ge=0,
+        le=36500,
+    )
+    call_days: Int = setting(
+        90,
+        "how many days calls of tools, use of models and approvals are kept",
+        "a whole number of days from 0 to 36500 (0 keeps them for ever)",
+        ge=0,
+        le=36500,
+    )
+    audit_days: Int = setting(
+        400,
+        "how many days audit rows, runs of forgotten conversations and ids of deleted ones are kept",
+        "a whole number of days from 0 to 36500 (0 keeps them for ever)",
+        ge=0,
+        le=36500,
+    )
+    artifacts_mib: Int = setting(
+        10240, "how many MiB of files a workspace may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+    max_file_mib: Int = setting(100, "how many MiB one file may have", "a whole number from 1 to 10240", ge=1, le=10240)
+    storage_area_mib: Int = setting(
+        256, "how many MiB one storage area may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+
+    attachment_mib: Int = setting(
+        10, "how many MiB one attachment of a message may have", "a whole number from 1 to 100", ge=1, le=100
+    )
+    uploads_mib: Int = setting(
+        512, "how many MiB of attachments one user may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
+    )
+    image_megapixels: Int = setting(
+        40, "how many million pixels an attached image may have", "a whole number from 1 to 200", ge=1, le=200
+    )
+    attach_pdf: bool = setting(False, "whether PDF files may be attached beside images", "true or false")
+    attachment_url_minutes: Int = setting(
+        15, "how many minutes a signed address of an attachment counts", "a whole number from 1 to 60", ge=1, le=60
+    )
+    signing_keys: AnyPath | None = setting(
+        None,
+        "the file with the keys that sign addresses; hosts behind one address share one",
+        "the path of a file (by default signing-keys.json in the data directory)",
+    )
+    public_url: Annotated[str, AfterValidator(origin)] | None = setting(
+        None,
+        "where clients reach this host, for addresses it hands out",
+        "an address such as https://agents.example.com",
+    )
+
+    own_url: Annotated[str, AfterValidator(origin)] | None = setting(
+        None,
+        "where this very host is reached by runners that attach to all hosts of a cluster",
+        "an address such as http://10.0.0.7:8080 (by default where it listens, or the machine's name)",
+    )
+
+    jwt_secret_file: File | None = setting(
+        None, "a file with the secret that signed tokens (JWT) of callers are made with", "the path of an existing file"
+    )
+    jwt_keys: str | None = setting(
+        None,
+        "the published keys (JWKS) of the issuer whose signed tokens callers bring, or its OpenID configuration",
+        "an https:// address or the path of a file; jwt_issuer and jwt_audience must be set too",
+    )
+    jwt_issuer: str | None = setting(
+        None,
+        "what a token must have as its issuer (iss); alone, an OpenID issuer whose keys are found by its configuration",
+        "a text; alone, an https:// address, with jwt_audience beside it",
+    )
+    jwt_audience: str | None = setting(None, "what a token must have among its audiences (aud)", "a text")
+    jwt_workspace_claim: str | None = setting(
+        None, "the claim of a token that names the workspace; without it, everybody is in default", "a claim's name"
+    )
+    jwt_role_claim: str | None = setting(
+        None, "the claim of a token that makes administrators, by holding admin", "a claim's name"
+    )
+
+    @property
+    def takes_tokens(self) -> bool:
+        """True when callers may show a token instead of a key."""
+        return self.jwt_secret_file is not None or self.issuer_keys is not None
+
+    @property
+    def issuer_keys(self) -> str | None:
+        """Where the keys of an issuer are: as set, else by discovery when an issuer is all that is set."""
+        if self.jwt_keys is not None or self.jwt_issuer is None or self.jwt_secret_file is not None:
+            return self.jwt_keys
+        return openid_configuration_of(self.jwt_issuer)
+
+    @property
+    def shown_store(self) -> str:
+        """Which store, without the password that its address may carry."""
+        return without_secrets(self.store)
+
+    @property
+    def shown_bus(self) -> str:
+        """The same of the bus."""
+        return without_secrets(self.bus)
+
+    @property
+    def on_loopback(self) -> bool:
+        """True when only this machine can reach the address we listen on."""
+        return is_loopback(self.host)
+
+
+def allowed_values(name: str) -> str:
+    """What may be written for a setting, in words."""
+    return str(cast("dict[str, str]", Settings.model_fields[name].json_schema_extra)["allowed"])
