@@ -32,9 +32,11 @@ interface Props {
   of: number;
   /** The moment of its day, where a day begins with it. */
   newDay: number | null;
+  /** Somebody looked for a message of it. */
+  sought: boolean;
 }
 
-export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, feedback, actions, place: at, of, newDay }: Props) {
+export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, feedback, actions, place: at, of, newDay, sought }: Props) {
   const { day } = useWords();
   const answers = turn.parts.filter((part): part is Part & { kind: "text" } => part.kind === "text" && part.text !== "");
   const last = answers.at(-1);
@@ -52,7 +54,7 @@ export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, 
   const asked = turn.interrupts.length > 0;
   return (
     <Within name={turn.turnId}>
-      <article className="turn" data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
+      <article className={sought ? "turn sought" : "turn"} aria-current={sought || undefined} data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
         {newDay !== null && <h2 className="day">{day(newDay)}</h2>}
         {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
         <div className="answer">

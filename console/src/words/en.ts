@@ -106,6 +106,8 @@ export const en = {
   "chat.gone": "This conversation does not exist, or it is not yours.",
   "chat.closed": "This conversation is closed.",
   "chat.reopen": "Open it again",
+  "chat.sought_looking": "Looking for the message…",
+  "chat.sought_missing": "That message is not in this conversation any more.",
   "chat.earlier": "Earlier days",
   "chat.to_bottom": "To the newest message",
   "chat.no_answer": "No words came with this answer.",

@@ -108,6 +108,8 @@ export const zh: Words = {
   "chat.gone": "这个会话不存在，或者不属于你。",
   "chat.closed": "这个会话已关闭。",
   "chat.reopen": "重新打开",
+  "chat.sought_looking": "正在查找这条消息…",
+  "chat.sought_missing": "这条消息已不在此对话中。",
   "chat.earlier": "更早的日子",
   "chat.to_bottom": "到最新消息",
   "chat.no_answer": "这次回答没有文字。",
