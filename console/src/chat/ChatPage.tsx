@@ -127,12 +127,23 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
     [follower, t, threads, onLeftBehind],
   );
 
-  const send = useCallback((text: string, uploads: Upload[] = []) => dispatch(newOutgoing(id, text, fresh ? agent : null, uploads)), [dispatch, id, fresh, agent]);
+  const [said, setSaid] = useState(0);
+  const send = useCallback(
+    (text: string, uploads: Upload[] = []) => {
+      setSaid((count) => count + 1);
+      dispatch(newOutgoing(id, text, fresh ? agent : null, uploads));
+    },
+    [dispatch, id, fresh, agent],
+  );
 
+  /** Who answered this, unless they are no longer there. */
+  const there = useRef(known); // the list is read anew now and then, and no turn is drawn anew for that
+  there.current = known;
+  const still = useCallback(({ agentId }: Run) => (there.current.some((one) => one.agentId === agentId) ? agentId : null), []);
   const actions = useMemo<TurnActions>(
     () => ({
-      regenerate: (itemId) => void attempt(regenerate(id, itemId).then(() => follower.reload())),
-      edit: (itemId, text) => void attempt(editMessage(id, itemId, text).then(() => follower.reload())),
+      regenerate: (turn) => void attempt(regenerate(id, askedIn(turn), still(turn)).then(() => follower.reload())),
+      edit: (turn, text) => void attempt(editMessage(id, askedIn(turn), text, text.startsWith("@") ? null : still(turn)).then(() => follower.reload())),
       rate: (itemId, rating) => {
         setFeedback((before) => ({ ...before, [itemId]: rating }));
         void attempt(rate(id, itemId, rating));
@@ -140,7 +151,7 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
       press: useAction,
       sight: (turnId, here) => follower.sight(turnId, here),
     }),
-    [attempt, follower, id],
+    [attempt, follower, id, still],
   );
 
   const stop = () => {
@@ -210,6 +221,7 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
         onEarlier={earlier}
         goal={goal}
         onMoved={forget}
+        said={said}
         draw={(index) => {
           const turn = thread.turns[index];
           return (
@@ -268,6 +280,8 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
     </div>
   );
 }
+
+const askedIn = (turn: Run): string => `${turn.turnId}.0`;
 
 function titleOf(text: string): string {
   const line = text.replace(/^@\S+\s*/, "").split("\n")[0]?.trim() ?? "";

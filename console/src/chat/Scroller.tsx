@@ -23,6 +23,8 @@ interface Props {
   /** A turn to be brought in sight, and how far into it; it stays there until the person moves. */
   goal: Goal | null;
   onMoved: () => void;
+  /** Another number whenever the person said something: they want to see what comes of it. */
+  said: number;
   /** What stands before and after the turns. */
   head: ReactNode;
   children: ReactNode;
@@ -40,7 +42,7 @@ interface Anchor {
   within: number;
 }
 
-export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, head, children }: Props) {
+export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, said, head, children }: Props) {
   const { t } = useWords();
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLDivElement>(null);
@@ -105,6 +107,18 @@ export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, head,
     setAtEnd(false);
     setMeasured((count) => count + 1);
   }, [goal]);
+
+  const toEnd = useCallback(() => {
+    moved();
+    end.current = true;
+    setAtEnd(true);
+    setMeasured((count) => count + 1);
+  }, [moved]);
+  const heard = useRef(said);
+  useLayoutEffect(() => {
+    if (heard.current !== said) toEnd();
+    heard.current = said;
+  }, [said, toEnd]);
 
   /** The person presses something: what they look at stays where it is until they let go. */
   const hold = useCallback(() => {
@@ -198,12 +212,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, head,
         <button
           type="button"
           className="round to-end"
-          onClick={() => {
-            moved();
-            end.current = true;
-            setAtEnd(true);
-            setMeasured((count) => count + 1);
-          }}
+          onClick={toEnd}
           aria-label={t("chat.to_bottom")}
           title={t("chat.to_bottom")}
         >
