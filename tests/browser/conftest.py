@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from browser.people import PATIENCE_MS, Visitor
+from browser.people import PATIENCE_MS, Visitor, words
+from browser.wide import LANGUAGES, SIZES, Reader
 from model_server import ModelServer, model_server
 from needs import not_run
 from paddock.http_api.console import ASSETS
@@ -201,6 +202,18 @@ def visit(browser: "Browser", host: HostProcess) -> Iterator[Callable[..., Visit
     yield arrive
     for visitor in visitors:
         visitor.leave()
+
+
+@pytest.fixture(params=[(size, locale) for size in SIZES for locale in LANGUAGES], ids="-".join)
+def reader(request: pytest.FixtureRequest, visit: Callable[..., Visitor]) -> Reader:
+    """Somebody at one of the two sizes, in one of the two languages."""
+    size, locale = request.param
+    width, height = SIZES[size]
+
+    def arrive(url: str | None = None, **more: object) -> Visitor:
+        return visit(url, width=width, height=height, locale=locale, bypass_csp=True, **more)
+
+    return arrive, words(locale)
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """Somebody at the console: what they see and what they do, in few words. Complains of everything a page must not do."""
 
 import base64
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,9 +24,19 @@ PAINT = """() => new Promise((resolve) => new PerformanceObserver((list) => {
 }).observe({ type: 'paint', buffered: true }))"""
 
 
+@cache
+def words(locale: str) -> Mapping[str, str]:
+    """The sentences of the page in this language, from its own table."""
+    table = (Path(__file__).parents[2] / f"console/src/words/{'zh' if locale == 'zh-CN' else 'en'}.ts").read_text()
+    pairs = (line.strip().removesuffix(",").partition(": ") for line in table.splitlines() if line.startswith('  "'))
+    return {key.strip('"'): value.strip('"') for key, _, value in pairs}
+
+
 class Visitor:
     def __init__(self, browser: Browser, url: str, *, width: int, height: int, **context: Any) -> None:
         self.url = url
+        self.narrow = width < 600
+        self.say = words(context.get("locale", "en-GB"))
         self.context = browser.new_context(viewport={"width": width, "height": height}, **context)
         self.context.set_default_timeout(PATIENCE_MS)
         self.page = self.context.new_page()
@@ -51,9 +64,8 @@ class Visitor:
     # --- what they do
 
     def write(self, text: str) -> None:
-        box = self.page.get_by_label("Message", exact=True)
-        box.fill(text)
-        box.press("Enter")
+        self.box.fill(text)
+        self.box.press("Enter")
 
     def ask(self, text: str) -> Locator:
         """Say something and wait for the end of its turn."""
@@ -63,6 +75,14 @@ class Visitor:
         turn = self.turns.nth(before)
         expect(turn.locator(".turn-footer")).to_have_count(1)
         return turn
+
+    @property
+    def box(self) -> Locator:
+        return self.page.get_by_label(self.say["chat.write"], exact=True)
+
+    def button(self, word: str, within: Locator | None = None, **filled: str) -> Locator:
+        """A button by its key in the table of words."""
+        return (within or self.page).get_by_role("button", name=self.say[word].format(**filled), exact=True)
 
     @property
     def turns(self) -> Locator:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 import loopback
 from browser.axe import serious
-from browser.long_threads import scroll, tell, turns_of
+from browser.long_threads import START, answer, scroll, tell, turns_of
 from browser.people import DOT, Visitor
 from walk.hosts import HostProcess
 
@@ -175,7 +175,7 @@ def test_a_conversation_is_found_by_what_was_said_in_it_in_english_and_chinese(v
     expect(found).to_have_count(1)
     box.press("ArrowDown")
     ann.page.keyboard.press("Enter")
-    expect(ann.turns.first).to_contain_text("jumped over the fence")
+    expect(ann.page.locator("article.turn.sought .bubble")).to_contain_text("jumped over the fence")
     box.press("Escape")
     expect(box).to_have_value("")
     expect(found.nth(1)).to_be_visible()
@@ -279,3 +279,47 @@ def test_earlier_days_come_above_and_nobody_loses_their_place(visit: Visit) -> N
     assert ann.page.evaluate(PLACE, None) == [turn, pytest.approx(top, abs=3)]
     ann.page.evaluate(PLACE, 0)
     expect(ann.page.get_by_text("question 39", exact=True)).to_be_attached()
+
+
+MARKED = "(words) => [...CSS.highlights.get('sought') ?? []].map((range) => range.toString()).join() === words"
+IN_SIGHT = """(wanted) => {
+  const box = document.querySelector('.scroller').getBoundingClientRect();
+  const word = [...CSS.highlights.get('sought') ?? []][0]?.getBoundingClientRect();
+  return Boolean(word?.height && word.top >= box.top && word.bottom <= box.bottom) === wanted;
+}"""
+
+
+def hit(thread: str, turn: int, item: int, word: str) -> dict[str, object]:
+    """What the host answers when this is found in a conversation."""
+    run = f"00000000-0000-7000-8000-{turn:012d}"
+    pieces = [{"text": "…", "hit": False}, {"text": word, "hit": True}]
+    said = {"itemId": f"{run}.{item}", "role": "assistant", "timestamp": START, "snippet": pieces}
+    seen = {"threadId": thread, "title": "long", "archived": False, "closed": False, "items": 0}
+    return seen | {"createdAt": START, "updatedAt": START, "found": {"message": said}}
+
+
+def test_a_message_that_was_found_is_brought_in_sight_with_its_words_marked_however_far_back(visit: Visit) -> None:
+    ann = visit()
+    ann.forgiving = True
+    days = [turns_of(300, 0, 1), *(turns_of(40, 260 + 40 * day, day) for day in range(2, 12)), turns_of(2_000, 740, 12)]
+    days[0][23]["content"] = "words " * 3_000 + "wombat"
+    address = tell(ann, days)
+    found = {"sessions": [hit(address.rpartition("/")[2], 11, 1, "wombat")], "next": None, "complete": True}
+    ann.page.route("**/agent/sessions?query=*", lambda route: answer(route, found))
+    ann.page.goto(address)
+    expect(ann.page.get_by_text("question 2739", exact=True)).to_be_in_viewport()
+    ann.page.get_by_label("Search conversations").fill("wombat")
+    ann.page.locator(".threads li:has(mark) > a").click()
+    turn = ann.page.locator("article.turn.sought[data-turn$='000000000011']")
+    for _ in range(2):
+        expect(turn.locator(".markdown")).to_contain_text("wombat")
+        ann.page.wait_for_function(MARKED, arg="wombat")
+        ann.page.wait_for_function(IN_SIGHT, arg=True)
+        ann.page.get_by_role("button", name="To the newest message").click()
+        expect(ann.page.get_by_text("question 2739", exact=True)).to_be_in_viewport()
+        assert "at=" not in ann.page.url
+        ann.page.locator(".threads li:has(mark) > a").click()
+    ann.page.locator(".scroller").hover()
+    ann.page.wait_for_function(IN_SIGHT, arg=True)
+    ann.page.mouse.wheel(0, 900)
+    ann.page.wait_for_function(IN_SIGHT, arg=False)  # it lets go

@@ -63,6 +63,15 @@ def test_nothing_moves_under_a_pressed_button_while_an_answer_grows(visit: Visit
     expect(ann.turns.nth(2).locator(".markdown")).to_contain_text("Heard: Coffee")
 
 
+def test_what_somebody_says_is_in_sight_wherever_they_were_reading(visit: Visit) -> None:
+    ann = visit(agent="echo", height=500)
+    ann.ask("first " * 800)
+    ann.page.locator(".scroller").evaluate("box => { box.scrollTop = 0 }")
+    expect(ann.page.get_by_role("button", name="To the newest message")).to_be_visible()
+    ann.write("second")
+    expect(ann.turns.nth(1).locator(".markdown")).to_be_in_viewport()
+
+
 def test_what_is_typed_into_a_card_and_a_message_stays_while_history_becomes_whole(visit: Visit) -> None:
     ann = visit(agent="asker")
     ann.ask("card")

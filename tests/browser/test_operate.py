@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 import loopback
@@ -134,3 +135,34 @@ def test_a_document_goes_into_a_base_and_its_way_is_seen(visit: Visit, host: Hos
     expect(tile.locator(".document")).to_have_text("tea.txt")
     tile.get_by_role("button", name="Remove tea.txt").click()
     expect(tile.locator(".document")).to_have_count(0)
+
+
+WATCH = """(tile) => {
+  window.seen = new Set();
+  const look = () => {
+    const bar = tile.querySelector('progress[value]');
+    if (bar && bar.value > 0 && bar.value < bar.max) window.seen.add(bar.value);
+  };
+  new MutationObserver(look).observe(tile, { subtree: true, childList: true, attributes: true });
+}"""
+
+
+@pytest.mark.long
+def test_a_long_way_in_is_seen_to_move_also_after_a_reload_and_by_somebody_else(
+    visit: Visit, host: HostProcess
+) -> None:
+    ann = operate(visit, host, "knowledge")
+    ann.page.get_by_label("Name").fill("library")
+    ann.page.get_by_role("button", name="New base").click()
+    book = "".join(f"Chapter {number}. The river had {number} bends.\n\n" * 8 for number in range(45_000)).encode()
+    tile = ann.page.locator(".tile", has_text="library")
+    tile.locator("input[type=file]").set_input_files({"name": "b.txt", "mimeType": "text/plain", "buffer": book})
+    expect(tile.locator("progress[value]")).to_be_visible()
+    ann.page.reload()
+    for person in (ann, operate(visit, host, "knowledge")):
+        mine = person.page.locator(".tile", has_text="library")
+        expect(mine.locator("progress[value]")).to_be_visible()
+        mine.evaluate(WATCH)
+        person.page.wait_for_function("() => window.seen.size >= 3")
+    expect(tile.get_by_role("status")).to_contain_text("completed", timeout=300_000)
+    expect(tile.locator(".document")).to_have_text("b.txt")

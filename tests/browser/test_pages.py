@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from browser.axe import serious
 from browser.people import Visitor
@@ -95,6 +96,24 @@ def test_an_agent_is_made_by_a_form_from_its_runners_schema_and_shows_what_it_wo
     ann.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(ann.page.get_by_role("heading", name="Runners")).to_be_visible()
     expect(ann.page.get_by_role("heading", name="Tutor")).to_have_count(0)
+
+
+def test_a_newcomer_is_told_where_the_first_agent_comes_from_and_what_runners_do_in_their_language(
+    visit: Visit, browser: Browser, tmp_path: Path
+) -> None:
+    assert browser.is_connected()
+    host = HostProcess(tmp_path / "data").start()
+    for locale, built_in, runner in (
+        ("en-GB", "no agents file is set", "Calls tools, remembers"),
+        ("zh-CN", "没有设置智能体文件", "调用工具、记住要点"),
+    ):
+        ann = visit(f"{host.url}/#/agents", locale=locale)
+        expect(ann.page.locator(".tile", has_text=runner).first).to_be_visible()
+        ann.page.goto(f"{host.url}/#/agents/assistant")
+        expect(ann.page.locator("form .notice")).to_contain_text(built_in)
+        expect(ann.page.locator("form .notice")).to_contain_text("paddock serve --agents agents.yaml")
+        expect(ann.page.locator("form .notice a")).to_have_attribute("href", "#/agents/+")
+    assert host.stop() == 0
 
 
 def test_what_cannot_be_saved_is_said(visit: Visit) -> None:

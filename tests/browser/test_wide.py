@@ -1,60 +1,23 @@
 """The wide set: the stories of chat and run at both sizes, in both languages; and the figures of long use."""
 
-import os
 import re
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import httpx
 import pytest
 from playwright.sync_api import Locator, expect
 
-from browser.axe import serious
 from browser.long_threads import scroll, tell, turns_of
 from browser.people import DOT, Visitor
+from browser.wide import Reader, fits
 from paddock.http_api.console import ASSETS
 from walk.hosts import HostProcess
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1_500)]
 Visit = Callable[..., Visitor]
-SIZES = {"desktop": (1280, 800), "phone": (360, 740)}
-LANGUAGES = ("en-GB", "zh-CN")
-WIDE = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
 
 
-def words(locale: str) -> dict[str, str]:
-    """The sentences of the page in this language, from its own table."""
-    table = (Path(__file__).parents[2] / f"console/src/words/{'zh' if locale == 'zh-CN' else 'en'}.ts").read_text()
-    pairs = (line.strip().removesuffix(",").partition(": ") for line in table.splitlines() if line.startswith('  "'))
-    return {key.strip('"'): value.strip('"') for key, _, value in pairs}
-
-
-@pytest.fixture(params=[(size, locale) for size in SIZES for locale in LANGUAGES], ids="-".join)
-def reader(request: pytest.FixtureRequest, visit: Visit) -> tuple[Callable[..., Visitor], dict[str, str]]:
-    size, locale = request.param
-    width, height = SIZES[size]
-
-    def arrive(url: str | None = None, **more: object) -> Visitor:
-        return visit(url, width=width, height=height, locale=locale, bypass_csp=True, **more)
-
-    return arrive, words(locale)
-
-
-def fits(ann: Visitor) -> None:
-    """Nothing is wider than the page, and nobody is kept out."""
-    assert ann.page.evaluate(WIDE) is False
-    assert serious(ann) == []
-    keep(ann)
-
-
-def keep(ann: Visitor) -> None:
-    """A picture for somebody to look at, when a place for pictures is set."""
-    if place := os.environ.get("CONSOLE_PICTURES"):
-        Path(place).mkdir(parents=True, exist_ok=True)
-        ann.page.screenshot(path=Path(place) / f"{len(list(Path(place).iterdir())):03d}.png")
-
-
-def test_the_chat_from_the_first_visit_on(reader: tuple[Callable[..., Visitor], dict[str, str]]) -> None:
+def test_the_chat_from_the_first_visit_on(reader: Reader) -> None:
     arrive, say = reader
     ann = arrive()
     fits(ann)
@@ -91,7 +54,7 @@ def test_the_chat_from_the_first_visit_on(reader: tuple[Callable[..., Visitor], 
 
 
 def test_what_people_do_with_answers_agents_and_conversations(
-    reader: tuple[Callable[..., Visitor], dict[str, str]],
+    reader: Reader,
 ) -> None:
     arrive, say = reader
     ann = arrive(agent="echo")
@@ -117,7 +80,7 @@ def test_what_people_do_with_answers_agents_and_conversations(
     keep_house(ann, say)
 
 
-def keep_house(ann: Visitor, say: dict[str, str]) -> None:
+def keep_house(ann: Visitor, say: Mapping[str, str]) -> None:
     """Its name, a copy of it, the archive, the end."""
     mine, named = ann.page.locator(".threads li.current"), ann.page.locator(".threads li", has_text="Oolong")
     actions = re.compile(re.escape(say["threads.menu"]).replace(re.escape("{title}"), ".*"))
@@ -147,7 +110,7 @@ def keep_house(ann: Visitor, say: dict[str, str]) -> None:
     expect(named).to_have_count(0)
 
 
-def test_what_goes_wrong_and_what_is_asked(reader: tuple[Callable[..., Visitor], dict[str, str]]) -> None:
+def test_what_goes_wrong_and_what_is_asked(reader: Reader) -> None:
     arrive, say = reader
     ann = arrive(agent="slow")
     box = ann.page.get_by_label(say["chat.write"], exact=True)
@@ -176,9 +139,7 @@ def test_what_goes_wrong_and_what_is_asked(reader: tuple[Callable[..., Visitor],
         fits(bob)
 
 
-def test_the_story_of_a_run_and_every_other_page(
-    reader: tuple[Callable[..., Visitor], dict[str, str]], host: HostProcess
-) -> None:
+def test_the_story_of_a_run_and_every_other_page(reader: Reader, host: HostProcess) -> None:
     arrive, say = reader
     thread = "5f0c2b1e-6f0e-4a53-9d6e-2d1f6a7b8c9d"
     for text in ('call calculate {"expression": "2 + 3"}', "hello"):

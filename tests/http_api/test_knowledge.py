@@ -123,6 +123,16 @@ async def test_a_job_says_how_far_it_is_and_how_it_ended() -> None:
         assert_problem(unknown, 404, "not_found", "there is no such job")
 
 
+@pytest.mark.spec("http/knowledge-jobs")
+async def test_what_has_arrived_is_no_longer_on_its_way() -> None:
+    async with open_doors() as doors:
+        await doors.client.post(ROOT, json={"kbId": "kb"})
+        await added(doors, "a.txt", "needle")
+        assert (await doors.client.get(f"{ROOT}/kb/jobs")).json() == {"jobs": [], "hasMore": False}
+        unknown = await doors.client.get(f"{ROOT}/none/jobs")
+        assert_problem(unknown, 404, "not_found", "there is no knowledge base 'none'")
+
+
 @pytest.mark.spec("http/knowledge-search")
 async def test_a_passage_comes_with_its_place() -> None:
     async with open_doors() as doors:

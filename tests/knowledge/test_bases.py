@@ -105,6 +105,18 @@ async def test_delete_deletes(house: House) -> None:
     assert refused.value.code is ErrorCode.NOT_FOUND
 
 
+async def test_documents_on_their_way_in_are_told_of_their_own_base_until_they_have_arrived(house: House) -> None:
+    await house.bases.create("w", "other", AUDIT)
+    jobs = [await house.bases.add("w", "kb", f"{name}.txt", name.encode(), AUDIT, {}) for name in ("a", "b")]
+    assert [job.name for job in await house.bases.on_their_way("w", "kb")] == ["a.txt", "b.txt"]
+    assert await house.bases.on_their_way("w", "other") == []
+    await house.ingest.do(jobs[0])
+    assert [job.name for job in await house.bases.on_their_way("w", "kb")] == ["b.txt"]
+    with pytest.raises(HostError) as refused:
+        await house.bases.on_their_way("elsewhere", "kb")
+    assert refused.value.code is ErrorCode.NOT_FOUND
+
+
 async def test_a_job_goes_on_after_a_restart_where_it_stopped(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingest_module, "PART", 2)
     house = House(both)

@@ -1,7 +1,7 @@
 /** One agent: what it is, its runner's settings, what it may use, and what that comes to. */
 import { useEffect, useState, type FormEvent } from "react";
 import { put, remove } from "../api/client";
-import type { AgentEntry } from "../api/shapes";
+import type { AgentEntry, Localised } from "../api/shapes";
 import { useWorld } from "../chat/world";
 import { asList, asRecord, asText } from "../model/events";
 import { namesIn, type Grant } from "../run/story";
@@ -27,7 +27,7 @@ export function AgentEditor({ agent, runners }: { agent: string; runners: Runner
 }
 
 function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry | null; start: Definition; runners: RunnerEntry[] }) {
-  const { t } = useWords();
+  const { t, pick } = useWords();
   const { admin, agents } = useWorld();
   const [name, setName] = useState(id);
   const [draft, setDraft] = useState<Definition>(start);
@@ -64,7 +64,7 @@ function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry |
   return (
     <div className="two">
       <form className="panel" onSubmit={save}>
-        {!editable && <Notice tone="wait" title={t(admin ? "ag.from_file" : "ag.only_admin")} />}
+        {!editable && <WhyNot origin={admin ? (entry?.origin ?? "file") : null} />}
         <fieldset disabled={!editable} className="plain">
           <label className="field">
             <span>{t("ag.name")}</span>
@@ -83,7 +83,9 @@ function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry |
             <span>{t("ag.runner")}</span>
             <select value={asText(draft["runner"])} onChange={(event) => set({ runner: event.target.value, config: {} })}>
               {runners.map((one) => (
-                <option key={one.runnerId}>{one.runnerId}</option>
+                <option key={one.runnerId} value={one.runnerId}>
+                  {[pick(one.manifest?.["label"] as Localised), one.runnerId].filter(Boolean).join(" · ")}
+                </option>
               ))}
             </select>
             <small className="hint">{t("ag.runner_help")}</small>
@@ -120,6 +122,23 @@ function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry |
       {id && <Effective id={id} saves={saves} health={entry?.health ?? "unknown"} problem={entry?.problem} />}
       {asking && <Confirm text={t("ag.delete_sure", { agent: id })} word={t("app.delete")} onYes={erase} onNo={() => setAsking(false)} />}
     </div>
+  );
+}
+
+/** Why an agent cannot be changed here, and what to do; no origin means the person may not. */
+function WhyNot({ origin }: { origin: AgentEntry["origin"] | null }) {
+  const { t } = useWords();
+  if (origin === null) return <Notice tone="wait" title={t("ag.only_admin")} />;
+  if (origin === "file") return <Notice tone="wait" title={t("ag.from_file")} />;
+  return (
+    <Notice tone="wait" title={t(origin === "runner" ? "ag.from_runner" : "ag.from_built_in")}>
+      <p>{t(origin === "runner" ? "ag.from_runner_do" : "ag.from_built_in_do")}</p>
+      <p>
+        <a className="button" href="#/agents/+">
+          {t("ag.new")}
+        </a>
+      </p>
+    </Notice>
   );
 }
 

@@ -74,13 +74,15 @@ export default function AgentsPage({ agent }: { agent: string | null }) {
 
 function AgentTile({ agent }: { agent: AgentEntry }) {
   const { t, pick } = useWords();
+  const about = `ag.built_in.${agent.agentId}`;
+  const builtIn = agent.origin === "built-in" && about in en ? (about as WordKey) : null;
   return (
     <article className="tile">
       <div className="tile-head">
         <h3>{agent.label || agent.agentId}</h3>
         <Status of={agent.health} />
       </div>
-      <p>{agent.description || pick(agent.runnerDescription)}</p>
+      <p>{(builtIn && t(builtIn)) || agent.description || pick(agent.runnerDescription)}</p>
       <p className="hint">
         <code>{agent.runnerId}</code>
       </p>

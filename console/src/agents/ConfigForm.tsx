@@ -3,8 +3,9 @@
  * known are edited as JSON, so nothing a runner asks for is out of reach.
  */
 import { useId, useState } from "react";
+import type { Localised } from "../api/shapes";
 import { asList, asRecord, asText } from "../model/events";
-import { useWords } from "../words";
+import { useWords, type Speaker } from "../words";
 
 export interface FormItem {
   name: string;
@@ -90,6 +91,7 @@ interface ControlProps extends FieldProps {
 }
 
 function Control({ item, value, offers, onChange, id, helpId }: ControlProps) {
+  const { pick } = useWords();
   const shown = value ?? item.default;
   const common = { id, "aria-describedby": helpId, required: item.required === true };
   const text = (given: string) => onChange(given === "" && !item.required ? undefined : given);
@@ -106,7 +108,7 @@ function Control({ item, value, offers, onChange, id, helpId }: ControlProps) {
     case "boolean":
       return <input {...common} required={false} type="checkbox" checked={shown === true} onChange={(event) => onChange(event.target.checked)} />;
     case "select":
-      return <Select common={common} options={optionsOf(item)} value={asText(shown)} onChange={text} />;
+      return <Select common={common} options={optionsOf(item, pick)} value={asText(shown)} onChange={text} />;
     case "llm-model-selector":
     case "rerank-model-selector":
     case "embedding-model-selector":
@@ -124,12 +126,11 @@ function Control({ item, value, offers, onChange, id, helpId }: ControlProps) {
 
 type Common = { id: string; "aria-describedby": string | undefined; required: boolean };
 
-function optionsOf(item: FormItem): [string, string][] {
+function optionsOf(item: FormItem, pick: Speaker["pick"]): [string, string][] {
   return (item.options ?? []).map((option) => {
     const given = asRecord(option);
     const name = typeof option === "string" ? option : asText(given["name"]) || asText(given["value"]);
-    const label = given["label"];
-    return [name, typeof label === "string" ? label : asText(asRecord(label)["en_US"]) || name];
+    return [name, pick(given["label"] as Localised | undefined) || name];
   });
 }
 

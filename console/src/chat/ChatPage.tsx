@@ -7,7 +7,7 @@ import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { useKept, Within } from "../ui/kept";
 import { Notice } from "../ui/parts";
-import { go, toNewWith, toThread } from "../ui/router";
+import { go, toNewWith, toThread, type Sought } from "../ui/router";
 import { useWords } from "../words";
 import { Composer } from "./Composer";
 import { sessionPath, ThreadFollower, type Followed } from "./follow";
@@ -16,6 +16,7 @@ import { answerOpen } from "./answers";
 import { ApprovalCard, HandoverCard, OpenQuestions, openOf } from "./Questions";
 import { Scroller } from "./Scroller";
 import { cancelRun, control, editMessage, newOutgoing, rate, regenerate, sendMessage, useAction, type Outgoing, type Upload } from "./send";
+import { useSought } from "./sought";
 import { TurnView, type TurnActions } from "./TurnView";
 import { useWorld } from "./world";
 
@@ -26,7 +27,7 @@ interface Pending {
   problem: string | null;
 }
 
-export function ChatPage({ thread, agent }: { thread: string | null; agent: string | null }) {
+export function ChatPage({ thread, agent, sought }: { thread: string | null; agent: string | null; sought: Sought | null }) {
   const [draft, setDraft] = useKept<string>("new", FIRST);
   const renew = useCallback(() => setDraft(crypto.randomUUID()), [setDraft]);
   useEffect(() => {
@@ -35,7 +36,7 @@ export function ChatPage({ thread, agent }: { thread: string | null; agent: stri
   const id = thread ?? draft;
   return (
     <Within name={id}>
-      <Conversation key={id} id={id} fresh={thread === null} agent={agent} onLeftBehind={renew} />
+      <Conversation key={id} id={id} fresh={thread === null} agent={agent} sought={sought} onLeftBehind={renew} />
     </Within>
   );
 }
@@ -53,14 +54,18 @@ interface ConversationProps {
   id: string;
   fresh: boolean;
   agent: string | null;
+  /** A message of it that was looked for. */
+  sought: Sought | null;
   /** It was begun, and the person had gone elsewhere by then. */
   onLeftBehind: () => void;
 }
 
-function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
+function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationProps) {
   const { t } = useWords();
   const { agentName, known, defaultAgent, threads } = useWorld();
   const [follower, { thread, connection, problem }] = useFollowed(id, fresh);
+  const { search, goal, turnId: soughtTurn } = useSought(sought, follower, connection === "live" || thread.turns.length > 0);
+  const forget = useCallback(() => go(toThread(id), true), [id]);
   const [pending, setPending] = useKept<Pending[]>("pending", []);
   const [stopping, setStopping] = useState<string | null>(null);
   const [refused, setRefused] = useState<string | null>(null);
@@ -122,12 +127,23 @@ function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
     [follower, t, threads, onLeftBehind],
   );
 
-  const send = useCallback((text: string, uploads: Upload[] = []) => dispatch(newOutgoing(id, text, fresh ? agent : null, uploads)), [dispatch, id, fresh, agent]);
+  const [said, setSaid] = useState(0);
+  const send = useCallback(
+    (text: string, uploads: Upload[] = []) => {
+      setSaid((count) => count + 1);
+      dispatch(newOutgoing(id, text, fresh ? agent : null, uploads));
+    },
+    [dispatch, id, fresh, agent],
+  );
 
+  /** Who answered this, unless they are no longer there. */
+  const there = useRef(known); // the list is read anew now and then, and no turn is drawn anew for that
+  there.current = known;
+  const still = useCallback(({ agentId }: Run) => (there.current.some((one) => one.agentId === agentId) ? agentId : null), []);
   const actions = useMemo<TurnActions>(
     () => ({
-      regenerate: (itemId) => void attempt(regenerate(id, itemId).then(() => follower.reload())),
-      edit: (itemId, text) => void attempt(editMessage(id, itemId, text).then(() => follower.reload())),
+      regenerate: (turn) => void attempt(regenerate(id, askedIn(turn), still(turn)).then(() => follower.reload())),
+      edit: (turn, text) => void attempt(editMessage(id, askedIn(turn), text, text.startsWith("@") ? null : still(turn)).then(() => follower.reload())),
       rate: (itemId, rating) => {
         setFeedback((before) => ({ ...before, [itemId]: rating }));
         void attempt(rate(id, itemId, rating));
@@ -135,7 +151,7 @@ function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
       press: useAction,
       sight: (turnId, here) => follower.sight(turnId, here),
     }),
-    [attempt, follower, id],
+    [attempt, follower, id, still],
   );
 
   const stop = () => {
@@ -203,6 +219,9 @@ function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
         turns={thread.turns}
         hasMore={thread.hasMore}
         onEarlier={earlier}
+        goal={goal}
+        onMoved={forget}
+        said={said}
         draw={(index) => {
           const turn = thread.turns[index];
           return (
@@ -217,6 +236,7 @@ function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
                 place={index + 1}
                 of={thread.turns.length}
                 newDay={newDay(turn, thread.turns[index - 1])}
+                sought={turn.turnId === soughtTurn}
               />
             )
           );
@@ -244,6 +264,8 @@ function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
       <Spoken turn={newest} name={agentName(newest?.agentId ?? active)} />
       <div className="chat-foot">
         {connection === "lost" && <Notice tone="wait" title={t("chat.lost")} />}
+        {search === "looking" && <Notice tone="wait" title={t("chat.sought_looking")} />}
+        {search === "missing" && sought && <Notice tone="wait" title={t("chat.sought_missing")} />}
         {refused && <Notice tone="bad" title={refused} />}
         {thread.closed ? (
           <Notice tone="wait" title={t("chat.closed")}>
@@ -258,6 +280,8 @@ function Conversation({ id, fresh, agent, onLeftBehind }: ConversationProps) {
     </div>
   );
 }
+
+const askedIn = (turn: Run): string => `${turn.turnId}.0`;
 
 function titleOf(text: string): string {
   const line = text.replace(/^@\S+\s*/, "").split("\n")[0]?.trim() ?? "";

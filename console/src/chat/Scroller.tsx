@@ -20,9 +20,18 @@ interface Props {
   draw: (index: number) => ReactNode;
   hasMore: boolean;
   onEarlier: () => Promise<void>;
+  /** A turn to be brought in sight, and how far into it; it stays there until the person moves. */
+  goal: Goal | null;
+  onMoved: () => void;
+  /** Another number whenever the person said something: they want to see what comes of it. */
+  said: number;
   /** What stands before and after the turns. */
   head: ReactNode;
   children: ReactNode;
+}
+export interface Goal {
+  turnId: string;
+  within: (place: HTMLElement) => number;
 }
 interface View {
   top: number;
@@ -33,7 +42,7 @@ interface Anchor {
   within: number;
 }
 
-export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Props) {
+export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, said, head, children }: Props) {
   const { t } = useWords();
   const box = useRef<HTMLDivElement>(null);
   const list = useRef<HTMLDivElement>(null);
@@ -42,6 +51,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
   const end = useRef(true);
   const left = useRef(0);
   const held = useRef(false);
+  const pinned = useRef<Goal | null>(null);
   const [atEnd, setAtEnd] = useState(true);
   const [loading, setLoading] = useState(false);
   const [measured, setMeasured] = useState(0);
@@ -75,12 +85,40 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
     const seen = element.scrollTop - inner.offsetTop;
     setView((before) => (before.top === seen && before.height === element.clientHeight ? before : { top: seen, height: element.clientHeight }));
     left.current = element.scrollTop;
+    if (pinned.current) return;
     if (!held.current) end.current = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
     setAtEnd(end.current);
     const first = entryAt(places, seen);
     const key = turns[first]?.turnId;
     anchor.current = key === undefined ? null : { key, within: seen - (places[first] ?? 0) };
   }, [places, turns]);
+
+  /** What was sought is in sight, and the person goes on from there by themselves. */
+  const moved = useCallback(() => {
+    if (!pinned.current) return;
+    pinned.current = null;
+    look();
+    onMoved();
+  }, [look, onMoved]);
+  useLayoutEffect(() => {
+    pinned.current = goal;
+    if (!goal) return;
+    end.current = false;
+    setAtEnd(false);
+    setMeasured((count) => count + 1);
+  }, [goal]);
+
+  const toEnd = useCallback(() => {
+    moved();
+    end.current = true;
+    setAtEnd(true);
+    setMeasured((count) => count + 1);
+  }, [moved]);
+  const heard = useRef(said);
+  useLayoutEffect(() => {
+    if (heard.current !== said) toEnd();
+    heard.current = said;
+  }, [said, toEnd]);
 
   /** The person presses something: what they look at stays where it is until they let go. */
   const hold = useCallback(() => {
@@ -110,7 +148,8 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
     const follows = () => end.current && !held.current;
     if (follows() && element.scrollTop < Math.min(left.current, lowest) - 2) look(); // the person was quicker than the event
     if (follows()) element.scrollTop = element.scrollHeight;
-    else if (anchor.current) {
+    else if (pinned.current) anchor.current = anchorOf(pinned.current, inner);
+    if (!follows() && anchor.current) {
       const { key, within } = anchor.current;
       const at = turns.findIndex((turn) => turn.turnId === key);
       if (at >= 0) {
@@ -147,7 +186,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
 
   return (
     <div className="scroll-area">
-      <div className="scroller" ref={box} onScroll={look} onPointerDown={hold} tabIndex={0}>
+      <div className="scroller" ref={box} onScroll={look} onWheel={moved} onTouchMove={moved} onKeyDown={moved} onPointerDown={() => (moved(), hold())} tabIndex={0}>
         <div className="column" onFocus={(event) => setKept((event.target as HTMLElement).closest<HTMLElement>("[data-place]")?.dataset["place"] ?? null)} onBlur={() => setKept(null)}>
           {hasMore && (
             <button type="button" className="button quiet center" disabled={loading} onClick={earlier}>
@@ -173,11 +212,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
         <button
           type="button"
           className="round to-end"
-          onClick={() => {
-            end.current = true;
-            setAtEnd(true);
-            setMeasured((count) => count + 1);
-          }}
+          onClick={toEnd}
           aria-label={t("chat.to_bottom")}
           title={t("chat.to_bottom")}
         >
@@ -186,4 +221,9 @@ export function Scroller({ turns, draw, hasMore, onEarlier, head, children }: Pr
       )}
     </div>
   );
+}
+
+function anchorOf(goal: Goal, list: HTMLElement): Anchor {
+  const place = list.querySelector<HTMLElement>(`:scope > [data-place="${CSS.escape(goal.turnId)}"]`);
+  return { key: goal.turnId, within: place ? goal.within(place) : 0 };
 }

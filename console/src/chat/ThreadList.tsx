@@ -5,7 +5,7 @@ import type { Piece, SessionEntry } from "../api/shapes";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { Confirm, Dialog, Menu } from "../ui/parts";
-import { go, toThread } from "../ui/router";
+import { go, toMessage, toThread } from "../ui/router";
 import { useWords } from "../words";
 import { joined, MOST_LETTERS, useFound, useOlder, useSettled, type Found, type Page } from "./finding";
 import { sessionPath } from "./follow";
@@ -151,6 +151,11 @@ function More({ busy, more }: { busy: boolean; more: () => void }) {
   );
 }
 
+/** What was found, each word once. */
+function wordsIn(snippet: Piece[]): string[] {
+  return [...new Set(snippet.filter((piece) => piece.hit).map((piece) => piece.text.toLowerCase()))];
+}
+
 function Marked({ pieces }: { pieces: Piece[] }) {
   return pieces.map((piece, at) => (piece.hit ? <mark key={at}>{piece.text}</mark> : piece.text));
 }
@@ -163,9 +168,10 @@ function ThreadEntry(props: { entry: SessionEntry; current: boolean; onChosen: (
   const title = entry.title ?? t("threads.untitled");
   const path = sessionPath(entry.threadId);
   const take = (format: "markdown" | "json") => attempt(download(`${path}/export?format=${format}`, `${plain(title)}.${format === "json" ? "json" : "md"}`));
+  const there = said ? toMessage(entry.threadId, { item: said.itemId, words: wordsIn(said.snippet) }) : toThread(entry.threadId);
   return (
     <li className={current ? "current" : ""}>
-      <a href={toThread(entry.threadId)} onClick={onChosen} aria-current={current ? "page" : undefined} title={time(entry.updatedAt)}>
+      <a href={there} onClick={onChosen} aria-current={current ? "page" : undefined} title={time(entry.updatedAt)}>
         <span className="thread-title">{entry.found?.title ? <Marked pieces={entry.found.title} /> : title}</span>
         {said && (
           <span className="thread-found">

@@ -12,8 +12,8 @@ import { StoreImage } from "./StoreImage";
 import { TooLong, tooMany } from "./TooLong";
 
 export interface TurnActions {
-  regenerate: (itemId: string) => void;
-  edit: (itemId: string, text: string) => void;
+  regenerate: (turn: Run) => void;
+  edit: (turn: Run, text: string) => void;
   rate: (itemId: string, rating: "up" | "down" | null) => void;
   /** A button or a form of a card was used. */
   press: (ref: string, values: Record<string, unknown>) => Promise<unknown>;
@@ -32,9 +32,11 @@ interface Props {
   of: number;
   /** The moment of its day, where a day begins with it. */
   newDay: number | null;
+  /** Somebody looked for a message of it. */
+  sought: boolean;
 }
 
-export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, feedback, actions, place: at, of, newDay }: Props) {
+export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, feedback, actions, place: at, of, newDay, sought }: Props) {
   const { day } = useWords();
   const answers = turn.parts.filter((part): part is Part & { kind: "text" } => part.kind === "text" && part.text !== "");
   const last = answers.at(-1);
@@ -52,7 +54,7 @@ export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, 
   const asked = turn.interrupts.length > 0;
   return (
     <Within name={turn.turnId}>
-      <article className="turn" data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
+      <article className={sought ? "turn sought" : "turn"} aria-current={sought || undefined} data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
         {newDay !== null && <h2 className="day">{day(newDay)}</h2>}
         {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
         <div className="answer">
@@ -86,7 +88,6 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
   const { t } = useWords();
   const [editing, setEditing] = useKept<string | null>("edit", null);
   const opening = useRef(false); // only then it takes the focus, not when it comes back into the window
-  const itemId = `${turn.turnId}.0`;
   const edit = () => {
     opening.current = true;
     setEditing(turn.text ?? "");
@@ -98,7 +99,7 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
         onSubmit={(event) => {
           event.preventDefault();
           if (tooMany(editing)) return;
-          if (editing.trim()) actions.edit(itemId, editing.trim());
+          if (editing.trim()) actions.edit(turn, editing.trim());
           setEditing(null);
         }}
       >
@@ -266,7 +267,7 @@ function Footer({ turn, itemId, text, newest, busy, rating, actions }: FooterPro
     <div className={`turn-footer${newest || failed ? " always" : ""}`}>
       {text && <CopyButton text={text} label={t("chat.copy_text")} />}
       {turn.text !== null && (
-        <button type="button" className="icon-button" disabled={busy} onClick={() => actions.regenerate(`${turn.turnId}.0`)} aria-label={t(failed ? "chat.retry" : "chat.regenerate")} title={t(failed ? "chat.retry" : "chat.regenerate")}>
+        <button type="button" className="icon-button" disabled={busy} onClick={() => actions.regenerate(turn)} aria-label={t(failed ? "chat.retry" : "chat.regenerate")} title={t(failed ? "chat.retry" : "chat.regenerate")}>
           <Icon name="again" size={16} />
           {failed && <span>{t("chat.retry")}</span>}
         </button>

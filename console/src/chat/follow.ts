@@ -29,7 +29,6 @@ export class ThreadFollower {
   private hiddenTimer: ReturnType<typeof setTimeout> | undefined;
   private connectionAbort: AbortController | null = null;
   private running = false;
-  private loadingEarlier = false;
 
   constructor(readonly id: string) {
     this.state = { thread: emptyThread(id), connection: "new", problem: null };
@@ -182,18 +181,34 @@ export class ThreadFollower {
     if (unknown) this.reload();
   }
 
-  /** One more day, upwards. */
-  async earlier(): Promise<void> {
+  /** One more day, upwards. Asked for twice at once it is read once. */
+  earlier(): Promise<void> {
+    this.goingUp ??= this.oneDayUp().finally(() => void (this.goingUp = null));
+    return this.goingUp;
+  }
+  private goingUp: Promise<void> | null = null;
+
+  private async oneDayUp(): Promise<void> {
     const { thread } = this.state;
-    if (this.loadingEarlier || !thread.hasMore || thread.day === null) return;
-    this.loadingEarlier = true;
-    try {
-      const day = await historyDay(this.id, thread.day);
-      const runs = await runsOf(this.id, undefined, thread.turns[0]?.turnId);
-      this.set({ thread: withEarlier(this.state.thread, day, runs) });
-    } finally {
-      this.loadingEarlier = false;
+    if (!thread.hasMore || thread.day === null) return;
+    const [day, runs] = await Promise.all([historyDay(this.id, thread.day), runsOf(this.id, undefined, thread.turns[0]?.turnId)]);
+    this.set({ thread: withEarlier(this.state.thread, day, runs) });
+  }
+
+  /** Day by day up to this turn; false when the conversation does not have it. */
+  async upTo(turnId: string, signal: AbortSignal): Promise<boolean> {
+    const here = () => this.state.thread.turns.some((turn) => turn.turnId === turnId);
+    for (let failures = 0; !here() && this.state.thread.hasMore && !signal.aborted; ) {
+      try {
+        await this.earlier();
+        failures = 0;
+      } catch (error) {
+        if (!(error instanceof Problem) || (error.status !== 0 && error.status < 500)) throw error;
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS[failures] ?? 8_000)); // until the person goes elsewhere
+        failures += 1;
+      }
     }
+    return here();
   }
 
   /**

@@ -54,9 +54,10 @@ export function control(thread: string, subtype: string, payload: Record<string,
   return post(`${sessionPath(thread)}/control`, { subtype, payload, ...(txId ? { txId } : {}) });
 }
 
-export const editMessage = (thread: string, itemId: string, content: string): Promise<Accepted> => post(`${sessionPath(thread)}/edit`, { itemId, content });
+/** Said differently, to whoever answered it: another may be the active one by now. A mention in the new words comes first. */
+export const editMessage = (thread: string, itemId: string, content: string, agent: string | null): Promise<Accepted> => post(`${sessionPath(thread)}/edit`, { itemId, content, ...(agent ? { agentId: agent } : {}) });
 
-export const regenerate = (thread: string, itemId: string): Promise<Accepted> => post(`${sessionPath(thread)}/regenerate`, { itemId });
+export const regenerate = (thread: string, itemId: string, agent: string | null): Promise<Accepted> => post(`${sessionPath(thread)}/regenerate`, { itemId, ...(agent ? { agentId: agent } : {}) });
 
 export const rate = (thread: string, itemId: string, rating: "up" | "down" | null): Promise<unknown> => put(`${sessionPath(thread)}/messages/${encodeURIComponent(itemId)}/feedback`, { rating });
 

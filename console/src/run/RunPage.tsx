@@ -290,7 +290,7 @@ function Compare({ story, other }: { story: Story; other: string | null }) {
             <option value="" />
             {choices.map((run) => (
               <option key={run.taskId} value={run.taskId}>
-                {run.agentId} · {time(run.createdAt)} · {run.status}
+                {run.agentId} · {time(run.createdAt)} · {t(`status.${run.status}`)}
               </option>
             ))}
           </select>

@@ -130,7 +130,7 @@ function focusContent(event: React.MouseEvent): void {
 function Page({ place }: { place: Place }) {
   switch (place.page) {
     case "chat":
-      return <ChatPage thread={place.thread} agent={place.agent} />;
+      return <ChatPage thread={place.thread} agent={place.agent} sought={place.sought ?? null} />;
     case "run":
       return <RunPage run={place.run} other={place.other} />;
     case "agents":

@@ -43,6 +43,7 @@ class KnowledgeDoor:
             route("GET", f"{base}/{{kb}}/documents", self.documents),
             route("POST", f"{base}/{{kb}}/documents", self.add),
             route("DELETE", f"{base}/{{kb}}/documents/{{document}}", self.delete_document),
+            route("GET", f"{base}/{{kb}}/jobs", self.jobs),
             route("GET", f"{base}/{{kb}}/jobs/{{job}}", self.job),
             route("POST", f"{base}/{{kb}}/search", self.search),
         ]
@@ -99,6 +100,12 @@ class KnowledgeDoor:
         audit = _decided(principal, "knowledge.delete_document", f"{kb_id}/{document_id}"[:256])
         await self._bases.delete_document(principal.workspace_id, kb_id, document_id, audit)
         return Response(status_code=204)
+
+    async def jobs(self, request: Request) -> Response:
+        principal = await self._auth.principal(request.scope)
+        waiting = await self._bases.on_their_way(principal.workspace_id, _kb(request))
+        listed = [_job(row) for row in waiting[:MAX_LISTED]]
+        return json_response({"jobs": listed, "hasMore": len(waiting) > MAX_LISTED})
 
     async def job(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)

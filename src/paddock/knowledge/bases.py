@@ -153,6 +153,11 @@ class Bases:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such job")
         return job
 
+    async def on_their_way(self, workspace: str, kb_id: str) -> Sequence[JobRow]:
+        await self._base(workspace, kb_id)
+        waiting = await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS)
+        return [job for job in waiting if (job.workspace_id, job.kb_id) == (workspace, kb_id)]
+
     async def documents(self, workspace: str, kb_id: str, *, after: str, limit: int) -> Sequence[DocumentRow]:
         await self._base(workspace, kb_id)
         return await self._store.documents(workspace, kb_id, after=after, limit=limit)

@@ -12,6 +12,7 @@ from paddock_runners.harness.config import FORM, Config, ConfigError, one_of, se
 from paddock_runners.harness.place import Place, program
 from paddock_runners.harness.process import HarnessProcess
 from paddock_runners.harness.runner import HarnessRunner
+from paddock_runners.toolkit.words import both
 from paddock_sdk.projection import Harness
 
 CUSTOM = "custom"
@@ -26,28 +27,39 @@ class AcpConfig(Config):
 
 
 class Acp(HarnessRunner):
-    label = "ACP agent"
-    description = "An agent that speaks the Agent Client Protocol, resumed turn by turn."
+    label = both("ACP agent", "ACP 智能体")
+    description = both(
+        "An agent that speaks the Agent Client Protocol, resumed turn by turn.",
+        "任何支持 Agent Client Protocol 的智能体，每轮接着上一轮继续。",
+    )
     harness = "acp"
     title = "The ACP agent"
     config_schema = (
-        select("preset", "Agent", (CUSTOM, *PRESETS), "A known agent, or custom with a command."),
+        select(
+            "preset",
+            both("Agent", "智能体"),
+            (CUSTOM, *PRESETS),
+            both("A known agent, or custom with a command.", "已知的智能体，或 custom 加命令行。"),
+        ),
         {
             "name": "command",
             "type": "json",
-            "label": "Command line",
+            "label": both("Command line", "命令行"),
             "default": [],
-            "description": "Program and arguments, such as [kimi, acp]; needed for custom.",
+            "description": both(
+                "Program and arguments, such as [kimi, acp]; needed for custom.",
+                "程序及参数，例如 [kimi, acp]；选择 custom 时必填。",
+            ),
         },
         *FORM,
         {
             "name": "mode",
             "type": "string",
-            "label": "Session mode",
+            "label": both("Session mode", "会话模式"),
             "default": "",
-            "description": "The agent's own name.",
+            "description": both("The agent's own name.", "智能体自己使用的名称。"),
         },
-        {"name": "auth", "type": "string", "label": "Authentication method", "default": ""},
+        {"name": "auth", "type": "string", "label": both("Authentication method", "认证方式"), "default": ""},
     )
 
     def settings(self, said: Mapping[str, Any]) -> AcpConfig:

@@ -10,6 +10,7 @@ from paddock_runners.harness.config import COMMAND, FORM, Config, ConfigError, o
 from paddock_runners.harness.place import Place, program
 from paddock_runners.harness.process import HarnessProcess
 from paddock_runners.harness.runner import HarnessRunner
+from paddock_runners.toolkit.words import both
 from paddock_sdk import AgentRunnerCapabilities
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
@@ -27,7 +28,10 @@ class ClaudeConfig(Config):
 
 class ClaudeCode(HarnessRunner):
     label = "Claude Code"
-    description = "Claude Code in a working directory of the conversation, resumed turn by turn."
+    description = both(
+        "Claude Code in a working directory of the conversation, resumed turn by turn.",
+        "在对话自己的工作目录中运行 Claude Code，每轮接着上一轮继续。",
+    )
     harness = "claude"
     title = "Claude Code"
     capabilities = AgentRunnerCapabilities(
@@ -43,16 +47,22 @@ class ClaudeCode(HarnessRunner):
         *FORM,
         select(
             "permission_mode",
-            "Permission mode",
+            both("Permission mode", "许可模式"),
             MODES,
-            "Claude Code's own; what it then still asks, on_permission decides.",
+            both(
+                "Claude Code's own; what it then still asks, on_permission decides.",
+                "Claude Code 自身的模式；其余请求由“当它请求许可时”决定。",
+            ),
         ),
         {
             "name": "tools",
             "type": "json",
-            "label": "Built-in tools",
+            "label": both("Built-in tools", "内置工具"),
             "default": None,
-            "description": "Names of Claude Code's own tools; [] leaves only the host's. Empty: all of them.",
+            "description": both(
+                "Names of Claude Code's own tools; [] leaves only the host's. Empty: all of them.",
+                "Claude Code 自带工具的名称；[] 表示只用主机的工具。留空表示全部。",
+            ),
         },
     )
 

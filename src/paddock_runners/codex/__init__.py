@@ -10,6 +10,7 @@ from paddock_runners.harness.config import COMMAND, FORM, Config, one_of, select
 from paddock_runners.harness.place import Place, program
 from paddock_runners.harness.process import HarnessProcess
 from paddock_runners.harness.runner import HarnessRunner
+from paddock_runners.toolkit.words import both
 from paddock_sdk import AgentRunnerCapabilities
 
 SANDBOXES = ("workspace-write", "read-only", "danger-full-access")
@@ -31,7 +32,10 @@ class CodexConfig(Config):
 
 class Codex(HarnessRunner):
     label = "Codex"
-    description = "Codex in a working directory of the conversation, resumed turn by turn."
+    description = both(
+        "Codex in a working directory of the conversation, resumed turn by turn.",
+        "在对话自己的工作目录中运行 Codex，每轮接着上一轮继续。",
+    )
     harness = "codex"
     title = "Codex"
     capabilities = AgentRunnerCapabilities(
@@ -45,7 +49,15 @@ class Codex(HarnessRunner):
     config_schema = (
         COMMAND,
         *FORM,
-        select("sandbox", "Sandbox", SANDBOXES, "Codex's own, for the commands it runs; leaving it is asked for."),
+        select(
+            "sandbox",
+            both("Sandbox", "沙箱"),
+            SANDBOXES,
+            both(
+                "Codex's own, for the commands it runs; leaving it is asked for.",
+                "Codex 自身的沙箱，用于它执行的命令；离开沙箱须先询问。",
+            ),
+        ),
     )
 
     def settings(self, said: Mapping[str, Any]) -> CodexConfig:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from paddock_runners.toolkit.words import both
+
 OnPermission = Literal["ask", "deny", "allow"]
 Afterwards = Literal["keep", "remove"]
 ON_PERMISSION: tuple[OnPermission, ...] = ("ask", "deny", "allow")
@@ -14,50 +16,84 @@ class ConfigError(ValueError):
     """The text names the setting and what to write."""
 
 
-def select(name: str, label: str, options: Sequence[str], description: str) -> dict[str, Any]:
+CHINESE = {"ask": "询问", "deny": "拒绝", "allow": "允许", "keep": "保留", "remove": "删除"}
+"""Of choices that are ours; what a harness calls its own stays as the harness calls it."""
+
+
+def select(name: str, label: Mapping[str, str], options: Sequence[str], about: Mapping[str, str]) -> dict[str, Any]:
     """A field of the form with a few choices; the first is the default."""
-    named = [{"name": option} for option in options]
+    named = [
+        {"name": option, "label": both(option, CHINESE[option])} if option in CHINESE else {"name": option}
+        for option in options
+    ]
     return {
         "name": name,
         "type": "select",
         "label": label,
         "default": options[0],
         "options": named,
-        "description": description,
+        "description": about,
     }
 
 
 COMMAND: Mapping[str, Any] = {
     "name": "command",
     "type": "string",
-    "label": "Program",
+    "label": both("Program", "程序"),
     "default": "",
-    "description": "Its name or path, when it is not on the PATH under its own name.",
+    "description": both(
+        "Its name or path, when it is not on the PATH under its own name.",
+        "程序名或路径；若不在 PATH 中或名称不同时填写。",
+    ),
 }
 FORM: tuple[Mapping[str, Any], ...] = (
-    {"name": "model", "type": "string", "label": "Model", "default": ""},
-    {"name": "api_key", "type": "password", "label": "Key of the model's provider"},
-    {"name": "base_url", "type": "string", "label": "Address of the model's provider", "default": ""},
-    {"name": "args", "type": "json", "label": "Further arguments", "default": []},
+    {"name": "model", "type": "string", "label": both("Model", "模型"), "default": ""},
+    {"name": "api_key", "type": "password", "label": both("Key of the model's provider", "模型提供方的密钥")},
+    {
+        "name": "base_url",
+        "type": "string",
+        "label": both("Address of the model's provider", "模型提供方的地址"),
+        "default": "",
+    },
+    {"name": "args", "type": "json", "label": both("Further arguments", "其他参数"), "default": []},
     {
         "name": "env",
         "type": "json",
-        "label": "Variables",
+        "label": both("Variables", "环境变量"),
         "default": [],
-        "description": "Names of environment variables it is given; the host must allow them to runners (env_allow).",
+        "description": both(
+            "Names of environment variables it is given; the host must allow them to runners (env_allow).",
+            "交给它的环境变量名；主机须允许运行器使用它们（env_allow）。",
+        ),
     },
     {
         "name": "home",
         "type": "string",
-        "label": "Home directory",
+        "label": both("Home directory", "主目录"),
         "default": "",
-        "description": "Where it finds its own settings and login. Empty: a fresh one for every conversation.",
+        "description": both(
+            "Where it finds its own settings and login. Empty: a fresh one for every conversation.",
+            "它查找自身设置和登录信息的位置。留空则每个对话用新的目录。",
+        ),
     },
-    select("on_permission", "When it asks for permission", ON_PERMISSION, "Ask the person, refuse, or allow."),
-    {"name": "allow", "type": "json", "label": "Tools it may use without asking", "default": []},
-    {"name": "deny", "type": "json", "label": "Tools it may never use", "default": []},
     select(
-        "projection", "Context files after a turn", AFTERWARDS, "Keep them in the working directory, or remove them."
+        "on_permission",
+        both("When it asks for permission", "当它请求许可时"),
+        ON_PERMISSION,
+        both("Ask the person, refuse, or allow.", "询问人、拒绝或允许。"),
+    ),
+    {
+        "name": "allow",
+        "type": "json",
+        "label": both("Tools it may use without asking", "无需询问即可使用的工具"),
+        "default": [],
+    },
+    {"name": "deny", "type": "json", "label": both("Tools it may never use", "绝不可使用的工具"), "default": []},
+    select(
+        "projection",
+        both("Context files after a turn", "一轮结束后的上下文文件"),
+        AFTERWARDS,
+        both("Keep them in the working directory, or remove them.", "保留在工作目录中，或删除。"),
     ),
 )
 

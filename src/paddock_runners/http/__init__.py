@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from paddock_runners.http.answers import EventReader, text_in
 from paddock_runners.toolkit.values import listing, mapping
+from paddock_runners.toolkit.words import both
 from paddock_sdk import AgentRunner, AgentRunnerCapabilities, HostApi, Results, RunContext, failed, message
 
 if TYPE_CHECKING:
@@ -20,17 +21,29 @@ SAYS = "application/json, text/event-stream"
 
 class HttpRunner(AgentRunner):
     label = "HTTP"
-    description = "Posts the event to a URL and streams back what it answers."
+    description = both(
+        "Posts the event to a URL and streams back what it answers.", "把事件发送到一个网址，并逐段返回它的回答。"
+    )
     capabilities = AgentRunnerCapabilities(streaming=True, interrupt=True)
     bootstrap = "recent_tail"
     config_schema = (
-        {"name": "url", "type": "string", "label": "URL", "description": "Where the agent is."},
-        {"name": "authorization", "type": "password", "label": "Authorization", "description": "The header's value."},
-        {"name": "headers", "type": "json", "label": "Further headers", "default": {}},
+        {
+            "name": "url",
+            "type": "string",
+            "label": both("URL", "网址"),
+            "description": both("Where the agent is.", "智能体所在的地址。"),
+        },
+        {
+            "name": "authorization",
+            "type": "password",
+            "label": both("Authorization", "授权"),
+            "description": both("The header's value.", "该请求头的值。"),
+        },
+        {"name": "headers", "type": "json", "label": both("Further headers", "其他请求头"), "default": {}},
         {
             "name": "body",
             "type": "select",
-            "label": "What is posted",
+            "label": both("What is posted", "发送内容"),
             "default": "event",
             "options": [{"name": "event"}, {"name": "ag-ui"}],
         },

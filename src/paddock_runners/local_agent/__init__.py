@@ -13,6 +13,7 @@ from paddock_runners.local_agent.steering import Steering
 from paddock_runners.toolkit.calls import Toolbox, granted_tools
 from paddock_runners.toolkit.replies import Asked, Called, added
 from paddock_runners.toolkit.transcript import Said
+from paddock_runners.toolkit.words import both
 from paddock_sdk import (
     AgentRunner,
     AgentRunnerCapabilities,
@@ -28,8 +29,11 @@ from paddock_sdk.protocol.resources import ModelResource
 
 
 class LocalAgent(AgentRunner):
-    label = "Local agent"
-    description = "Calls tools, remembers, searches knowledge, asks before it acts."
+    label = both("Local agent", "本地智能体")
+    description = both(
+        "Calls tools, remembers, searches knowledge, asks before it acts.",
+        "调用工具、记住要点、检索知识，行动前先询问。",
+    )
     capabilities = AgentRunnerCapabilities(
         streaming=True,
         tool_calling=True,

@@ -5,69 +5,92 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from paddock_runners.toolkit.values import listing, mapping
+from paddock_runners.toolkit.words import both
 
 OWN_TOOLS = ("remember", "search_history", "show")
 RETRIEVAL = ("always", "tool", "off")
 TITLES = ("words", "model", "off")
+CHINESE = {"always": "始终", "tool": "工具", "off": "关闭", "words": "开头", "model": "模型"}
 DEFAULT_INSTRUCTIONS = "You are a helpful assistant. Be brief and friendly."
 
 FORM: Sequence[Mapping[str, Any]] = (
     {
         "name": "model",
         "type": "llm-model-selector",
-        "label": "Model",
-        "description": "Which model answers; unless set, the first one the agent may use.",
+        "label": both("Model", "模型"),
+        "description": both(
+            "Which model answers; unless set, the first one the agent may use.",
+            "由哪个模型作答；不填则用该智能体可用的第一个。",
+        ),
     },
     {
         "name": "max_iterations",
         "type": "integer",
-        "label": "Rounds of tool calls",
-        "description": "After so many the agent stops and says so.",
+        "label": both("Rounds of tool calls", "工具调用轮数"),
+        "description": both("After so many the agent stops and says so.", "达到这个轮数后，智能体停止并说明原因。"),
         "default": 10,
     },
     {
         "name": "history_tokens",
         "type": "integer",
-        "label": "Tokens of history",
-        "description": "How much of the conversation is shown to the model, at most; the model's window limits it too.",
+        "label": both("Tokens of history", "历史的 token 数"),
+        "description": both(
+            "How much of the conversation is shown to the model, at most; the model's window limits it too.",
+            "最多把多少对话内容交给模型；同时受模型上下文窗口限制。",
+        ),
         "default": 24_000,
     },
     {
         "name": "retrieval",
         "type": "select",
-        "label": "Knowledge",
-        "description": "always: passages are looked up for every message; tool: the model asks for them; off.",
+        "label": both("Knowledge", "知识"),
+        "description": both(
+            "always: passages are looked up for every message; tool: the model asks for them; off.",
+            "始终：每条消息都检索；工具：由模型自行检索；关闭。",
+        ),
         "default": "always",
-        "options": [{"name": name} for name in RETRIEVAL],
+        "options": [{"name": name, "label": both(name, CHINESE[name])} for name in RETRIEVAL],
     },
-    {"name": "top_k", "type": "integer", "label": "Passages", "description": "From each base.", "default": 3},
+    {
+        "name": "top_k",
+        "type": "integer",
+        "label": both("Passages", "段落数"),
+        "description": both("From each base.", "每个知识库取多少段。"),
+        "default": 3,
+    },
     {
         "name": "approve",
         "type": "json",
-        "label": "Tools that need approval",
-        "description": 'Names of tools a person must agree to before each call; one may end in *, "*" means all.',
+        "label": both("Tools that need approval", "需要批准的工具"),
+        "description": both(
+            'Names of tools a person must agree to before each call; one may end in *, "*" means all.',
+            "每次调用前须由人同意的工具名；末尾可用 *，“*” 表示全部。",
+        ),
         "default": [],
     },
     {
         "name": "own_tools",
         "type": "json",
-        "label": "Tools of its own",
-        "description": "Of remember, search_history, show.",
+        "label": both("Tools of its own", "自带工具"),
+        "description": both("Of remember, search_history, show.", "可选 remember、search_history、show。"),
         "default": list(OWN_TOOLS),
     },
     {
         "name": "title",
         "type": "select",
-        "label": "Title of a new conversation",
-        "description": "words: the first words of it; model: the model is asked once; off.",
+        "label": both("Title of a new conversation", "新对话的标题"),
+        "description": both(
+            "words: the first words of it; model: the model is asked once; off.",
+            "开头：取对话的开头；模型：请模型起一次；关闭。",
+        ),
         "default": "words",
-        "options": [{"name": name} for name in TITLES],
+        "options": [{"name": name, "label": both(name, CHINESE[name])} for name in TITLES],
     },
     {
         "name": "extra_args",
         "type": "json",
-        "label": "Further arguments of the model",
-        "description": "Such as temperature.",
+        "label": both("Further arguments of the model", "模型的其他参数"),
+        "description": both("Such as temperature.", "例如 temperature。"),
         "default": {},
     },
 )

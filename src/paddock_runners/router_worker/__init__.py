@@ -12,6 +12,7 @@ from paddock_runners.local_agent.loop import answer
 from paddock_runners.local_agent.models import NOT_OFFERED, NoModelError, chosen
 from paddock_runners.router_worker.routing import Mode, Route, enabled, mode_of, narrowed, route
 from paddock_runners.toolkit.replies import Asked, Reply, added
+from paddock_runners.toolkit.words import both
 from paddock_sdk import HostApi, HostCallError, Result, Results, RunContext, failed, step_finished, step_started
 from paddock_sdk.protocol.resources import ModelResource
 from paddock_sdk.results import TERMINAL_TYPES
@@ -20,8 +21,8 @@ ROUTER, WORKER = "router", "worker"
 
 
 class RouterWorker(LocalAgent):
-    label = "Router and worker"
-    description = "Picks intent and tools first, then answers with them."
+    label = both("Router and worker", "路由与执行")
+    description = both("Picks intent and tools first, then answers with them.", "先判断意图并挑选工具，再用它们作答。")
 
     async def run(self, ctx: RunContext, api: HostApi) -> Results:
         try:

@@ -55,6 +55,7 @@ SCHEMAS = {
         {"jobId": TEXT, "kbId": TEXT, "documentId": TEXT, "name": TEXT, "status": TEXT, "done": COUNT, "total": COUNT},
         {"message": {"anyOf": [TEXT, {"type": "null"}]}},
     ),
+    "IngestJobList": shape({"jobs": list_of(ref("IngestJob")), "hasMore": TRUTH}),
     "KnowledgeQuery": shape(
         {"query": TEXT}, {"topK": {"type": "integer", "minimum": 1}, "filters": OBJECT}, strict=True
     ),
@@ -74,6 +75,7 @@ _JOB = {
     "total": 0,
     "message": "",
 }
+_JOBS: dict[str, Any] = {"jobs": [_JOB], "hasMore": False}
 _DOCUMENT: dict[str, Any] = {
     "documentId": DOCUMENT_ID,
     "name": "leave.md",
@@ -154,6 +156,15 @@ OPERATIONS = (
         parameters=(_KB, Parameter("document", "Its documentId.", place="path")),
         problems=(404,),
         admin=True,
+    ),
+    Operation(
+        "GET",
+        f"{BASE}/{{kb}}/jobs",
+        "Documents on their way in",
+        ROOM,
+        {200: ("Those that have not arrived, the oldest first.", Said(ref("IngestJobList"), _JOBS))},
+        parameters=(_KB,),
+        problems=(404,),
     ),
     Operation(
         "GET",

@@ -32,7 +32,7 @@ QUESTIONS = [
 
 
 class Asker(AgentRunner):
-    permissions = {"platform_api": ["message.edit"]}  # noqa: RUF012
+    permissions = {"platform_api": ["message.edit"], "artifacts": ["create"], "storage": ["plugin"]}  # noqa: RUF012
 
     async def run(self, ctx, api) -> AsyncIterator[object]:
         params = (ctx.adapter.extra.get("params") if ctx.adapter else None) or {}
@@ -48,6 +48,10 @@ class Asker(AgentRunner):
                 yield message("I have questions.")
                 yield completed(interrupts=QUESTIONS)
                 return
+            case ["keep"]:
+                await api.state.set("conversation", "colour", "green")
+                await api.artifacts.create(b"green it is", name="notes.txt", mime_type="text/plain")
+                yield message("Kept.")
             case ["permission"]:
                 await api.platform.request_action("message.edit", {"message_id": "m-1"}, {"text": "better"})
                 yield message("I would like to edit a message.")

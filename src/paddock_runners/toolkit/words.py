@@ -1,0 +1,8 @@
+"""What an official runner says of itself, in the languages of the console. No other texts live here."""
+
+from collections.abc import Mapping
+
+
+def both(english: str, chinese: str) -> Mapping[str, str]:
+    """A label or a description of a manifest."""
+    return {"en_US": english, "zh_Hans": chinese}
