@@ -127,6 +127,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
         run_socket=lambda: endpoints.socket,
         network_refused=lambda: why_no_network(store),
         patience=settings.run_deadline_seconds,
+        spare_seconds=settings.spare_process_seconds,
     )
     agents.offer(lambda workspace: gateway.names(workspace, installed=settings.agents is None))
     runs = Runs(
