@@ -16,7 +16,7 @@ from needs import not_run
 from paddock.runners.isolation import active_level
 from walk.hosts import PADDOCK, HostProcess, text_of
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses")]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(900)]
 
 
 class WithKey(HostProcess):

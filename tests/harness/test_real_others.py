@@ -10,7 +10,7 @@ from model_server import Says
 from walk.hosts import text_of
 
 LOST = "no longer knows our earlier session"
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("name", ["opencode", "gemini"])
