@@ -45,9 +45,10 @@ class Memory:
         return added
 
     async def _keep(self, key: str, value: object) -> None:
+        """Said once, also while it is on its way."""
         if self._may and self._kept.get(key) != value:
-            await self._api.state.set("conversation", key, value)
             self._kept[key] = value
+            await self._api.state.set("conversation", key, value)
 
 
 def _difference(before: object, now: float) -> float:

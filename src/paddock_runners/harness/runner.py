@@ -212,8 +212,8 @@ class _Turn:
     async def _tell(self, heard: Heard, wire: Wire, place: Place) -> Results:
         match heard:
             case Session(session_id):
-                await self._kept()
-                self._keeping = self._memory.keep_session(session_id, place.directory)
+                earlier = [] if self._keeping is None else [self._keeping]
+                self._keeping = asyncio.gather(*earlier, self._memory.keep_session(session_id, place.directory))
                 await asyncio.sleep(0)  # asked for before anything is said
             case Used():
                 self._used = self._used.joined(heard)
