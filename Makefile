@@ -8,7 +8,7 @@ unexport VIRTUAL_ENV
 CONSOLE := src/paddock/console_assets/index.html
 CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-browser test check fix lint test-long test-zones prove mutate bench clean
+.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix lint test-long test-zones prove mutate bench clean
 
 run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -75,13 +75,16 @@ harnesses/acp/node_modules/.installed: harnesses/acp/package.json harnesses/acp/
 have-harnesses:  # where there is no npm the tests say what they did not run, and fail in CI
 	@if command -v npm >/dev/null; then $(MAKE) -s harnesses || echo "the harnesses could not be installed"; fi
 
+have-harnesses-acp:  # the same for those that only the long set uses
+	@if command -v npm >/dev/null; then $(MAKE) -s harnesses-acp || echo "the ACP harnesses could not be installed"; fi
+
 have-browser:  # the same for the browser; only an administrator may install it
 	@command -v chromium >/dev/null || [ "$$(id -u)" -ne 0 ] || $(MAKE) -s browser >/dev/null || echo "Chromium could not be installed"
 
 test: .venv/.installed-dev have-harnesses have-browser console-if-possible  ## everything CI runs on behaviour
 	@$(BIN)/python tests/twice.py -n 2 --dist loadgroup $(ARGS)
 
-test-long: .venv/.installed-dev have-harnesses  ## the long set: searches to the end, kill loops, many random cases
+test-long: .venv/.installed-dev have-harnesses have-harnesses-acp  ## the long set: searches to the end, kill loops, many random cases
 	@PADDOCK_LONG=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --timeout 1800 -m long $(ARGS)
 
 test-zones: .venv/.installed-dev  ## all that starts no hosts, on machines in three time zones; part of the long set

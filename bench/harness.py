@@ -2,9 +2,14 @@
 
     python -m bench --only harness [--quick]
 
-The harness is the fake of the tests that speaks Claude Code's wire: it writes the time into its words, and can be told
-to hear a cancel, or to hear nothing and let a child escape. Starting processes is excluded from the overhead; so is the
-time this very harness takes to exit, which is measured beside it.
+What the host adds is the whole turn, from the request until its last event has arrived, less what the harness itself
+takes: its start until its first instruction and its exit (both measured alone), and the time between its first
+instruction and its last word (it says so itself). What is left holds everything of ours: acceptance, commits, grant,
+the files laid out for the run, every line carried, the search for processes it left behind. The turns are like those
+of a conversation: the runner's process of the next turn is ready when it comes, as it is a second after the last one.
+
+The harness of the turns starts and exits within milliseconds (quick_harness.sh); that of the cancels is the fake of the
+tests that speaks Claude Code's wire, and can be told to hear a cancel, or to hear nothing and let a child escape.
 """
 
 import json
@@ -23,12 +28,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 FAKE = Path(__file__).parents[1] / "tests" / "harness" / "fakes" / "claude.py"
+QUICK = Path(__file__).with_name("quick_harness.sh")
 AGENTS = """
+default_agent: quick
 agents:
+  quick:
+    runner: "plugin:paddock/claude-code/default"
+    config: {{command: "{quick}"}}
   fake:
     runner: "plugin:paddock/claude-code/default"
     config: {{command: "{fake}"}}
 """
+HEARD = (b'{"type":"control_request","request_id":"1"}\n', b'{"type":"user"}\n')
 PATIENCE = 20.0
 
 
@@ -39,13 +50,14 @@ class Client:
         self._at = urlsplit(url).netloc
         self._kept = HTTPConnection(self._at, timeout=60)
 
-    def start(self, text: str) -> tuple[str, float]:
-        """The run, and how long its acceptance took."""
-        message = {"id": "m", "role": "user", "content": text}
-        body = {"threadId": str(uuid.uuid4()), "runId": uuid.uuid4().hex, "messages": [message]}
+    def start(self, text: str, agent: str = "quick") -> tuple[str, str, float]:
+        """The run, its conversation, and how long its acceptance took."""
+        thread, message = str(uuid.uuid4()), {"id": "m", "role": "user", "content": text}
+        body = {"threadId": thread, "runId": uuid.uuid4().hex, "messages": [message]}
         begun = time.perf_counter()
-        answer = self._post("/api/v1/agent/runs", {**body, "forwardedProps": {"runtime_mode": "chat"}})
-        return answer["taskId"], time.perf_counter() - begun
+        path = f"/api/v1/agent/runs?agent={agent}"
+        answer = self._post(path, {**body, "forwardedProps": {"runtime_mode": "chat"}})
+        return answer["taskId"], thread, time.perf_counter() - begun
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self._kept.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
@@ -62,52 +74,68 @@ class Client:
         finally:
             stream.close()
 
+    def until_ready(self) -> None:
+        """Wait until a process is there for the next run."""
+        end = time.perf_counter() + PATIENCE
+        while b'state="ready"} 1' not in self._metrics() and time.perf_counter() < end:
+            time.sleep(0.02)
+
+    def _metrics(self) -> bytes:
+        self._kept.request("GET", "/metrics")
+        return self._kept.getresponse().read()
+
     def cancel(self, task: str) -> None:
         self._post(f"/api/v1/agent/runs/{task}/cancel", {})
 
 
-def turn(client: Client) -> dict[str, float]:
+def turn(client: Client, data: Path) -> dict[str, float]:
     """One turn whose words are times."""
-    task, accepted = client.start("stamp")
+    client.until_ready()
+    begun = time.time()
+    task, thread, accepted = client.start("stamp")
     late: list[float] = []
-    told = ended = 0.0
+    first = ended = 0.0
     for arrived, event in client.events(task):
         if event["type"] == "TEXT_MESSAGE_CONTENT":
-            written = [float(word) for word in event["delta"].split() if "." in word]
-            late += [arrived - at for at in written]
-            told = max([told, *written])
+            first = first or arrived
+            late += [arrived - float(word) for word in event["delta"].split() if "." in word]
         ended = arrived
+    born, over = next(data.glob(f"workspaces/*/{thread}/*/stamps")).read_text().split()
     return {
+        "whole": ended - begun,
+        "harness": float(over) - float(born),
         "accept": accepted,
+        "until_born": float(born) - begun,
+        "until_first": first - begun,
         "first": late[0],
         "median": statistics.median(late),
         "worst": max(late),
-        "end": ended - told,
+        "end": ended - float(over),
     }
 
 
-def exit_seconds() -> float:
-    """How long the fake itself needs from the end of its last words to its end, with nobody's overhead."""
-    env = {**os.environ, "CLAUDE_CONFIG_DIR": tempfile.mkdtemp()}
-    child = subprocess.Popen(
-        [str(FAKE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=env["CLAUDE_CONFIG_DIR"]
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdin.write(b'{"type": "user", "message": {"content": "hello"}}\n')
-    child.stdin.flush()
-    for line in child.stdout:
-        if b'"result"' in line:
-            break
-    begun = time.perf_counter()
-    child.stdin.close()
-    child.wait(PATIENCE)
-    return time.perf_counter() - begun
+def alone() -> tuple[float, float]:
+    """How long the harness of the turns takes from being started to its first instruction, and from the end of its
+    input to its end, with nobody's overhead."""
+    with tempfile.TemporaryDirectory() as place:
+        begun = time.time()
+        child = subprocess.Popen([str(QUICK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=place)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(b"".join(HEARD))
+        child.stdin.flush()
+        while b'"result"' not in child.stdout.readline():
+            pass
+        born = float((Path(place) / "stamps").read_text().split()[0])
+        ending = time.perf_counter()
+        child.stdin.close()
+        child.wait(PATIENCE)
+        return born - begun, time.perf_counter() - ending
 
 
 def cancel(client: Client, text: str, home: str) -> tuple[float, int]:
     """Seconds from the cancel until nothing of the run was left, and how many processes outlived five seconds."""
-    task, _ = client.start(text)
+    task, _, _ = client.start(text, "fake")
     for _, event in client.events(task):
         if event["type"] == "TEXT_MESSAGE_CONTENT":
             break
@@ -136,7 +164,7 @@ def survivors(home: str) -> list[int]:
 @contextmanager
 def a_host(place: Path) -> Iterator[Client]:
     agents = place / "agents.yaml"
-    agents.write_text(AGENTS.format(fake=FAKE))
+    agents.write_text(AGENTS.format(fake=FAKE, quick=QUICK))
     paddock = str(Path(sys.executable).with_name("paddock"))
     flags = ["--data", str(place / "data"), "--agents", str(agents), "--port", "0", "--log-level", "error"]
     host = subprocess.Popen([paddock, "serve", *flags], stdout=subprocess.PIPE, text=True)
@@ -157,20 +185,28 @@ def _ready(host: "subprocess.Popen[str]") -> str:
 
 def measure(turns: int, cancels: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place, a_host(Path(place)) as client:
-        turn(client)
-        seen = [turn(client) for _ in range(turns)]
-        gone = statistics.median(exit_seconds() for _ in range(5))
+        data = Path(place) / "data"
+        client.start("stamp")
+        turn(client, data)
+        seen, apart = [], []
+        for _ in range(turns):  # in turns: the machine is as slow for the one as for the other
+            seen.append(turn(client, data))
+            apart.append(alone())
         heard = [cancel(client, "hang", place) for _ in range(cancels)]
         deaf = [cancel(client, "deaf", place) for _ in range(cancels)]
     one: Callable[[str], float] = lambda name: statistics.median(each[name] for each in seen)  # noqa: E731
-    each_turn = sorted(each["accept"] + each["first"] + max(each["end"] - gone, 0.0) for each in seen)
+    born, gone = (statistics.median(each[part] for each in apart) for part in (0, 1))
+    each_turn = sorted(each["whole"] - each["harness"] - born - gone for each in seen)
     return {
         "turns": turns,
         "accept_ms_p50": _ms(one("accept")),
+        "until_harness_begins_ms_p50": _ms(one("until_born")),
+        "first_delta_after_question_ms_p50": _ms(one("until_first")),
         "first_delta_late_ms_p50": _ms(one("first")),
         "first_delta_late_ms_max": _ms(max(each["first"] for each in seen)),
         "delta_late_ms_p50": _ms(one("median")),
         "end_ms_p50": _ms(one("end")),
+        "harness_start_ms_p50": _ms(born),
         "harness_exit_ms_p50": _ms(gone),
         "overhead_ms_p50": _ms(statistics.median(each_turn)),
         "overhead_ms_lowest": _ms(each_turn[0]),
@@ -188,8 +224,13 @@ def _ms(seconds: float) -> float:
 
 
 LINES = (
-    ("overhead per turn, start and exit of processes excluded, p50 [ms]", "overhead_ms_p50", 20.0),
+    ("overhead per turn, what the harness itself takes excluded, p50 [ms]", "overhead_ms_p50", 20.0),
     ("the same, the turn least disturbed [ms]", "overhead_ms_lowest", 20.0),
+    (
+        "first delta after the question, a harness that starts at once, p50 [ms]",
+        "first_delta_after_question_ms_p50",
+        None,
+    ),
     ("first delta after the harness wrote it, p50 [ms]", "first_delta_late_ms_p50", 50.0),
     ("first delta after the harness wrote it, max [ms]", "first_delta_late_ms_max", 50.0),
     ("any delta after the harness wrote it, p50 [ms]", "delta_late_ms_p50", None),

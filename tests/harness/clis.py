@@ -11,7 +11,8 @@ import psutil
 from needs import not_run
 
 ROOT = Path(__file__).parents[2]
-BIN = ROOT / "harnesses" / "node_modules" / ".bin"
+INSTALLED = ROOT / "harnesses"
+NATIVE = INSTALLED / "node_modules"
 WORK = ROOT / "harnesses" / ".work"
 """Codex's sandbox does not work with a home below the system's temporary directory."""
 ACP = ROOT / "harnesses" / "acp" / "node_modules"
@@ -25,6 +26,7 @@ class Real:
 
     name: str
     program: str
+    """Below the directory that holds the installed ones."""
     shell: Callable[[str], Call]
     host_tool: Callable[[str, Any], Call]
     config: dict[str, Any]
@@ -35,7 +37,7 @@ class Real:
     made_by: str = "make harnesses"
 
     def path(self) -> str:
-        program = BIN / self.program
+        program = INSTALLED / self.program
         if not program.exists():
             not_run(f"the real {self.name}, because it is not installed; `{self.made_by}` does it")
         return str(program)
@@ -58,7 +60,7 @@ def _codex_shell(command: str) -> Call:
 REAL = {
     "claude-code": Real(
         "claude-code",
-        "claude",
+        "node_modules/.bin/claude",
         _claude_shell,
         lambda name, given: (f"mcp__host__{name}", json.dumps(given)),
         {"model": "claude-sonnet-4-5"},
@@ -67,7 +69,7 @@ REAL = {
     ),
     "codex": Real(
         "codex",
-        "codex",
+        "node_modules/.bin/codex",
         _codex_shell,
         lambda name, given: (f"mcp__host.{name}", json.dumps(given)),
         {"model": "scripted"},
@@ -75,7 +77,7 @@ REAL = {
     ),
     "opencode": Real(
         "opencode",
-        "../../acp/node_modules/.bin/opencode",
+        "acp/node_modules/.bin/opencode",
         lambda command: ("bash", json.dumps({"command": command, "description": "for the test"})),
         lambda name, given: (f"host_{name}", json.dumps(given)),
         {"model": "scripted", "preset": "opencode", "command": [str(ACP / ".bin" / "opencode"), "acp"]},
@@ -84,7 +86,7 @@ REAL = {
     ),
     "gemini": Real(
         "gemini",
-        "../../acp/node_modules/.bin/gemini",
+        "acp/node_modules/.bin/gemini",
         lambda command: ("run_shell_command", json.dumps({"command": command, "description": "for the test"})),
         lambda name, given: (f"mcp_host_{name}", json.dumps(given)),
         {
@@ -99,7 +101,7 @@ REAL = {
     ),
     "kimi-code": Real(
         "kimi-code",
-        "../../acp/node_modules/@moonshot-ai/kimi-code/dist/main.mjs",
+        "acp/node_modules/@moonshot-ai/kimi-code/dist/main.mjs",
         lambda command: ("Bash", json.dumps({"command": command})),
         lambda name, given: (f"mcp__host__{name}", json.dumps(given)),
         {"model": "scripted", "preset": "kimi-code", "command": [*map(str, KIMI), "acp"]},

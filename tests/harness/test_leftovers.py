@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from harness.fixtures import alive
 from paddock_runners.harness import process as processes
 from paddock_runners.harness.heard import HarnessError
-from paddock_runners.harness.leftovers import MARK_VARIABLE, bystanders, started_at, survivors, sweep
+from paddock_runners.harness.leftovers import MARK_VARIABLE, bystanders, started_at, starts, survivors, sweep
 from paddock_runners.harness.process import HarnessProcess
 
 pytestmark = pytest.mark.anyio
@@ -48,11 +49,19 @@ async def test_a_session_is_found_without_a_mark_and_nobody_who_began_earlier(
 
 async def test_those_who_were_there_before_are_not_looked_at_again(strays: list["subprocess.Popen[bytes]"]) -> None:
     began = started_at(strays[0].pid)
-    assert not {str(one.pid) for one in strays} & bystanders(began)
-    before = bystanders(began + 1_000_000)
+    assert not {str(one.pid) for one in strays} & bystanders(began).names
+    before = bystanders(began + 1_000_000).still()
     assert {str(one.pid) for one in strays} <= before
     assert survivors(OURS, session=-1, but=before) == []
-    assert survivors(OURS, session=-1, since=began, but=bystanders(began)) == [strays[0].pid]
+    assert survivors(OURS, session=-1, since=began, but=bystanders(began).still()) == [strays[0].pid]
+
+
+async def test_a_number_that_may_be_anothers_by_now_is_looked_at_again() -> None:
+    now = bystanders(started_at(os.getpid()) + 1_000_000)
+    numbers = int(Path("/proc/sys/kernel/pid_max").read_text())
+    assert now.still() == now.names != frozenset()
+    assert replace(now, starts=starts() - numbers // 2 - 1).still() == frozenset()
+    assert replace(now, starts=0).still() == frozenset(), "not known"
 
 
 async def test_ending_twice_or_while_cancelled_is_as_good_as_once(tmp_path: Path) -> None:

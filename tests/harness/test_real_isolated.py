@@ -9,14 +9,14 @@ import httpx
 import pytest
 import yaml
 
-from harness.clis import BIN, REAL, WORK
+from harness.clis import NATIVE, REAL, WORK
 from harness.stages import Stage, results
 from model_server import Says, model_server
 from needs import not_run
 from paddock.runners.isolation import active_level
 from walk.hosts import PADDOCK, HostProcess, text_of
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses")]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(900)]
 
 
 class WithKey(HostProcess):
@@ -40,7 +40,7 @@ def test_it_works_as_a_user_of_its_own_with_the_hosts_tools(name: str) -> None:
     real.path()
     home = place / "data" / "homes" / "paddock" / name
     home.mkdir(parents=True)
-    program = Path(shutil.copy(next(BIN.parent.glob(real.native)), home))
+    program = Path(shutil.copy(next(NATIVE.glob(real.native)), home))
     with model_server() as model:
         agent = real.agent(model.url, on_permission="allow", command=str(program))
         agents = {"agents": {"free": {**agent, "isolation": "L1", "tools": ["calculate"]}}}
@@ -51,7 +51,7 @@ def test_it_works_as_a_user_of_its_own_with_the_hosts_tools(name: str) -> None:
             calls = (real.host_tool("calculate", {"expression": "2 + 3"}), real.shell(f"id -u; ls {place.parents[1]}"))
             events = stage.said("look around", *(Says("", calls=(call,)) for call in calls), Says("Seen."))
             assert text_of(events) == "Seen."
-            assert results(events)[0] == "5"
+            assert "5" in results(events)[0]
             assert results(events)[1].split()[:1] != ["0"], "not the host's user"
             assert "package.json" not in results(events)[1], "nothing of the host's files"
         finally:

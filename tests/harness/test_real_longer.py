@@ -11,7 +11,7 @@ from model_server import ModelServer, Says
 from patience import at_most
 from walk.hosts import HostProcess, text_of, wait_until
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses")]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module", params=["claude-code", "codex", "kimi-code"])

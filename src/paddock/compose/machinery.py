@@ -132,6 +132,7 @@ def _gateway(
         run_socket=lambda: endpoints.socket,
         network_refused=lambda: why_no_network(ground.store),
         patience=settings.run_deadline_seconds,
+        spare_seconds=settings.spare_process_seconds,
     )
 
 

@@ -16,7 +16,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.connection import Connection, LineTransport, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError
 from paddock.runners.manifests import check_manifests, lower, read_permissions
-from paddock.runners.supervisor import Surroundings
+from paddock.runners.shared import Surroundings
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
 

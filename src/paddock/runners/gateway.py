@@ -33,9 +33,10 @@ from paddock.runners.isolation import active_level
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Place, Plugin
 from paddock.runners.process import Launch
+from paddock.runners.shared import START_SECONDS, Surroundings, not_refused
+from paddock.runners.spares import SPARE_SECONDS
 from paddock.runners.staff import Staff
-from paddock.runners.supervisor import START_SECONDS, Supervisor, Surroundings
-from paddock.runners.supervisor import not_refused as _not_refused
+from paddock.runners.supervisor import Supervisor
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -95,11 +96,13 @@ class Gateway:
         start_seconds: float = START_SECONDS,
         clock: Callable[[], float] = monotonic,
         run_socket: Callable[[], str | None] = lambda: None,
-        network_refused: Callable[[], Awaitable[str | None]] = _not_refused,
+        network_refused: Callable[[], Awaitable[str | None]] = not_refused,
         patience: float = RETIRE_SECONDS,
+        spare_seconds: float = SPARE_SECONDS,
     ) -> None:
         """`home` holds the plugins' private directories; `mark` names this data directory in their environment;
-        `patience` is how long runs of a plugin that was replaced or removed may go on.
+        `patience` is how long runs of a plugin that was replaced or removed may go on; `spare_seconds` how long a
+        process waits ready for the next run where each run has its own.
         """
         self.attach_tokens = AttachTokens()
         self.peers: Callable[[], Sequence[str]] = tuple[str, ...]
@@ -127,6 +130,7 @@ class Gateway:
             clock=clock,
             isolation=isolation,
             network_refused=network_refused,
+            spare_seconds=spare_seconds,
         )
         self._staff = Staff(catalog, self._around, patience=patience)
         self._attached: dict[str, list[AttachedRunner]] = {}

@@ -10,7 +10,8 @@ import structlog
 
 from paddock.runners.catalog import Catalog
 from paddock.runners.plugins import Plugin
-from paddock.runners.supervisor import Supervisor, Surroundings
+from paddock.runners.shared import Surroundings
+from paddock.runners.supervisor import Supervisor
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 

@@ -4,58 +4,33 @@ A run that cannot have a process hears so at once; nothing is tried twice behind
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from typing import Any, Literal
 
 import anyio
 import structlog
 
-from paddock.ports import ANYWHERE, Caller, HostCallHandler, Overloaded, Placement, RunListener
+from paddock.ports import ANYWHERE, Caller, Placement, RunListener
 from paddock.rules.restart import LeaveDown, after_exit
 from paddock.runners.connection import Connection, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError, StartError
-from paddock.runners.leftovers import Leftovers
 from paddock.runners.manifests import check_manifests
-from paddock.runners.plugins import OPEN, Level, Place, Plugin
-from paddock.runners.process import AT_ONCE, Launch, RunnerProcess
+from paddock.runners.plugins import OPEN, Place, Plugin
+from paddock.runners.process import AT_ONCE, RunnerProcess
 from paddock.runners.runs import Run
+from paddock.runners.shared import Surroundings
+from paddock.runners.spares import Spare
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
-START_SECONDS = 30.0
 SHUTDOWN = ("host_shutdown", "the host is shutting down")
 REPLACED = "runner.replaced"
 
 State = Literal["stopped", "starting", "ready", "unhealthy"]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-async def not_refused() -> str | None:
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every plugin's processes share."""
-
-    handler: HostCallHandler
-    leftovers: Leftovers
-    plan: Callable[[Plugin, Place], Launch]
-    """Called in a thread of its own. Raises StartError for a plugin that cannot be started as it asks."""
-    host_version: str = "0"
-    on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
-    on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
-    start_seconds: float = START_SECONDS
-    clock: Callable[[], float] = monotonic
-    isolation: Level = "L0"
-    """The least every process is kept apart."""
-    network_refused: Callable[[], Awaitable[str | None]] = not_refused
-    """Why a confined process must not have the network now, if it must not."""
-    numbers: "count[int]" = field(default_factory=count)
 
 
 @dataclass(slots=True, eq=False)
@@ -90,6 +65,7 @@ class Supervisor:
         self._starts: set[asyncio.Task[None]] = set()
         self._shared_starts: dict[Place, asyncio.Task[None]] = {}
         self._usual = self._place_for(ANYWHERE)
+        self._spare = Spare(around.spare_seconds, start=self._keep_one_ready, give_up=self._give_up_spares)
         self._chores: set[asyncio.Task[None]] = set()
         self._exits: list[float] = []
         self._not_before = 0.0
@@ -163,7 +139,7 @@ class Supervisor:
     ) -> Run:
         place = self._place_for(placement)
         while (worker := self._with_room(place)) is None:
-            await self._one_more(place, shared=self._limit(place) != 1)
+            await self._one_more(place, shared=self._limit(place) != 1 or place in self._shared_starts)
         worker.served += 1
         try:
             connection, secrets = worker.connection, placement.secrets
@@ -205,6 +181,7 @@ class Supervisor:
     async def stop(self, code: str = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
         """End every run and every process of this plugin."""
         self._stopped = (code, message)
+        self._spare.stop()
         self._quieter.set()
         starts, workers = list(self._starts), list(self._workers)
         for start in starts:
@@ -303,6 +280,8 @@ class Supervisor:
             raise self._failed_start(worker.connection.reason or str(problem)) from None
         else:
             worker.ready = True
+            if self._limit(place) == 1:
+                self._spare.waits()
         finally:
             if not worker.ready:
                 await self._kill(process)
@@ -374,9 +353,24 @@ class Supervisor:
         limit = self._limit(worker.place) if worker is not None else 0
         if worker is None or not limit or worker.served < limit or worker.connection.live_runs or worker.dismissed:
             return
+        self._replace(worker)
+        if limit == 1 and worker.place == self._usual and self._stopped is None:
+            self._spare.run_over()
+
+    def _replace(self, worker: Worker) -> None:
         chore = asyncio.create_task(self._dismiss(worker, "runner.crashed", "the process was replaced"))
         self._chores.add(chore)
         chore.add_done_callback(self._chores.discard)
+
+    async def _keep_one_ready(self) -> None:
+        """One, whatever comes; a start that is under way is one."""
+        if self._stopped is None and not self._starts and self._with_room(self._usual) is None:
+            with suppress(StartError):  # `detail` tells; who comes next is told
+                await self._one_more(self._usual, shared=True)
+
+    def _give_up_spares(self) -> None:
+        for worker in [each for each in self._workers if each.usable and not each.served]:
+            self._replace(worker)
 
     async def _dismiss(self, worker: Worker, code: str, message: str) -> None:
         """End one process politely, but for certain."""

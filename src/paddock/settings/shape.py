@@ -131,6 +131,13 @@ class Settings(BaseModel):
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
     )
+    spare_process_seconds: Seconds = setting(
+        300.0,
+        "how long a runner process waits for the next run, where each run has its own",
+        "a number of seconds from 0 to 86400 (0 keeps none)",
+        ge=0,
+        le=86400,
+    )
     working_directories: AnyPath | None = setting(
         None,
         "where runs that need one get a working directory; `workspaces` in the data directory unless set",

@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Container
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 MARK_VARIABLE = "PADDOCK_HARNESS_RUN"
@@ -23,10 +24,30 @@ def started_at(pid: int) -> int:
     return int(fields[19]) if fields else 0
 
 
-def bystanders(since: int) -> frozenset[str]:
-    """Processes that began before: none of them is looked at again a moment later, as long as no number is given out
-    twice meanwhile."""
-    return frozenset(name for name in _all() if (fields := _stat(name)) and int(fields[19]) < since)
+@dataclass(frozen=True, slots=True)
+class Bystanders:
+    """Processes that began before, and how many this machine had started by then. They need not be looked at again."""
+
+    names: frozenset[str]
+    starts: int
+
+    def still(self) -> frozenset[str]:
+        """Numbers are given out in a circle: before half of it was gone through, none of theirs is another's now."""
+        started, numbers = starts() - self.starts, _read(f"{PROC}/sys/kernel/pid_max")
+        sure = self.starts > 0 and numbers.strip().isdigit() and 0 <= started < int(numbers) // 2
+        return self.names if sure else frozenset()
+
+
+def bystanders(since: int) -> Bystanders:
+    """Who began before. It takes milliseconds: done at leisure, so that the end of a turn need not wait for it."""
+    before = starts()
+    return Bystanders(frozenset(name for name in _all() if (fields := _stat(name)) and int(fields[19]) < since), before)
+
+
+def starts() -> int:
+    """How many processes and threads this machine has started so far; 0 when that cannot be known."""
+    told = _read(f"{PROC}/stat").partition(b"\nprocesses ")[2].split(maxsplit=1)
+    return int(told[0]) if told else 0
 
 
 def survivors(mark: str, session: int, since: int = 0, but: Container[str] = ()) -> list[int]:

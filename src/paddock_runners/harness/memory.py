@@ -24,6 +24,11 @@ class Memory:
         known, where = self._kept.get(SESSION), self._kept.get(DIRECTORY)
         return known if isinstance(known, str) and known and where == str(directory) else None
 
+    def keep_directory(self, directory: Path) -> "asyncio.Future[Any] | None":
+        """Begins now, while the harness starts; done when it is kept. None while a session of elsewhere is on record:
+        that one must not be taken for one of this directory, should the turn be cut."""
+        return None if self._kept.get(SESSION) else asyncio.gather(self._keep(DIRECTORY, str(directory)))
+
     def keep_session(self, session_id: str, directory: Path) -> "asyncio.Future[Any]":
         """Begins now; done when it is kept."""
         return asyncio.gather(self._keep(DIRECTORY, str(directory)), self._keep(SESSION, session_id))
@@ -40,9 +45,10 @@ class Memory:
         return added
 
     async def _keep(self, key: str, value: object) -> None:
+        """Said once, also while it is on its way."""
         if self._may and self._kept.get(key) != value:
-            await self._api.state.set("conversation", key, value)
             self._kept[key] = value
+            await self._api.state.set("conversation", key, value)
 
 
 def _difference(before: object, now: float) -> float:

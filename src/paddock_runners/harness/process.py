@@ -27,9 +27,6 @@ PATIENT: tuple[Rung, ...] = ((None, 1.5), (signal.SIGTERM, 0.4), (signal.SIGKILL
 HURRIED: tuple[Rung, ...] = ((None, 0.4), (signal.SIGTERM, 0.3), (signal.SIGKILL, 0.6))
 """In a cancel: with the wire's own word before it, all of this fits into the time a host waits for one."""
 
-FRESH_SECONDS = 0.5
-"""Within it no machine starts so many processes that the number of one that ended is given to another."""
-
 
 class HarnessProcess:
     """A live, or just ended, harness."""
@@ -37,6 +34,8 @@ class HarnessProcess:
     def __init__(self, child: asyncio.subprocess.Process, mark: str) -> None:
         self._child, self._mark = child, mark
         self._began = started_at(child.pid)
+        self._others = asyncio.create_task(asyncio.to_thread(bystanders, self._began))
+        """Looked for while it starts, not when its end is waited for."""
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._draining = asyncio.create_task(self._drain_errors())
         self._ending: asyncio.Task[None] | None = None
@@ -121,15 +120,13 @@ class HarnessProcess:
         if self._child.stdin is not None:
             self._child.stdin.close()
             await asyncio.sleep(0)  # the loop closes the pipe on its next turn, and only then it hears of it
-        loop = asyncio.get_running_loop()
-        looked_at, others = loop.time(), bystanders(self._began)  # milliseconds, while it ends by itself
         for demand, seconds in ladder:
             if demand is not None:
                 self._demand(demand)
             if await self._within(seconds) is not None:
                 break
-        fresh = loop.time() - looked_at < FRESH_SECONDS
-        self.swept = await sweep(self._mark, self._child.pid, self._began, others if fresh else ())
+        others = (await self._others).still()
+        self.swept = await sweep(self._mark, self._child.pid, self._began, others)
         await self._within(0.5)
         self._draining.cancel()
 

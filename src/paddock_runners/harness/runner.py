@@ -115,7 +115,7 @@ class _Turn:
         self._waiting: list[permissions.Waiting] = []
         self._inputs, self._brought = 0, list[str]()
         self._keeping: asyncio.Future[Any] | None = None
-        """Its session, on its way to the host: its words do not wait for that."""
+        """Where it works, then its session, on their way to the host: its words do not wait for that."""
         self._handing = asyncio.Lock()
         """Held while words are on their way from the host to the harness: what was pulled must not be lost."""
 
@@ -138,6 +138,7 @@ class _Turn:
         session = self._memory.session(place.directory)
         brought = await self._bring(self._ctx.input, place)
         wire = await self._started(place, session)
+        self._keeping = self._memory.keep_directory(place.directory)
         try:
             try:
                 await wire.open(session)
@@ -151,6 +152,8 @@ class _Turn:
             async for result in self._spoken(wire, place):
                 yield result
         finally:
+            if self._keeping is not None:
+                self._keeping.cancel()
             await wire.close()
 
     async def _bring(self, given: AgentInput, place: Place) -> Brought:
@@ -179,9 +182,8 @@ class _Turn:
                 async for result in self._tell(heard, wire, place):
                     yield result
         finally:
-            for work in (steering, self._keeping):
-                if work is not None:
-                    work.cancel()
+            if steering is not None:
+                steering.cancel()
         for result in self._told.end():
             yield result
         usage, _ = await asyncio.gather(self._counted(), wire.close())
@@ -210,8 +212,8 @@ class _Turn:
     async def _tell(self, heard: Heard, wire: Wire, place: Place) -> Results:
         match heard:
             case Session(session_id):
-                await self._kept()
-                self._keeping = self._memory.keep_session(session_id, place.directory)
+                earlier = [] if self._keeping is None else [self._keeping]
+                self._keeping = asyncio.gather(*earlier, self._memory.keep_session(session_id, place.directory))
                 await asyncio.sleep(0)  # asked for before anything is said
             case Used():
                 self._used = self._used.joined(heard)

@@ -11,10 +11,12 @@ or put into `.paddock/`. No secret is written. Nothing here starts a program.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from paddock_sdk.projection import servers as forms
 from paddock_sdk.projection.ground import LEDGER, Ground, ProjectionError
@@ -108,8 +110,10 @@ def project(
     """
     apart = bool(ctx.runtime.metadata.get("working_directory_shared")) if shared is None else shared
     ledger = f"{HIDDEN}/{_plain(ctx.run_id)}/projected.json" if apart else LEDGER
-    with closing(Ground(directory, ledger)) as ground, closing(Ground(directory)) as common:
-        layout = _Layout(ctx, ground, common if apart else ground, apart)
+    with ExitStack() as grounds:
+        ground = grounds.enter_context(closing(Ground(directory, ledger)))
+        common = grounds.enter_context(closing(Ground(directory))) if apart else ground
+        layout = _Layout(ctx, ground, common, apart)
         return layout.lay_out(harness, ledger, *servers_of_run(ctx, mcp_url, token_env))
 
 
@@ -137,8 +141,7 @@ class _Layout:
         skills = self._skills()
         json_name = self._place(CONTEXT_JSON)
         page_name = self._place(CONTEXT_PAGE)
-        value = json.dumps(context_value(self._ctx, skills), indent=2, ensure_ascii=False)
-        self._must(json_name, f"{value}\n")
+        self._must(json_name, _for_reading(context_value(self._ctx, skills)))
         self._must(page_name, context_page(self._ctx, servers, skills, json_name))
         config = self._mcp_config(harness, servers)
         if not self._apart:
@@ -230,7 +233,16 @@ def _plain(run_id: str) -> str:
 
 
 def _json(form: Callable[[Sequence[Server]], dict[str, Any]]) -> Callable[[Sequence[Server]], str]:
-    return lambda servers: json.dumps(form(servers), indent=2) + "\n"
+    return lambda servers: _for_reading(form(servers))
+
+
+def _for_reading(value: Mapping[str, Any]) -> str:
+    """JSON that people can read as well. The standard library writes it in Python once it is indented, which takes as
+    long as all the rest; but it writes any text."""
+    try:
+        return to_json(value, indent=2).decode() + "\n"
+    except PydanticSerializationError:
+        return json.dumps(value, indent=2) + "\n"
 
 
 FORMS: Mapping[str, tuple[str, Callable[[Sequence[Server]], str]]] = {

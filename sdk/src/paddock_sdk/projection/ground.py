@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
@@ -25,6 +26,7 @@ class ProjectionError(Exception):
     """Something cannot be written where it must be; the text says what and why."""
 
 
+@lru_cache(maxsize=1024)
 def steps(relative: str) -> tuple[str, ...]:
     """The parts of a path that stays inside. Raises ProjectionError for any other."""
     parts = PurePosixPath(relative).parts
@@ -79,7 +81,7 @@ class Ground:
     def save(self) -> None:
         """Write the ledger down. One that lies there is replaced, whoever wrote it."""
         try:
-            self._put(self._ledger, json.dumps(self._known, indent=0, sort_keys=True).encode(), 0o600)
+            self._put(self._ledger, json.dumps(self._known, sort_keys=True).encode(), 0o600)
         except OSError as error:
             raise ProjectionError(f"{self._ledger} cannot be written: {error.strerror}") from error
 

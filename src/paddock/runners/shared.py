@@ -1,0 +1,40 @@
+"""What the processes of all plugins share: who hears their calls, how they are planned, how long they may take."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from itertools import count
+from time import monotonic
+
+from paddock.ports import Caller, HostCallHandler, Overloaded
+from paddock.runners.leftovers import Leftovers
+from paddock.runners.plugins import Level, Place, Plugin
+from paddock.runners.process import Launch
+from paddock.runners.spares import SPARE_SECONDS
+
+START_SECONDS = 30.0
+
+
+async def not_refused() -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every plugin's processes share."""
+
+    handler: HostCallHandler
+    leftovers: Leftovers
+    plan: Callable[[Plugin, Place], Launch]
+    """Called in a thread of its own. Raises StartError for a plugin that cannot be started as it asks."""
+    host_version: str = "0"
+    on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
+    on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
+    start_seconds: float = START_SECONDS
+    clock: Callable[[], float] = monotonic
+    isolation: Level = "L0"
+    """The least every process is kept apart."""
+    network_refused: Callable[[], Awaitable[str | None]] = not_refused
+    """Why a confined process must not have the network now, if it must not."""
+    spare_seconds: float = SPARE_SECONDS
+    """How long a process waits for a run, where each run has its own."""
+    numbers: "count[int]" = field(default_factory=count)
