@@ -10,6 +10,7 @@ from contracts.builders import an_item, said
 from contracts.test_thread_search import asked, enough_patience, found, hold
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows import ItemErased, SessionDetailsRow
+from paddock.storage import thread_filling
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.postgres import thread_indexing as postgres_indexing
 from paddock.storage.sqlite import SqliteStore
@@ -67,10 +68,10 @@ async def test_a_search_answers_from_what_is_there_and_says_so_while_the_rest_fo
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await hold(store, "one", "needle")
-    monkeypatch.setattr(sqlite_indexing, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(thread_filling, "PATIENCE_SECONDS", 0.0)
     early = await store.find_sessions(asked("needle"))
     assert early.complete is False  # whatever of it was there by then
-    monkeypatch.setattr(sqlite_indexing, "PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(thread_filling, "PATIENCE_SECONDS", 30.0)
     assert await found(store, "needle") == ["one"]
 
 

@@ -16,8 +16,7 @@ from paddock.ports import Store
 from paddock.rules.rows import ItemErased, LeftBehindRow, LogTrimmed, SessionDetailsRow, SessionGone, SessionRow
 from paddock.rules.thread_search import FoundThreads, ThreadQuery, thread_phrases
 from paddock.rules.values import replace
-from paddock.storage.postgres import thread_indexing as postgres_indexing
-from paddock.storage.sqlite import thread_indexing as sqlite_indexing
+from paddock.storage import thread_filling
 
 pytestmark = pytest.mark.anyio
 
@@ -25,8 +24,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def enough_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may take longer than people like to wait."""
-    monkeypatch.setattr(sqlite_indexing, "PATIENCE_SECONDS", 30.0)
-    monkeypatch.setattr(postgres_indexing, "PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(thread_filling, "PATIENCE_SECONDS", 30.0)
 
 
 def asked(query: str, **more: Any) -> ThreadQuery:

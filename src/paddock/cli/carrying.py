@@ -14,6 +14,7 @@ from websockets.asyncio.client import ClientConnection
 
 from paddock.cli.client import HostClient
 from paddock.cli.failures import CommandError
+from paddock.rules.attach_addresses import TOKENS, attach_address
 from paddock.runners.plugins import Plugin
 
 FRAME_BYTES = 4 * 1024 * 1024
@@ -27,12 +28,12 @@ def mint(plugin: Plugin, client: HostClient) -> str:
     """The plugin file's ceiling goes along: what is tried here may do no more than what will be installed."""
     ceiling = plugin.ceiling.model_dump(exclude_defaults=True)
     body = {"author": plugin.author, "name": plugin.name, "permissions": ceiling}
-    return str(client.call("POST", "/api/v1/runners/attach-tokens", body)["token"])
+    return str(client.call("POST", TOKENS, body)["token"])
 
 
 def address(url: str, token: str) -> str:
     """Where a runner attaches at a host."""
-    return f"ws{url.removeprefix('http')}/api/v1/runners/attach?token={quote(token, safe='')}"
+    return f"{attach_address(url)}?token={quote(token, safe='')}"
 
 
 def through(url: str, door: str, token: str) -> str:

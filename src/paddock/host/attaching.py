@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from paddock.host.owners import LetIn, NothingToTell, Owners
 from paddock.host.peers import Peers
+from paddock.rules.attach_addresses import attach_address
 from paddock.rules.leases import Peer
 from paddock.rules.rows import AuditRow
 
 TELL_SECONDS = 3.0
 """How long the others may take to hear of a token; one that does not is met with another token later."""
-PATH = "/api/v1/runners/attach"
 
 
 class Tokens(Protocol):
@@ -81,4 +81,4 @@ class Attaching:
 def _doors(hosts: Sequence[Peer]) -> Sequence[str]:
     """Where runners attach to these hosts; one that is gone has no door."""
     there = (host.url for host in hosts if host.gone is None and host.url.startswith("http"))
-    return [f"ws{url.removeprefix('http')}{PATH}" for url in there]
+    return [attach_address(url) for url in there]

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from paddock.host.api_keys import new_key
-from paddock.host.attaching import PATH, Attaching
+from paddock.host.attaching import Attaching
 from paddock.host.principals import Principal
 from paddock.http_api.attach import AttachingGateway
 from paddock.http_api.auth import Auth
@@ -17,6 +17,7 @@ from paddock.http_api.bodies import json_response, read_object
 from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
 from paddock.ports import ApiKeyRow, ApiKeys, RunnerStatus
+from paddock.rules.attach_addresses import PATH, TOKENS
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 
@@ -42,7 +43,7 @@ class AdminDoor:
     def routes(self) -> Sequence[BaseRoute]:
         return [
             route("GET", "/api/v1/runners", self.runners),
-            route("POST", "/api/v1/runners/attach-tokens", self.mint_attach_token),
+            route("POST", TOKENS, self.mint_attach_token),
             route("GET", "/api/v1/api-keys", self.keys),
             route("POST", "/api/v1/api-keys", self.create_key),
             route("DELETE", "/api/v1/api-keys/{key}", self.revoke_key),

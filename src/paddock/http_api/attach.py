@@ -13,9 +13,9 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from paddock.host.attaching import PATH
 from paddock.http_api.carried_on import GOING_AWAY, carry_on
 from paddock.ports import RunnerGateway, RunnerStatus
+from paddock.rules.attach_addresses import PATH
 from paddock.rules.errors import HostError
 
 MAX_WAITING_BYTES = 8 * 1024 * 1024

@@ -20,6 +20,7 @@ from paddock.http_api.api_description.words import (
     shape,
     text,
 )
+from paddock.rules.attach_addresses import PATH, TOKENS
 
 _NAME = text(least=1, most=128)
 _STATUS = one_of("pending", "granted", "denied", "expired")
@@ -224,13 +225,13 @@ OPERATIONS = (
     ),
     Operation(
         "POST",
-        "/api/v1/runners/attach-tokens",
+        TOKENS,
         "Let a runner attach from elsewhere",
         "Agents",
         {
             201: (
                 "A token, good once and for a minute.",
-                Said(ref("AttachToken"), {"token": "...", "path": "/api/v1/runners/attach"}),
+                Said(ref("AttachToken"), {"token": "...", "path": PATH}),
             )
         },
         body=(Said(ref("NewAttachToken"), {"author": "ann", "name": "weather"}),),

@@ -19,6 +19,7 @@ from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.conversation import ITEM, PRESENT
 from paddock.storage.postgres.texts import escaped_column
+from paddock.storage.thread_filling import Whose
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 STRETCH = 128
@@ -76,8 +77,6 @@ select newest.session_no, newest.seq, s.session_id, s.workspace_id, s.user_id, s
   ) as t on true
  order by newest.session_no desc, newest.seq desc"""
 _SUMMARY, _FOUND = slice(2, 12), slice(12, None)
-
-Whose = tuple[str, str]
 
 
 class Behind(Value, frozen=True):

@@ -7,23 +7,18 @@ follows behind it.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import partial
-
-import anyio
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows import ItemErased, SessionDetailsRow, TranscriptRow
-from paddock.rules.thread_search import FoundThreads, ThreadQuery
+from paddock.rules.thread_search import FoundThread, ThreadQuery
 from paddock.storage.sqlite import thread_search
 from paddock.storage.sqlite.indexing import Perform
 from paddock.storage.sqlite.pool import ReaderPool
-from paddock.storage.sqlite.thread_search import Behind, Whose
+from paddock.storage.sqlite.thread_search import Behind
+from paddock.storage.thread_filling import ThreadFilling, Whose
 
-PATIENCE_SECONDS = 1.0
-"""How long a search waits for what is missing."""
 PART = 256
 """Messages per commit: bounds how long others wait for theirs."""
 MAX_FRESH = 1024
@@ -31,14 +26,14 @@ MAX_FRESH = 1024
 MAX_USERS = 4096
 _NO_END = 1 << 62
 _TOLD = (TranscriptRow, SessionDetailsRow, ItemErased)
-_log = logging.getLogger(__name__)
 
 Settle = Callable[[Sequence[str]], Awaitable[None]]
 """Wait until what was handed in for these conversations is committed."""
 
 
-class ThreadIndexing:
+class ThreadIndexing(ThreadFilling):
     def __init__(self, pool: ReaderPool, perform: Perform, settle: Settle) -> None:
+        super().__init__()
         self._pool = pool
         self._perform = perform
         self._settle = settle
@@ -46,14 +41,7 @@ class ThreadIndexing:
         self._known: dict[Whose, None] = {}
         """Users of whom nothing can be missing but what is remembered."""
         self._forgotten = 0
-        self._filling: dict[Whose, asyncio.Task[bool]] = {}
         self._taking = asyncio.Lock()
-
-    async def stop(self) -> None:
-        for task in list(self._filling.values()):
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     def hear(self, rows: Iterable[object]) -> None:
         """Hear of rows that are written. Cheap, because every message passes here."""
@@ -65,36 +53,15 @@ class ThreadIndexing:
             self._known.clear()
             self._forgotten += 1
 
-    async def find(self, query: ThreadQuery) -> FoundThreads:
-        complete = await self._catch_up((query.workspace_id, query.user_id))
-        found = await self._pool.ask(partial(thread_search.find, query=query))
-        return FoundThreads(found, complete=complete)
+    async def look_up(self, query: ThreadQuery) -> Sequence[FoundThread]:
+        return await self._pool.ask(partial(thread_search.find, query=query))
 
-    async def _catch_up(self, whose: Whose) -> bool:
-        """Whether all that was committed before is in the index now."""
-        with anyio.move_on_after(PATIENCE_SECONDS):
-            if (earlier := self._filling.get(whose)) is not None:  # begun before what was written last, perhaps
-                await asyncio.wait({earlier})
-            task = self._filling.get(whose) or self._begin(whose)
-            await asyncio.wait({task})
-            return not task.cancelled() and task.result()
-        return False
-
-    def _begin(self, whose: Whose) -> asyncio.Task[bool]:
-        task = asyncio.get_running_loop().create_task(self._fill(whose), name="paddock-thread-indexing")
-        self._filling[whose] = task
-        task.add_done_callback(lambda _: self._filling.pop(whose, None))
-        return task
-
-    async def _fill(self, whose: Whose) -> bool:
+    async def add_missing(self, whose: Whose) -> None:
         try:
             await (self._add_fresh(whose) if whose in self._known else self._add_all(whose))
-        except StorageUnavailableError as error:  # what is there is found, and the next search tries again
+        except StorageUnavailableError:  # something remembered may be lost: the next search looks by itself
             self._known.pop(whose, None)
-            about = {"action": "storage.index_failed", "error": str(error)}
-            _log.warning("conversations could not be indexed for search", extra=about)
-            return False
-        return True
+            raise
 
     async def _add_all(self, whose: Whose) -> None:
         await self._settle(list(self._fresh))

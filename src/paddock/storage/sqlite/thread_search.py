@@ -17,6 +17,7 @@ from paddock.storage.sqlite.reader import PRESENT
 from paddock.storage.sqlite.rows import ITEM, Values
 from paddock.storage.sqlite.search import expression
 from paddock.storage.sqlite.sessions import SUMMARY, summary_of
+from paddock.storage.thread_filling import Whose
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 MANY = 32
@@ -53,10 +54,6 @@ on conflict (session_no) do update set seq = excluded.seq, titled = excluded.tit
 _HITS = "select rowid from thread_search where thread_search match ? and rowid < ? order by rowid desc"
 _FOUND = f"{SUMMARY} where s.session_no = ?"
 _ITEM = f"select seq, {ITEM} from transcript t where session_no = ? and seq = ? {PRESENT}"
-
-
-Whose = tuple[str, str]
-"""A workspace and a user."""
 
 
 class Behind(Value, frozen=True):
