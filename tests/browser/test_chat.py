@@ -218,6 +218,7 @@ def test_further_messages_wait_in_line_and_are_answered_in_order(visit: Visit) -
     expect(ann.turns.first.locator(".markdown")).to_contain_text("2 ")
     ann.write("@echo later")
     expect(ann.page.get_by_text("Waiting in line")).to_be_visible()
+    expect(ann.turns.nth(1).locator(".speaker")).to_contain_text("Echo")  # who will answer
     ann.page.get_by_role("button", name="Stop").click()
     expect(ann.turns.first.locator(".stopped")).to_be_visible()
     expect(ann.turns.nth(1).locator(".markdown")).to_contain_text("later")

@@ -1,11 +1,14 @@
 """The wide set: what is said in a conversation, at both sizes and in both languages."""
 
+import uuid
+
 import pytest
 from playwright.sync_api import Locator, expect
 
 from browser.long_threads import tell, turns_of
 from browser.people import DOT, Visitor
 from browser.wide import Reader, fits
+from walk.hosts import HostProcess
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -123,17 +126,17 @@ def test_earlier_days_come_above(reader: Reader) -> None:
     assert say["chat.to_bottom"]
 
 
-def test_a_hit_is_opened(reader: Reader) -> None:
+def test_a_hit_is_opened(reader: Reader, host: HostProcess) -> None:
     """A conversation found by its words opens at the message that has them."""
     arrive, say = reader
-    ann = arrive(agent="echo")
-    ann.ask("The numbat 袋食蚁兽 sleeps")
-    for number in range(6):
-        ann.ask(f"{number} " + "and so on " * 60)
+    thread, rare = str(uuid.uuid4()), uuid.uuid4().hex
+    for text in (f"The numbat 袋食蚁兽 {rare} sleeps", *("and so on " * 60 for _ in range(6))):
+        host.finished(host.post(text, thread=thread, agent="echo").json()["taskId"])
+    ann = arrive()
     if ann.narrow:
         ann.button("app.menu").click()
-    ann.page.get_by_label(say["threads.search"]).fill("袋食")
-    ann.page.locator(".threads li:has(mark) > a").first.click()
+    ann.page.get_by_label(say["threads.search"]).fill(f"袋食 {rare}")
+    ann.page.locator(".threads li:has(mark) > a").click()
     expect(ann.page.locator("article.turn.sought .bubble")).to_be_in_viewport()
     expect(ann.page.locator("article.turn.sought")).to_contain_text("袋食蚁兽")
     fits(ann)

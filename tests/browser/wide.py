@@ -68,7 +68,8 @@ def fits(ann: Visitor) -> None:
     """Nothing is wider than the page, and nobody is kept out."""
     keep(ann)
     assert ann.page.evaluate(WIDE) is False
-    assert serious(ann) == []
+    found = serious(ann)
+    assert found == [], found
 
 
 def keep(ann: Visitor) -> None:

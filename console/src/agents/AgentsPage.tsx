@@ -22,9 +22,8 @@ export interface RunnerEntry {
 
 export default function AgentsPage({ agent }: { agent: string | null }) {
   const { t } = useWords();
-  const { agents, admin, agentName } = useWorld();
+  const { agents, admin, agentName, known: listed } = useWorld();
   const runners = useLoaded<{ runners: RunnerEntry[] }>("/api/v1/runners", 10_000);
-  const listed = agents.value?.agents ?? [];
   return (
     <div className="page" tabIndex={0}>
       <div className="page-inner">
@@ -74,6 +73,7 @@ export default function AgentsPage({ agent }: { agent: string | null }) {
 
 function AgentTile({ agent }: { agent: AgentEntry }) {
   const { t, pick } = useWords();
+  const { admin } = useWorld();
   const about = `ag.built_in.${agent.agentId}`;
   const builtIn = agent.origin === "built-in" && about in en ? (about as WordKey) : null;
   return (
@@ -96,7 +96,7 @@ function AgentTile({ agent }: { agent: AgentEntry }) {
           {t("ag.chat", { agent: agent.label || agent.agentId })}
         </a>
         <a className="button quiet" href={toAgent(agent.agentId)}>
-          {t("ag.edit")}
+          {t(admin && agent.origin === "api" ? "ag.edit" : "ag.look")}
         </a>
       </div>
     </article>

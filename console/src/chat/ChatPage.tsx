@@ -1,7 +1,7 @@
 /** A conversation: its turns, what waits for an answer, and the place to write. */
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { patch } from "../api/client";
-import type { Approval } from "../api/shapes";
+import type { AgentEntry, Approval } from "../api/shapes";
 import { hasEnded, type Run } from "../model/run";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
@@ -70,6 +70,9 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
   const [stopping, setStopping] = useState<string | null>(null);
   const [refused, setRefused] = useState<string | null>(null);
   const [feedback, setFeedback] = useState<Record<string, "up" | "down" | null>>({});
+  useEffect(() => {
+    if (connection === "live") setRefused((said) => (said === t("app.unreachable") ? null : said)); // it is reached again
+  }, [connection, t]);
   const live = thread.turns.find((turn) => turn.status === "running") ?? thread.turns.find((turn) => turn.status === "queued");
   const approvals = useLoaded<{ approvals: Approval[] }>(fresh && !thread.turns.length ? null : "/api/v1/approvals?status=pending", live ? 2_000 : 15_000);
   const newest = thread.turns.at(-1);
@@ -228,7 +231,7 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
             turn && (
               <TurnView
                 turn={turn}
-                agentName={agentName(turn.agentId ?? active)}
+                agentName={agentName(speakerOf(turn, known) ?? active)}
                 newest={turn === newest}
                 busy={Boolean(live)}
                 feedback={rated}
@@ -279,6 +282,12 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
       </div>
     </div>
   );
+}
+
+/** Who answers this, or will: a mention counts when its turn comes. */
+function speakerOf({ status, text, agentId }: Run, known: AgentEntry[]): string | null {
+  const mentioned = status === "queued" ? /^@(\S+)/.exec(text ?? "")?.[1] : undefined;
+  return known.find((one) => one.agentId === mentioned)?.agentId ?? agentId;
 }
 
 const askedIn = (turn: Run): string => `${turn.turnId}.0`;

@@ -1,6 +1,6 @@
 /** The person's conversations: found by title and by what was said, named, put away, exported, deleted. */
 import { useEffect, useRef, useState, type FormEvent, type KeyboardEvent } from "react";
-import { download, patch, remove } from "../api/client";
+import { download, patch, Problem, remove } from "../api/client";
 import type { Piece, SessionEntry } from "../api/shapes";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
@@ -37,6 +37,15 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
       return threads.again();
     };
     work.then(() => setProblem(null)).catch((error: unknown) => setProblem(sentence(asProblem(error), t))).finally(told);
+  };
+  /** Away from the page first when it is gone, and only then: a conversation in which somebody speaks stays. */
+  const erase = async (id: string) => {
+    try {
+      await remove(sessionPath(id));
+    } catch (error) {
+      throw error instanceof Problem && error.status === 409 ? new Problem(409, error.code, t("threads.delete_busy")) : error;
+    }
+    if (id === current) go("#/");
   };
   const done = (work: Promise<unknown>) => {
     setAsked(null);
@@ -82,10 +91,7 @@ export function ThreadList({ current, onChosen }: { current: string | null; onCh
           text={t("threads.delete_sure", { title: asked.entry.title ?? t("threads.untitled") })}
           word={t("app.delete")}
           onNo={() => setAsked(null)}
-          onYes={() => {
-            if (asked.entry.threadId === current) go("#/");
-            done(remove(sessionPath(asked.entry.threadId)));
-          }}
+          onYes={() => done(erase(asked.entry.threadId))}
         />
       )}
     </nav>

@@ -2,6 +2,7 @@
 import { createContext, useContext, useMemo, type ReactNode } from "react";
 import type { AgentEntry, Me, SessionEntry } from "../api/shapes";
 import { useLoaded, type Loaded } from "../ui/data";
+import { useWords, type Speaker } from "../words";
 
 export interface World {
   me: Loaded<Me>;
@@ -20,9 +21,11 @@ export function Knowing({ children }: { children: ReactNode }) {
   const me = useLoaded<Me>("/api/v1/users/me");
   const agents = useLoaded<{ agents: AgentEntry[]; problem?: string }>("/api/v1/agents", 30_000);
   const threads = useLoaded<{ sessions: SessionEntry[]; next: number | null }>("/api/v1/agent/sessions?limit=200", 15_000);
-  const world = useMemo<World>(() => {
-    const known = agents.value?.agents ?? [];
-    return {
+  const { pick } = useWords();
+  const listed = agents.value?.agents;
+  const known = useMemo(() => inOrder((listed ?? []).map((agent) => named(agent, pick))), [listed, pick]);
+  const world = useMemo<World>(
+    () => ({
       me,
       agents,
       threads,
@@ -30,9 +33,21 @@ export function Knowing({ children }: { children: ReactNode }) {
       agentName: (id) => known.find((agent) => agent.agentId === id)?.label || id || "",
       known,
       defaultAgent: known.find((agent) => agent.default)?.agentId ?? known[0]?.agentId ?? null,
-    };
-  }, [me, agents, threads]);
+    }),
+    [me, agents, threads, known],
+  );
   return <Context.Provider value={world}>{children}</Context.Provider>;
+}
+
+/** A runner that answers under its own name is called what it calls itself in this language. */
+function named(agent: AgentEntry, pick: Speaker["pick"]): AgentEntry {
+  return agent.origin === "runner" && agent.label === agent.agentId ? { ...agent, label: pick(agent.runnerLabel) || agent.label } : agent;
+}
+
+/** Who answers unless somebody else is named, then those somebody made, then the programs as they come. */
+function inOrder(agents: AgentEntry[]): AgentEntry[] {
+  const rank = (agent: AgentEntry) => (agent.default ? 0 : agent.origin === "runner" ? 2 : 1);
+  return agents.toSorted((one, other) => rank(one) - rank(other));
 }
 
 export function useWorld(): World {

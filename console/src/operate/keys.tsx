@@ -42,8 +42,8 @@ export function KeysPart() {
           <label className="field">
             <span>{t("op.key_role")}</span>
             <select value={role} onChange={(event) => setRole(event.target.value)}>
-              <option>user</option>
-              <option>admin</option>
+              <option value="user">{t("op.role.user")}</option>
+              <option value="admin">{t("op.role.admin")}</option>
             </select>
           </label>
           <button type="submit" className="button primary">
@@ -68,7 +68,7 @@ export function KeysPart() {
         keyOf={(key) => key.keyId}
         columns={[
           { name: t("op.key_user"), show: (key) => key.user },
-          { name: t("op.key_role"), show: (key) => key.role },
+          { name: t("op.key_role"), show: (key) => t(key.role === "admin" ? "op.role.admin" : "op.role.user") },
           { name: t("op.time"), show: (key) => time(key.createdAt) },
           {
             name: t("op.action"),

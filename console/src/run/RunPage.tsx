@@ -34,7 +34,7 @@ export default function RunPage({ run, other }: { run: string; other: string | n
   return (
     <div className="page" tabIndex={0}>
       <div className="page-inner">
-        {story.problem && !story.value && <ProblemNotice problem={story.problem} again={story.again} />}
+        {story.problem && <ProblemNotice problem={story.problem} again={story.again} />}
         {!story.value && !story.problem && <p className="hint">{t("app.loading")}</p>}
         {story.value && (
           <Within name={`run ${run}`}>

@@ -15,7 +15,15 @@ from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, UsageLine, paces
 from paddock.rules.rows import AuditRow, RunRow
-from paddock.rules.story import Chapter, artifacts_told, decided, happened, models_asked, tools_called
+from paddock.rules.story import (
+    Chapter,
+    artifacts_told,
+    decided,
+    happened,
+    models_asked,
+    states_changed,
+    tools_called,
+)
 from paddock.rules.values import Value
 
 MAX_FACTS = 2_000
@@ -74,6 +82,7 @@ class Overview:
         chapters = [
             *happened(facts),
             *decided(decisions, with_reasons=admin),
+            *states_changed(decisions),
             *tools_called(tools),
             *models_asked(models),
             *artifacts_told([row for row in files if row.run_id == run.run_id]),

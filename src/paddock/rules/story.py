@@ -16,6 +16,8 @@ MAX_SHOWN = 16_384
 """Bytes of one payload; a longer one is told by its size."""
 PROCESS = frozenset({"CONTROL:INPUT_ACK", "CONTROL:CANCEL_ACK", "EVENT:AGENT_STARTED", "ERROR:CANCEL_TIMEOUT"})
 
+STATE_CHANGES = frozenset({"state.set", "state.delete"})
+
 
 class Chapter(Value, frozen=True):
     """One entry of the time line. `kind`: event, process, state, decision, tool, model or artifact."""
@@ -61,6 +63,15 @@ def decided(rows: Iterable[AuditRow], *, with_reasons: bool) -> list[Chapter]:
             | ({"reason": row.reason} if with_reasons else {}),
         )
         for row in rows
+    ]
+
+
+def states_changed(rows: Iterable[AuditRow]) -> list[Chapter]:
+    """What a run kept or dropped by host calls; results that do the same are among the facts."""
+    return [
+        Chapter(row.time, "state", row.action, detail={"resource": row.resource, "scope": row.scope})
+        for row in rows
+        if row.action in STATE_CHANGES and row.result == "allowed"
     ]
 
 
