@@ -17,7 +17,11 @@ from walk.hosts import HostProcess, text_of, wait_until
 pytestmark = pytest.mark.xdist_group("real-harnesses")
 
 
-@pytest.fixture(scope="module", params=["claude-code", "codex"])
+LONG = (pytest.mark.long, pytest.mark.timeout(900))
+NAMES = ("claude-code", "codex", *(pytest.param(name, marks=LONG) for name in ("kimi-code", "opencode", "gemini")))
+
+
+@pytest.fixture(scope="module", params=NAMES)
 def house(request: pytest.FixtureRequest) -> Iterator[tuple[Real, HostProcess, ModelServer]]:
     with a_house(REAL[request.param]) as made:
         yield made
