@@ -133,6 +133,18 @@ def alone() -> tuple[float, float]:
         return born - begun, time.perf_counter() - ending
 
 
+def commit_seconds(place: Path) -> float:
+    """What the disk takes to keep a page for good: a turn waits for that some four times, however quick we are."""
+    file = os.open(place / "page", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(file, bytes(4096))
+        begun = time.perf_counter()
+        os.fdatasync(file)
+        return time.perf_counter() - begun
+    finally:
+        os.close(file)
+
+
 def cancel(client: Client, text: str, home: str) -> tuple[float, int]:
     """Seconds from the cancel until nothing of the run was left, and how many processes outlived five seconds."""
     task, _, _ = client.start(text, "fake")
@@ -188,10 +200,11 @@ def measure(turns: int, cancels: int) -> dict[str, Any]:
         data = Path(place) / "data"
         client.start("stamp")
         turn(client, data)
-        seen, apart = [], []
+        seen, apart, kept = [], [], []
         for _ in range(turns):  # in turns: the machine is as slow for the one as for the other
             seen.append(turn(client, data))
             apart.append(alone())
+            kept.append(commit_seconds(Path(place)))
         heard = [cancel(client, "hang", place) for _ in range(cancels)]
         deaf = [cancel(client, "deaf", place) for _ in range(cancels)]
     one: Callable[[str], float] = lambda name: statistics.median(each[name] for each in seen)  # noqa: E731
@@ -208,6 +221,7 @@ def measure(turns: int, cancels: int) -> dict[str, Any]:
         "end_ms_p50": _ms(one("end")),
         "harness_start_ms_p50": _ms(born),
         "harness_exit_ms_p50": _ms(gone),
+        "disk_commit_ms_p50": _ms(statistics.median(kept)),
         "overhead_ms_p50": _ms(statistics.median(each_turn)),
         "overhead_ms_lowest": _ms(each_turn[0]),
         "cancels": cancels * 2,
@@ -226,6 +240,7 @@ def _ms(seconds: float) -> float:
 LINES = (
     ("overhead per turn, what the harness itself takes excluded, p50 [ms]", "overhead_ms_p50", 20.0),
     ("the same, the turn least disturbed [ms]", "overhead_ms_lowest", 20.0),
+    ("beside it, for the reader: one commit of this disk alone, p50 [ms]", "disk_commit_ms_p50", None),
     (
         "first delta after the question, a harness that starts at once, p50 [ms]",
         "first_delta_after_question_ms_p50",

@@ -71,6 +71,13 @@ async def test_settings_that_must_be_in_a_file_name_the_key_and_do_not_hold_it(d
     assert "must be plain text" in results.terminal.data.message
 
 
+async def test_skills_are_also_seen_by_one_that_looks_for_them_at_home(desk: Desk) -> None:
+    (desk.directory / ".agents" / "skills" / "tea").mkdir(parents=True)
+    for _ in range(2):
+        await desk.run("hello", preset="kimi-code")
+    assert (Path(desk.starts[-1]["env"]["HOME"]) / ".agents" / "skills" / "tea").is_dir()
+
+
 def test_every_preset_can_be_chosen_and_no_other() -> None:
     chosen = {name: Acp().settings({"preset": name}).line for name in PRESETS}
     assert chosen["kimi-code"] == ("kimi", "acp")

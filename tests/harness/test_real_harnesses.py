@@ -1,4 +1,4 @@
-"""Claude Code and Codex themselves, through the whole host, against a scripted model: no network, no key."""
+"""Claude Code, Codex and (long) Kimi Code themselves, through the whole host, against a scripted model: no network."""
 
 import json
 import threading
@@ -17,7 +17,16 @@ from walk.hosts import HostProcess, text_of, wait_until
 pytestmark = pytest.mark.xdist_group("real-harnesses")
 
 
-@pytest.fixture(scope="module", params=["claude-code", "codex"])
+PICTURES = {
+    "claude-code": '"type": "image", "source"',
+    "codex": '"type": "input_image"',
+    "kimi-code": '"type": "image_url"',
+}
+LONG = (pytest.mark.long, pytest.mark.timeout(900))
+NAMES = ("claude-code", "codex", pytest.param("kimi-code", marks=LONG))
+
+
+@pytest.fixture(scope="module", params=NAMES)
 def house(request: pytest.FixtureRequest) -> Iterator[tuple[Real, HostProcess, ModelServer]]:
     with a_house(REAL[request.param]) as made:
         yield made
@@ -60,8 +69,7 @@ def test_a_persons_picture_reaches_the_model_and_lies_in_the_working_directory(s
     assert text_of(events) == "Red and blue."
     [file] = stage.host.data.rglob("attachments/*/1-tea.png")
     assert f"attachments/{file.parent.name}/1-tea.png (image/png" in stage.asked()
-    shown = {"claude-code": '"type": "image", "source"', "codex": '"type": "input_image"'}[stage.real.name]
-    assert shown in stage.asked(), "the model is shown it, not only told where it lies"
+    assert PICTURES[stage.real.name] in stage.asked(), "the model is shown it, not only told where it lies"
 
 
 def test_a_cancel_in_a_tool_leaves_no_process(stage: Stage) -> None:
@@ -80,7 +88,7 @@ def test_what_is_not_permitted_is_refused_and_said(stage: Stage) -> None:
 
 
 def test_a_tool_that_says_six_hundred_lines_is_heard_to_the_end(stage: Stage) -> None:
-    call = stage.real.shell('for i in $(seq 1 600); do echo "line $i of a long output, long enough to matter"; done')
+    call = stage.real.shell("seq 1 600 | sed 's/.*/line & of a long output, long enough to matter/'")
     events = stage.said("look", Says("", calls=(call,)), Says("Long."))
     assert text_of(events) == "Long."
     assert "line 1 of" in results(events)[0]

@@ -4,10 +4,11 @@ import uuid
 
 import pytest
 
-from harness.clis import REAL
+from harness.clis import REAL, processes_of
 from harness.stages import Stage, a_house, results, titles
 from model_server import Says
-from walk.hosts import text_of
+from patience import at_most
+from walk.hosts import text_of, wait_until
 
 LOST = "no longer knows our earlier session"
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(900)]
@@ -34,3 +35,28 @@ def test_it_uses_the_hosts_tools_and_is_stopped_for_real(name: str) -> None:
         else:
             assert again == "And they lived."
             assert "Five." in stage.asked(), "the session went on"
+
+
+@pytest.mark.parametrize("name", ["opencode", "gemini"])
+def test_its_own_tools_are_judged_heard_and_stopped(name: str) -> None:
+    with a_house(REAL[name]) as (real, host, model):
+        model.rule = titles
+        strict = Stage(real, host, model, str(uuid.uuid4()))
+        forbidden = real.shell("touch forbidden.txt")
+        events = strict.said("make a file", Says("", calls=(forbidden,)), Says("I may not."), agent="strict")
+        assert "do not allow it" in results(events)[0]
+        assert not list(host.data.rglob("forbidden.txt"))
+
+        model.script.clear()  # opencode ends the turn when it is refused something
+        free = Stage(real, host, model, str(uuid.uuid4()))
+        long = real.shell("seq 1 600 | sed 's/.*/line & of a long output, long enough to matter/'")
+        events = free.said("look", Says("", calls=(long,)), Says("Long."))
+        assert text_of(events) == "Long."
+        assert "line 1 of" in results(events)[0]
+        assert "line 600 of" in results(events)[0]
+        assert "How we brew oolong here." in free.asked(), "the granted skill is known to the model"
+
+        alone = Stage(real, host, model, str(uuid.uuid4()))
+        task = alone.start("wait", Says("Waiting. ", calls=(real.shell("sleep 97; sleep 98"),)), Says("Done."))
+        wait_until(lambda: any("sleep" in one.name() for one in processes_of(host.data)), 120, "the command")
+        assert alone.cancelled(task) < at_most(5)

@@ -45,6 +45,7 @@ def _command(pid: int) -> str:
         return "warden"
 
 
+@pytest.mark.spec("wire/one-waits")
 async def test_a_process_waits_for_the_next_run_and_serves_no_other(tmp_path: Path) -> None:
     async with house(tmp_path, [ONE_EACH]) as here:
         first = await pid_of_a_run(here)
@@ -61,6 +62,7 @@ async def test_one_waits_however_many_runs_there_were(tmp_path: Path) -> None:
         assert await waiting(here) not in served
 
 
+@pytest.mark.spec("wire/one-waits")
 async def test_what_waits_was_told_of_no_run(tmp_path: Path) -> None:
     async with house(tmp_path, [plugin(program="wiretap.py", runs_per_process=1)]) as here:
         news, _ = await here.run("a secret question", run_id="the-first")

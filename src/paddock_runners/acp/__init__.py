@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from paddock_runners.toolkit.words import both
 from paddock_sdk.projection import Harness
 
 CUSTOM = "custom"
+SKILLS = ".agents/skills"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class Acp(HarnessRunner):
             Path(directory).mkdir(parents=True, exist_ok=True)
         if config.api_key and not config.home:
             _write_settings(config, place.home)
+        if config.preset.skills_at_home and not config.home:
+            _show_skills(place)
         return [program(name, place.env), *rest, *config.args], env
 
     def wire(self, process: HarnessProcess, config: Config, place: Place) -> AcpWire:
@@ -97,6 +101,16 @@ class Acp(HarnessRunner):
         chosen = "" if config.preset.files else config.model  # a file has said it already
         opening = Opening(str(place.directory), servers, place.context, chosen, config.mode, config.auth)
         return AcpWire(process, opening)
+
+
+def _show_skills(place: Place) -> None:
+    """The conversation's own home leads to what was laid out in its directory, and to nothing when that is gone."""
+    seen = place.home / SKILLS
+    seen.parent.mkdir(exist_ok=True)
+    if seen.is_symlink():
+        seen.unlink()  # it may lead to where the agent worked before
+    with suppress(FileExistsError):
+        seen.symlink_to(place.directory / SKILLS)
 
 
 def _write_settings(config: AcpConfig, home: Path) -> None:

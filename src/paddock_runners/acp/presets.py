@@ -22,6 +22,8 @@ class Preset:
     Written when a key is set, and never into a home that the owner named."""
     address: str = ""
     """Of its provider, where such a file must name one."""
+    skills_at_home: bool = False
+    """It looks for skills at the root of the repository that the working directory lies in, and in its home."""
 
 
 KIMI_SETTINGS = """default_model = "chosen"
@@ -72,6 +74,7 @@ PRESETS: Mapping[str, Preset] = {
         "PADDOCK_KIMI_API_KEY",
         files={".kimi-code/config.toml": KIMI_SETTINGS},
         address="https://api.kimi.com/coding/v1",
+        skills_at_home=True,
     ),
     "opencode": Preset(
         ("opencode", "acp"),
