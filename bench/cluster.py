@@ -27,6 +27,7 @@ import psutil
 from bench.jobs import Job, Outcome
 from bench.load import LoadGenerator, load_generator
 from bench.paddock import paddock_launch
+from bench.probe import Probe, probing
 from bench.scripts import SHORT, drip
 from bench.servers import BenchError, Server, cpu_of, serving
 from bench.verdicts import Line, shown
@@ -48,6 +49,8 @@ class Seen:
     hosts_ms: float
     engines_ms: float
     rate: float
+    probe_us: float
+    """What a fixed piece of work took meanwhile: how slow the machine was."""
 
 
 @dataclass
@@ -71,11 +74,14 @@ class System:
     engines: Engines | None = None
     connections: int = CONNECTIONS
     """To each host."""
+    probe: Probe | None = None
     rounds: list[Seen] = field(default_factory=list[Seen])
 
     def go(self, runs: int) -> None:
         """Each host gets its share, all at the same time."""
         hosts, engines = [cpu_of(one.process) for one in self.servers], self.engines.cpu() if self.engines else 0.0
+        if self.probe is not None:
+            self.probe.microseconds()
         began = perf_counter()
         with ThreadPoolExecutor(len(self.servers)) as pool:
             do = partial(_do, runs=runs // len(self.servers), connections=self.connections)
@@ -83,7 +89,8 @@ class System:
         seconds, count = perf_counter() - began, sum(one.runs for one in done)
         used = sum(cpu_of(one.process) for one in self.servers) - sum(hosts)
         beside = self.engines.cpu() - engines if self.engines else 0.0
-        self.rounds.append(Seen(used / count * 1e3, beside / count * 1e3, count / seconds))
+        slow = self.probe.microseconds() if self.probe is not None else 0.0
+        self.rounds.append(Seen(used / count * 1e3, beside / count * 1e3, count / seconds, slow))
 
 
 def _do(server: Server, generator: LoadGenerator, runs: int, connections: int) -> Outcome:
@@ -131,6 +138,9 @@ def measure(work: Path, rounds: int) -> tuple[Mapping[str, System], list[float]]
         }
         busy = systems["three"]
         systems["spread"] = System(busy.servers, busy.generators, three, CONNECTIONS // HOSTS)
+        probe = stack.enter_context(probing())
+        for each in systems.values():
+            each.probe = probe
         for each in systems.values():  # bytecode, runners, connections
             each.go(RUNS)
             each.rounds.clear()
@@ -191,10 +201,12 @@ def lines_of(systems: Mapping[str, System], late: Sequence[float]) -> list[Line]
 
 def _of_three(words: str, one: Sequence[Seen], three: Sequence[Seen]) -> list[Line]:
     dearer = _over(one, three)
+    slower = _middle([b.probe_us / a.probe_us for a, b in zip(one, three, strict=True)])
     rate = _middle([b.rate / a.rate for a, b in zip(one, three, strict=True)])
     return [
         Line(f"{words}, CPU of all", _ms(three)),
         Line("  over one host", f"{dearer:.2f}", f"<= {DEARER}", dearer <= DEARER),
+        Line("  a fixed piece of work beside it, over the same beside one host", f"{slower:.2f}"),
         Line("  runs per second over one host", f"{rate:.2f}", f">= {SLOWER}", rate >= SLOWER),
     ]
 
