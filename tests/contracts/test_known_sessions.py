@@ -10,7 +10,7 @@ def ids(count: int) -> list[str]:
 
 
 def test_a_session_on_file_is_never_called_new() -> None:
-    known, on_file = KnownSessions(), ids(20_000)
+    known, on_file = KnownSessions(), ids(200_000)  # more than the first parts have room for
     known.fill(on_file)
     assert all(known.claimed(session_id) for session_id in on_file)
 
@@ -26,6 +26,12 @@ def test_few_new_sessions_are_looked_for_in_vain() -> None:
     known = KnownSessions()
     known.fill(ids(20_000))
     assert sum(known.claimed(session_id) for session_id in ids(2_000)) < 20
+
+
+def test_few_are_looked_for_in_vain_in_a_house_that_grew_large() -> None:
+    known = KnownSessions()
+    known.fill(ids(200_000))
+    assert sum(known.claimed(session_id) for session_id in ids(2_000)) < 100
 
 
 def test_every_session_may_be_on_file_until_all_are_learned() -> None:

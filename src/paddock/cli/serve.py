@@ -219,7 +219,7 @@ def _uvicorn(app: ASGIApp) -> uvicorn.Config:
         app,  # pyright: ignore[reportArgumentType]
         loop="none",
         http=way,  # pyright: ignore[reportArgumentType]
-        ws="websockets-sansio",
+        ws=_web_socket,  # pyright: ignore[reportArgumentType]
         ws_max_size=MAX_MESSAGE_BYTES,
         ws_per_message_deflate=False,
         lifespan="off",
@@ -230,6 +230,13 @@ def _uvicorn(app: ASGIApp) -> uvicorn.Config:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
+
+
+def _web_socket(**about: Any) -> asyncio.Protocol:
+    """The protocol of a connection that became a web socket. Few hosts ever have one, so its library is loaded then."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    return WebSocketsSansIOProtocol(**about)
 
 
 @contextmanager
