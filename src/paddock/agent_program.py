@@ -1,6 +1,7 @@
 """Agents written as a Python file: its `Agent` objects are the agents, its functions their tools.
 
-The file is imported once, when the host starts. What is wrong with it is one sentence that names the place.
+The file is imported when the host starts, and again when it changed. What is wrong with it is one sentence that names
+the place.
 """
 
 import inspect
@@ -15,10 +16,11 @@ from pydantic import ValidationError
 
 from paddock.agent import Agent
 from paddock.host.agent_shapes import AgentShape, in_words, name_problem
-from paddock.host.agents import AgentBinding, Agents
-from paddock.host.agents_file import AgentsFileError
+from paddock.host.agents import AgentBinding
+from paddock.host.agents_file import AgentsFileError, Defined
 from paddock.models.demo import NAME as DEMO
 from paddock.rules.model_specs import ModelSpec
+from paddock.rules.named_resources import NamedResources
 from paddock.tools.functions import FunctionTool
 from paddock.tools.loading import module_from
 from paddock.tools.signatures import ToolDefinitionError, signature_of
@@ -43,8 +45,10 @@ class Program:
     tools: Sequence[FunctionTool]
     models: Mapping[str, ModelSpec]
 
-    def agents(self, *, max_queue: int) -> Agents:
-        return Agents(self.bindings, self.bindings[0].agent_id, max_queue=max_queue)
+    @property
+    def defined(self) -> Defined:
+        """The same in the words of an agents file; the first agent is the default."""
+        return Defined(self.bindings, self.bindings[0].agent_id, NamedResources(self.models))
 
 
 def is_program(path: Path | None) -> bool:
@@ -66,7 +70,7 @@ def _imported(path: Path) -> ModuleType:
         return module_from(path)
     except ToolDefinitionError as error:
         raise AgentsFileError(str(error)) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # it may do anything while it is imported, and must not end the host
         line = next(
             (at.lineno for at in reversed(traceback.extract_tb(error.__traceback__)) if at.filename == str(path)), 0
         )

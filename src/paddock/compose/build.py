@@ -1,12 +1,18 @@
 """Puts the house together, behind its doors: the ground, what runs can be granted, what runs them, conversations."""
 
+from functools import partial
+
+from paddock.agent_program import is_program
 from paddock.compose.cluster import Neighbourhood, attaching_of, shared_plugins_of
 from paddock.compose.doors import application
 from paddock.compose.ground import Ground, Resources, gather_resources, lay_ground
 from paddock.compose.house import House
 from paddock.compose.machinery import Conversations, Machinery, open_conversations, set_up_runs
-from paddock.compose.parts import ingress_of, periods, watch_of
+from paddock.compose.named import WatchedProgram
+from paddock.compose.parts import ingress_of, periods
 from paddock.host.agent_health import AgentHealth
+from paddock.host.agents_file import read_file
+from paddock.host.agents_watch import AgentsWatch
 from paddock.host.automations import Automations
 from paddock.host.delta_stream import DeltaStream
 from paddock.host.ingress import Ingress
@@ -59,7 +65,7 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
         tasks=ground.tasks,
         stored_agents=talks.stored_agents,
         health=AgentHealth(agents, machinery.runs.authority),
-        watch=watch_of(ground.named, ground.files, granted.beside.prepare, audit, clock),
+        watch=_watch(ground, granted),
         plugins_watch=machinery.plugins.watch(gateway, audit, clock),
         shared_plugins=shared_plugins_of(settings, peers, store, audit, clock),
         ingest=granted.ingest,
@@ -81,6 +87,24 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
 def _ingress(ground: Ground, granted: Resources, talks: Conversations) -> Ingress:
     pieces = DeltaStream(ground.tails, granted.platforms, clock=ground.clock, spawn=ground.tasks.spawn)
     return ingress_of(talks.inbox, ground.store, lambda: ground.agents, granted.attachments, granted.approvals, pieces)
+
+
+def _watch(ground: Ground, granted: Resources) -> AgentsWatch | None:
+    """Over the file that names the agents, or the program that defines them."""
+    path, parts = ground.named.watched, granted.beside
+    if path is None:
+        return None
+    program = WatchedProgram(path, parts) if is_program(path) else None
+    return AgentsWatch(
+        path,
+        ground.agents,
+        seen=ground.named.seen,
+        read=program.read if program is not None else partial(read_file, path, ground.files),
+        resources=ground.named.resources,
+        prepare=program.prepare if program is not None else parts.prepare,
+        note=ground.audit.soon,
+        clock=ground.clock,
+    )
 
 
 def watch_over(house: House, near: Neighbourhood) -> None:

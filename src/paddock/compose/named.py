@@ -2,13 +2,15 @@
 when the file names others. What the settings name stays as it is while the host runs.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import structlog
 
+from paddock.agent_program import load_program
 from paddock.compose.parts import mark_of, models_of, revealed, servers_in
-from paddock.host.agents_file import AgentsFileError
+from paddock.host.agents_file import AgentsFileError, Defined
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.named_resources import NamedResources
@@ -31,27 +33,36 @@ class NamedParts:
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
-        """`further` are functions that come from elsewhere. Raises ModelSettingsError or ToolDefinitionError."""
+        """`further` are the functions of a program. Raises ModelSettingsError or ToolDefinitionError."""
         self._settings = settings
         self._clock = clock
         self._spawn = spawn
         self._named = named
-        self._lasting = [*load_tools(settings.tools), *further]
+        self._lasting = load_tools(settings.tools)
+        self._further = further
+        self.live: Callable[[], Iterable[str]] = tuple
+        """The runs of this moment: they keep the functions they began with."""
         self.models = models_of(settings, clock, named.models)
         self.functions = FunctionTools(
-            [*self._lasting, *self._tools(named)], clock=clock, timeout_seconds=settings.tool_timeout_seconds
+            [*self._lasting, *further, *self._tools(named, further)],
+            clock=clock,
+            timeout_seconds=settings.tool_timeout_seconds,
         )
         mark = {"PADDOCK_MARK": mark_of(settings.data)}
         self.servers = McpTools(servers_in(settings, named), reveal=revealed, mark=mark, clock=clock)
 
-    def prepare(self, named: NamedResources, tools_anew: bool) -> Callable[[], None]:
-        """Make ready what the file names now; what is given puts it in force. Raises AgentsFileError."""
+    def prepare(
+        self, named: NamedResources, tools_anew: bool, further: Sequence[FunctionTool] | None = None
+    ) -> Callable[[], None]:
+        """Make ready what the file names now, and with `further` what a program has; what is given puts it in force.
+        Raises AgentsFileError."""
+        own = self._further if further is None else further
         try:
             models = (
                 models_of(self._settings, self._clock, named.models) if named.models != self._named.models else None
             )
-            anew = tools_anew or named.tools != self._named.tools
-            tools = self._tools(named) if anew else None
+            anew = tools_anew or named.tools != self._named.tools or further is not None
+            tools = [*own, *self._tools(named, own)] if anew else None
             check_names(servers := servers_in(self._settings, named))
         except (ModelSettingsError, ToolDefinitionError) as error:
             raise AgentsFileError(str(error)) from error
@@ -60,12 +71,12 @@ class NamedParts:
             if models is not None:
                 self._offer(models)
             if tools is not None:
-                self.functions.take([*self._lasting, *tools])
+                self.functions.take([*self._lasting, *tools], self.live())
                 log.info("the tools of the agents file are in force", action="agents.reload", tools=_names(tools))
             if named.mcp_servers != self._named.mcp_servers:
                 self.servers.take(servers)
                 log.info("other MCP servers are in force", action="agents.reload", servers=", ".join(servers))
-            self._named = named
+            self._named, self._further = named, own
 
         return put_in_force
 
@@ -74,10 +85,28 @@ class NamedParts:
         offered = ", ".join(models.lineup.providers)
         log.info("other models are in force", action="agents.reload", models=offered)
 
-    def _tools(self, named: NamedResources) -> Sequence[FunctionTool]:
+    def _tools(self, named: NamedResources, beside: Sequence[FunctionTool]) -> Sequence[FunctionTool]:
         places = [place for place in dict.fromkeys(named.tools) if place not in self._settings.tools]
-        return load_tools(places, beside=self._lasting)
+        return load_tools(places, beside=[*self._lasting, *beside])
 
 
 def _names(tools: Sequence[FunctionTool]) -> str:
     return ", ".join(tool.info.name for tool in tools)
+
+
+class WatchedProgram:
+    """A Python program whose agents are in force, read again when it changed."""
+
+    def __init__(self, path: Path, parts: NamedParts) -> None:
+        self._path = path
+        self._parts = parts
+        self._functions: Sequence[FunctionTool] = ()
+
+    def read(self) -> Defined:
+        """Raises AgentsFileError."""
+        program = load_program(self._path)
+        self._functions = program.tools
+        return program.defined
+
+    def prepare(self, named: NamedResources, tools_anew: bool) -> Callable[[], None]:
+        return self._parts.prepare(named, tools_anew, self._functions)

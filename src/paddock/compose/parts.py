@@ -12,7 +12,7 @@ from paddock.agent_program import is_program, load_program
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_file import defined_in, in_force
-from paddock.host.agents_watch import AgentsWatch, Mark, Marks, Prepare, marks_of_tools, state_of
+from paddock.host.agents_watch import Mark, Marks, marks_of_tools, state_of
 from paddock.host.answers import Answers
 from paddock.host.approvals import Approvals
 from paddock.host.artifacts import ArtifactLimits, Artifacts
@@ -136,30 +136,14 @@ class Plugins:
 def named_agents(settings: Settings, files: AgentFiles) -> NamedAgents:
     """In a Python program, in a file, or the built-in ones. Raises AgentsFileError."""
     path, max_queue = settings.agents, settings.max_queue
+    seen = state_of(path) if path is not None else None
     if path is not None and is_program(path):
         program = load_program(path)
-        return NamedAgents(program.agents(max_queue=max_queue), NamedResources(program.models), program.tools)
-    seen = state_of(path) if path is not None else None
+        agents, named = in_force(program.defined, max_queue), program.defined.resources
+        return NamedAgents(agents, named, program.tools, watched=path, seen=(seen,))
     defined = defined_in(path, files)
     marks = (seen, *marks_of_tools(defined.resources.tools))
     return NamedAgents(in_force(defined, max_queue), defined.resources, watched=path, seen=marks)
-
-
-def watch_of(
-    named: NamedAgents, files: AgentFiles, prepare: Prepare, audit: Audit, clock: Callable[[], float]
-) -> AgentsWatch | None:
-    if named.watched is None:
-        return None
-    return AgentsWatch(
-        named.watched,
-        named.agents,
-        seen=named.seen,
-        files=files,
-        resources=named.resources,
-        prepare=prepare,
-        note=audit.soon,
-        clock=clock,
-    )
 
 
 def plugins_of(settings: Settings) -> Plugins:

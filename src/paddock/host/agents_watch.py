@@ -1,27 +1,30 @@
 """The agents file while the host runs: a change is taken up by itself, a broken edit is said and changes nothing.
 
-The same for the models, tools and MCP servers it names, and for the Python files of its tools. Only new runs see the
-new agents: a run keeps the grant it was given.
+The same for a Python program that defines the agents, for the models, tools and MCP servers a file names, and for the
+Python files of its tools. Only new runs see the new agents: a run keeps the grant it was given.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import structlog
 
-from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
-from paddock.host.agents_file import AgentsFileError, Defined, read_file
+from paddock.host.agents_file import AgentsFileError, Defined
 from paddock.rules.named_resources import NamedResources
 from paddock.rules.rows import AuditRow
 
 log = structlog.get_logger("paddock.agents")
 
+READ_SECONDS = 30.0
 Mark = tuple[int, int, int] | None
 """What changes when a file does: time, size, which file it is. None while it is away."""
 Marks = tuple[Mark, ...]
 """Of the agents file, then of the Python files of its tools."""
+Read = tuple[Defined, Callable[[], None]]
 Prepare = Callable[[NamedResources, bool], Callable[[], None]]
 """Makes ready what a file names, its tools anew if their files changed; what it gives puts that in force. Slow: called
 on a thread. Raises AgentsFileError, and then nothing is changed."""
@@ -34,19 +37,20 @@ class AgentsWatch:
         agents: Agents,
         *,
         seen: Marks,
-        files: AgentFiles,
+        read: Callable[[], Defined],
         resources: NamedResources,
         prepare: Prepare,
         note: Callable[[AuditRow], None],
         clock: Callable[[], float],
     ) -> None:
-        """`seen` are the marks from before these agents were read from the file, `resources` what it named then."""
+        """`seen` are the marks from before these agents were read from the file, `resources` what it named then. `read`
+        is called on a thread and raises AgentsFileError."""
         self._path = path
         self._agents = agents
         self._note = note
         self._clock = clock
         self._seen = seen
-        self._files = files
+        self._read_file = read
         self._prepare = prepare
         self._named = resources.tools
         """Where the last file that could be read has its tools: they are looked at also when they cannot be used."""
@@ -61,17 +65,23 @@ class AgentsWatch:
             return False
         self._seen = seen
         try:
-            defined, put_in_force = await asyncio.to_thread(self._read)
+            async with asyncio.timeout(READ_SECONDS):  # a program may do anything while it is imported
+                defined, put_in_force = await _apart(self._read)
         except AgentsFileError as error:
             self._keep_the_old(str(error))
+            return False
+        except TimeoutError:
+            self._keep_the_old(
+                f"{self._path} was not read within {READ_SECONDS:g} seconds; it must not wait for anything"
+            )
             return False
         put_in_force()
         self._take_up(defined)
         return True
 
-    def _read(self) -> tuple[Defined, Callable[[], None]]:
+    def _read(self) -> Read:
         """On a thread. Raises AgentsFileError."""
-        defined = read_file(self._path, self._files)
+        defined = self._read_file()
         self._named = defined.resources.tools
         tools = marks_of_tools(self._named)
         self._seen = (self._seen[0], *tools)
@@ -106,6 +116,27 @@ class AgentsWatch:
                 reason=reason[:500],
             )
         )
+
+
+async def _apart(work: Callable[[], Read]) -> Read:
+    """On a thread of its own, which nobody waits for when the host ends: what never comes back keeps nobody here."""
+    loop, done = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+
+    def settle(result: Read | None, error: Exception | None) -> None:
+        if not done.done():
+            done.set_exception(error) if error is not None else done.set_result(result)
+
+    def go() -> None:
+        result, problem = None, None
+        try:
+            result = work()
+        except Exception as error:  # noqa: BLE001 - it is raised where it is waited for
+            problem = error
+        with suppress(RuntimeError):  # the host has ended
+            loop.call_soon_threadsafe(settle, result, problem)
+
+    Thread(target=go, name="paddock-agents-file", daemon=True).start()
+    return await done
 
 
 def marks_of(path: Path, tools: Sequence[str]) -> Marks:

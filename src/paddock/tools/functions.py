@@ -6,7 +6,7 @@ cannot be stopped: the outcome is then unknown, and is said to be.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -62,20 +62,24 @@ class FunctionTools:
         self._clock = clock
         self._timeout = timeout_seconds
         self._threads: anyio.CapacityLimiter | None = None
+        self._earlier: dict[str, Mapping[str, FunctionTool]] = {}
+        """Runs that began with other functions, and those."""
 
-    def take(self, tools: Sequence[FunctionTool]) -> None:
-        """These are the tools from now on; calls under way go on."""
+    def take(self, tools: Sequence[FunctionTool], live: Iterable[str] = ()) -> None:
+        """These are the tools from now on; calls under way go on, and runs that are live keep those they began with."""
+        self._earlier = {run_id: self._earlier.get(run_id, self._tools) for run_id in live}
         self._tools = {tool.info.name: tool for tool in tools}
 
     def list(self, workspace: str) -> Sequence[ToolInfo]:  # noqa: ARG002 - the same for every workspace
         return [tool.info for tool in self._tools.values()]
 
     def find(self, workspace: str, name: str) -> ToolInfo | None:  # noqa: ARG002 - as above
-        tool = self._tools.get(name)
+        every = (self._tools, *self._earlier.values())  # who may call one that is gone is in the grants
+        tool = next((known[name] for known in every if name in known), None)
         return tool.info if tool else None
 
     async def call(self, use: ToolUse) -> ToolAnswer:
-        tool = self._tools[use.name]
+        tool = self._earlier.get(use.run_id, self._tools).get(use.name) or self._tools[use.name]
         try:
             arguments = tool.signature.read(use.parameters)
         except ValidationError as error:

@@ -9,8 +9,9 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from paddock.tools.functions import FunctionTool
@@ -70,10 +71,30 @@ def module_from(path: Path) -> ModuleType:
     if not path.is_file():
         raise ToolDefinitionError(f"{path}: there is no such file")
     name = f"paddock_tools_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_AsItIs(name, str(path)))
     if spec is None or spec.loader is None:
         raise ToolDefinitionError(f"{path} cannot be read as a Python file")
-    module = importlib.util.module_from_spec(spec)
+    module, before = importlib.util.module_from_spec(spec), sys.modules.get(name)
     sys.modules[name] = module  # annotations are looked up there
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        _put_back(name, before)
+        raise
     return module
+
+
+class _AsItIs(SourceFileLoader):
+    """Reads the file itself. What Python keeps compiled beside it is taken for the same file when it was changed within
+    one second and has as many bytes."""
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - the name is Python's
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _put_back(name: str, before: ModuleType | None) -> None:
+    """A file that is broken now does not take the place of what was there."""
+    if before is None:
+        sys.modules.pop(name, None)
+    else:
+        sys.modules[name] = before

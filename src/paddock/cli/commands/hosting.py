@@ -9,73 +9,76 @@ import typer
 
 from paddock.cli.commands.options import Config, Data, option
 
+Host = Annotated[
+    str | None, option("--host", says="Address to listen on; 127.0.0.1 unless set.", env="PADDOCK_HOST", metavar="H")
+]
+Port = Annotated[
+    str | None,
+    option("--port", says="Port to listen on; 8484 unless set, 0 = any free one.", env="PADDOCK_PORT", metavar="N"),
+]
+AgentsFile = Annotated[
+    str | None, option("--agents", says="YAML file that names the agents.", env="PADDOCK_AGENTS", metavar="FILE")
+]
+PluginDirectories = Annotated[
+    list[str] | None,
+    option(
+        "--plugins", says="Directory holding plugin directories; may be repeated.", env="PADDOCK_PLUGINS", metavar="DIR"
+    ),
+]
+StoreAddress = Annotated[
+    str | None,
+    option(
+        "--store",
+        says="embedded, or postgresql://... (a password is better kept in the environment or a file).",
+        env="PADDOCK_STORE",
+        metavar="ADDRESS",
+    ),
+]
+LogLevel = Annotated[
+    str | None, option("--log-level", says="debug, info, warning or error.", env="PADDOCK_LOG_LEVEL", metavar="LEVEL")
+]
+LogFormat = Annotated[
+    str | None, option("--log-format", says="text or json.", env="PADDOCK_LOG_FORMAT", metavar="FORM")
+]
+IsolationLevel = Annotated[
+    str | None,
+    option(
+        "--isolation",
+        says="How runners are kept apart: L0 (same user) or L1 (bubblewrap).",
+        env="PADDOCK_ISOLATION",
+        metavar="LEVEL",
+    ),
+]
+RunDeadline = Annotated[
+    str | None,
+    option(
+        "--run-deadline-seconds",
+        says="How long a run may take; 300 unless set.",
+        env="PADDOCK_RUN_DEADLINE_SECONDS",
+        metavar="S",
+    ),
+]
+VariablesSeen = Annotated[
+    list[str] | None,
+    option(
+        "--env-allow", says="Variable that runners may see; may be repeated.", env="PADDOCK_ENV_ALLOW", metavar="NAME"
+    ),
+]
+
 
 def serve(  # noqa: PLR0917 - one parameter for each option is how typer is told of them
     data: Data = None,
-    host: Annotated[
-        str | None,
-        option("--host", says="Address to listen on; 127.0.0.1 unless set.", env="PADDOCK_HOST", metavar="H"),
-    ] = None,
-    port: Annotated[
-        str | None,
-        option("--port", says="Port to listen on; 8484 unless set, 0 = any free one.", env="PADDOCK_PORT", metavar="N"),
-    ] = None,
-    agents: Annotated[
-        str | None, option("--agents", says="YAML file that names the agents.", env="PADDOCK_AGENTS", metavar="FILE")
-    ] = None,
-    plugins: Annotated[
-        list[str] | None,
-        option(
-            "--plugins",
-            says="Directory holding plugin directories; may be repeated.",
-            env="PADDOCK_PLUGINS",
-            metavar="DIR",
-        ),
-    ] = None,
-    store: Annotated[
-        str | None,
-        option(
-            "--store",
-            says="embedded, or postgresql://... (a password is better kept in the environment or a file).",
-            env="PADDOCK_STORE",
-            metavar="ADDRESS",
-        ),
-    ] = None,
+    host: Host = None,
+    port: Port = None,
+    agents: AgentsFile = None,
+    plugins: PluginDirectories = None,
+    store: StoreAddress = None,
     config: Config = None,
-    log_level: Annotated[
-        str | None,
-        option("--log-level", says="debug, info, warning or error.", env="PADDOCK_LOG_LEVEL", metavar="LEVEL"),
-    ] = None,
-    log_format: Annotated[
-        str | None, option("--log-format", says="text or json.", env="PADDOCK_LOG_FORMAT", metavar="FORM")
-    ] = None,
-    isolation: Annotated[
-        str | None,
-        option(
-            "--isolation",
-            says="How runners are kept apart: L0 (same user) or L1 (bubblewrap).",
-            env="PADDOCK_ISOLATION",
-            metavar="LEVEL",
-        ),
-    ] = None,
-    run_deadline_seconds: Annotated[
-        str | None,
-        option(
-            "--run-deadline-seconds",
-            says="How long a run may take; 300 unless set.",
-            env="PADDOCK_RUN_DEADLINE_SECONDS",
-            metavar="S",
-        ),
-    ] = None,
-    env_allow: Annotated[
-        list[str] | None,
-        option(
-            "--env-allow",
-            says="Variable that runners may see; may be repeated.",
-            env="PADDOCK_ENV_ALLOW",
-            metavar="NAME",
-        ),
-    ] = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    isolation: IsolationLevel = None,
+    run_deadline_seconds: RunDeadline = None,
+    env_allow: VariablesSeen = None,
 ) -> None:
     """Start the host. Ctrl-C stops it.
 
