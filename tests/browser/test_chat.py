@@ -92,6 +92,12 @@ def test_several_agents_are_mentioned_invited_switched_to_and_removed(visit: Vis
     expect(ann.page.locator(".member", has_text="Slow")).to_have_count(0)
 
 
+def test_a_first_message_goes_to_whom_it_calls_whoever_was_chosen_to_answer(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    expect(ann.ask("@echo hi").locator(".speaker")).to_contain_text("Echo")
+    expect(ann.page.locator(".member.active")).to_contain_text("Echo")
+
+
 def test_a_handover_is_asked_about_and_taken_over(visit: Visit) -> None:
     ann = visit(agent="slow")
     ann.ask("handover echo")
