@@ -88,7 +88,7 @@ export const en = {
   "chat.queued_plain": "Waiting in line",
   "chat.steered": "Taken up by the answer that was going on",
   "chat.cancelled": "Stopped",
-  "chat.cancelled_text": "You stopped this answer. What was said until then stays.",
+  "chat.cancelled_text": "This answer was stopped. What was said until then stays.",
   "chat.failed": "This answer failed",
   "chat.interrupted": "The host was restarted while this was answered",
   "chat.retry": "Ask again",

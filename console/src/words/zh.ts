@@ -90,7 +90,7 @@ export const zh: Words = {
   "chat.queued_plain": "排队中",
   "chat.steered": "已并入正在进行的回答",
   "chat.cancelled": "已停止",
-  "chat.cancelled_text": "你停止了这次回答，已说出的内容会保留。",
+  "chat.cancelled_text": "这次回答被停止，已说出的内容会保留。",
   "chat.failed": "这次回答失败了",
   "chat.interrupted": "回答时主机重新启动了",
   "chat.retry": "再问一次",
