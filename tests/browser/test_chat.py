@@ -68,6 +68,7 @@ def test_a_failed_run_is_shown_as_what_it_is(visit: Visit) -> None:
     ann = visit(agent="slow")
     turn = ann.ask("crash")
     expect(turn.locator(".failed")).to_contain_text("This answer failed")
+    expect(turn.locator(".failed")).to_contain_text("Its program ended in the middle. Ask again")
     ann.page.reload()
     expect(ann.turns.first.locator(".failed")).to_contain_text("This answer failed")
     expect(ann.turns.first.get_by_role("button", name="Ask again")).to_be_visible()
