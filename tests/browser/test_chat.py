@@ -54,9 +54,9 @@ def test_stop_stops_and_says_so_also_after_a_reload_and_it_can_be_asked_again(vi
     ann.write("count 5000 0.02")
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     ann.page.get_by_role("button", name="Stop").click()
-    expect(ann.turns.first.locator(".stopped")).to_contain_text("You stopped this answer")
+    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer was stopped")
     ann.page.reload()
-    expect(ann.turns.first.locator(".stopped")).to_contain_text("You stopped this answer")
+    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer was stopped")
     ann.page.get_by_role("button", name="Ask again").click()
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     expect(ann.turns).to_have_count(1)
@@ -68,6 +68,7 @@ def test_a_failed_run_is_shown_as_what_it_is(visit: Visit) -> None:
     ann = visit(agent="slow")
     turn = ann.ask("crash")
     expect(turn.locator(".failed")).to_contain_text("This answer failed")
+    expect(turn.locator(".failed")).to_contain_text("Its program ended in the middle. Ask again")
     ann.page.reload()
     expect(ann.turns.first.locator(".failed")).to_contain_text("This answer failed")
     expect(ann.turns.first.get_by_role("button", name="Ask again")).to_be_visible()
@@ -90,6 +91,12 @@ def test_several_agents_are_mentioned_invited_switched_to_and_removed(visit: Vis
     expect(ann.ask("who?").locator(".speaker")).to_contain_text("Slow")
     ann.page.get_by_role("button", name="Remove Slow").click()
     expect(ann.page.locator(".member", has_text="Slow")).to_have_count(0)
+
+
+def test_a_first_message_goes_to_whom_it_calls_whoever_was_chosen_to_answer(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    expect(ann.ask("@echo hi").locator(".speaker")).to_contain_text("Echo")
+    expect(ann.page.locator(".member.active")).to_contain_text("Echo")
 
 
 def test_a_handover_is_asked_about_and_taken_over(visit: Visit) -> None:
@@ -155,6 +162,22 @@ def test_a_conversation_is_renamed_searched_exported_archived_and_deleted(visit:
     expect(ann.page.locator(".threads li")).to_have_count(0)
     ann.page.get_by_role("button", name="Current").click()  # nobody is left among the archived ones
     expect(ann.page.get_by_role("button", name="Current")).to_have_count(0)
+
+
+def test_a_conversation_in_which_somebody_speaks_is_not_deleted_and_stays_in_sight(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.forgiving = True  # a refusal is an error of the network for the browser
+    ann.write("count 5000 0.02")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    for refused in (True, False):
+        ann.page.locator(".threads li.current").get_by_role("button", name=re.compile("Actions for")).click()
+        ann.page.get_by_role("menuitem", name="Delete").click()
+        ann.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        if refused:
+            expect(ann.page.locator(".threads").get_by_role("alert")).to_contain_text("Stop it, then delete")
+            ann.page.get_by_role("button", name="Stop").click()
+            expect(ann.turns.first.locator(".stopped")).to_be_visible()
+    expect(ann.page.locator(".hello")).to_be_visible()
 
 
 def test_a_conversation_is_found_by_what_was_said_in_it_in_english_and_chinese(visit: Visit) -> None:

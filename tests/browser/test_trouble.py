@@ -112,9 +112,18 @@ def test_a_host_that_dies_in_the_middle_is_said_and_the_answer_is_shown_as_inter
     ann.forgiving = True
     ann.write("count 5000 0.02")
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    bob = visit(f"{host.url}/#/run/{ann.turns.first.get_attribute('data-turn')}")
+    bob.forgiving = True
+    expect(bob.page.locator(".page-head")).to_contain_text("running")
     host.kill()
     expect(ann.page.get_by_text("Connection lost")).to_be_visible()
+    ann.page.get_by_role("button", name="Stop").click()
+    for person in (ann, bob):
+        expect(person.page.get_by_text("cannot be reached").first).to_be_visible()
     host.start()
+    expect(bob.page.locator(".page-head")).to_contain_text("failed")
+    for person in (ann, bob):
+        expect(person.page.get_by_text("cannot be reached")).to_have_count(0)
     expect(ann.turns.first.locator(".failed")).to_contain_text("The host was restarted while this was answered")
     said = spoken(ann)
     assert said == words_of(len(said))

@@ -174,6 +174,14 @@ def test_the_newest_word_counts_and_a_summary_keeps_what_was_told() -> None:
     assert answer(later, []).content == "Your name is Eve."
 
 
+@pytest.mark.parametrize(
+    ("text", "begins"),
+    [("hello", "Hello. I am"), ("你好", "你好。我是"), ("help", "I am the demo model:"), ("帮助", "我是演示模型：")],
+)
+def test_it_greets_and_explains_itself_in_the_language_it_was_asked_in(text: str, begins: str) -> None:
+    assert answer(said(text), TOOLS).content.startswith(begins)
+
+
 async def test_a_stream_says_the_same_as_an_answer_and_ends_with_usage() -> None:
     call = a_call(said("I like trains, 也喜欢船"))
     whole = await DemoModel().invoke(call)

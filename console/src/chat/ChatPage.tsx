@@ -134,9 +134,9 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
   const send = useCallback(
     (text: string, uploads: Upload[] = []) => {
       setSaid((count) => count + 1);
-      dispatch(newOutgoing(id, text, fresh ? agent : null, uploads));
+      dispatch(newOutgoing(id, text, fresh ? (mentionedIn(text, known) ?? agent) : null, uploads));
     },
-    [dispatch, id, fresh, agent],
+    [dispatch, id, fresh, agent, known],
   );
 
   /** Who answered this, unless they are no longer there. */
@@ -286,8 +286,13 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
 
 /** Who answers this, or will: a mention counts when its turn comes. */
 function speakerOf({ status, text, agentId }: Run, known: AgentEntry[]): string | null {
-  const mentioned = status === "queued" ? /^@(\S+)/.exec(text ?? "")?.[1] : undefined;
-  return known.find((one) => one.agentId === mentioned)?.agentId ?? agentId;
+  return (status === "queued" && mentionedIn(text ?? "", known)) || agentId;
+}
+
+/** Whom a message calls by name at its beginning. */
+function mentionedIn(text: string, known: AgentEntry[]): string | null {
+  const name = /^@(\S+)/.exec(text)?.[1];
+  return known.find((one) => one.agentId === name)?.agentId ?? null;
 }
 
 const askedIn = (turn: Run): string => `${turn.turnId}.0`;

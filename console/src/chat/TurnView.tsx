@@ -4,6 +4,7 @@ import { hasEnded, keyOf, type Part, type Run, type ToolPart } from "../model/ru
 import { Icon } from "../ui/icons";
 import { Folded, useKept, Within } from "../ui/kept";
 import { CodeBlock, CopyButton, Markdown } from "../ui/Markdown";
+import { Failure } from "../ui/parts";
 import { toRun } from "../ui/router";
 import { useWords } from "../words";
 import { Card, isOnlyButtons } from "./Card";
@@ -238,8 +239,7 @@ function Ending({ turn, agentName }: { turn: Run; agentName: string }) {
           <Icon name="warn" size={16} />
           <div>
             <strong>{turn.error?.code === "host_restarted" ? t("chat.interrupted") : t("chat.failed")}</strong>
-            <p>{turn.error?.message}</p>
-            <code>{turn.error?.code}</code>
+            <Failure code={turn.error?.code ?? ""} message={turn.error?.message ?? ""} />
           </div>
         </div>
       );

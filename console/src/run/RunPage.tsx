@@ -10,7 +10,7 @@ import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { useAttempts } from "../operate/attempts";
 import { Folded, useKept, Within } from "../ui/kept";
-import { Empty, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
+import { Empty, Failure, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
 import { go, toRun, toThread } from "../ui/router";
 import { useWords } from "../words";
 import type { WordKey } from "../words/en";
@@ -69,9 +69,9 @@ function Told({ story, other, again }: { story: Story; other: string | null; aga
         )}
       </header>
       {run.message && (
-        <p className="error-text" role="alert">
-          {run.message} <code>{run.code}</code>
-        </p>
+        <div className="error-text" role="alert">
+          <Failure code={run.code ?? ""} message={run.message} />
+        </div>
       )}
       <div className="panel figures-row">
         <Figure name={t("run.began")} value={time(run.startedAt ?? run.createdAt)} />

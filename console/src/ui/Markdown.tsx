@@ -1,6 +1,6 @@
 /**
- * What an agent wrote, as Markdown. It is treated as hostile: no HTML, no images, no styles, and of links only those
- * that lead to the open web by https, named with their host so that nobody is misled.
+ * What an agent wrote, as Markdown. It is treated as hostile: tags are shown as words and never obeyed, no images, no
+ * styles, and of links only those that lead to the open web, named with their host so that nobody is misled.
  */
 import { memo, useState, type ReactNode } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
@@ -8,7 +8,24 @@ import remarkGfm from "remark-gfm";
 import { useWords } from "../words";
 import { Icon } from "./icons";
 
-const PLUGINS = [remarkGfm];
+interface Piece {
+  type: string;
+  value?: string;
+  children?: Piece[];
+}
+
+/** Tags are words like any others: they are shown and do nothing. Only a broken line is what it says. */
+export function tagsAsWords() {
+  const spelled = (piece: Piece, block: boolean): Piece => {
+    if (piece.type !== "html") return piece.children ? { ...piece, children: piece.children.map((one) => spelled(one, BLOCKS.has(piece.type))) } : piece;
+    const words: Piece = /^<br\s*\/?>$/i.test(piece.value ?? "") ? { type: "break" } : { type: "text", value: piece.value ?? "" };
+    return block ? { type: "paragraph", children: [words] } : words;
+  };
+  return (tree: Piece): Piece => spelled(tree, false);
+}
+const BLOCKS = new Set(["root", "blockquote", "listItem"]);
+
+const PLUGINS = [remarkGfm, tagsAsWords];
 const ALLOWED = ["a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "img", "input", "li", "ol", "p", "pre", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"];
 
 /** An address that may be shown as a link, or null. */

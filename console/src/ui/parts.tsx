@@ -58,6 +58,19 @@ export function ProblemNotice({ problem, again }: { problem: Problem; again?: ()
   );
 }
 
+/** Why a run failed: what it means and what to do where that is known, and the host's own sentence. */
+export function Failure({ code, message }: { code: string; message: string }) {
+  const { t } = useWords();
+  const key = `failure.${code}`;
+  return (
+    <>
+      {key in en && <p>{t(key as WordKey)}</p>}
+      {message && <p className={key in en ? "said" : ""}>{message}</p>}
+      <code>{code}</code>
+    </>
+  );
+}
+
 export function Empty({ icon, children }: { icon: IconName; children: ReactNode }) {
   return (
     <div className="empty">

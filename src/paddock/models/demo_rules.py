@@ -19,6 +19,9 @@ _SUMMARY = re.compile(
     r"^\s*(?:please\s+)?(?:summari[sz]e|give (?:me )?a summary|compact)\b|^\s*(?:请)?总结", re.IGNORECASE
 )
 _HELLO = re.compile(r"^\s*(?:hello|hi|hey|good (?:morning|evening|afternoon)|你好|您好)\b", re.IGNORECASE)
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+ABOUT = "I am the demo model: fixed rules, no key, no network. I remember what you tell me here."
+ABOUT_CHINESE = "我是演示模型：规则固定，不需要密钥，也不联网。你在这里告诉我的事，我会记住。"
 _HELP = re.compile(r"^\s*(?:help|what can you do|你能做什么|帮助)\b", re.IGNORECASE)
 _TELLS = re.compile(r"\bmy\s+\w|\bcall me\b|我叫|我的", re.IGNORECASE)
 SHOWN = 400
@@ -111,11 +114,12 @@ def _small_talk(asked: Message, facts: dict[str, str], tools: Sequence[LLMTool])
     text = asked.text.strip()
     name = facts.get("name")
     if _HELP.match(text):
-        return (
-            f"I am the demo model: fixed rules, no key, no network. I remember what you tell me here. {_offer(tools)}"
-        )
+        about = ABOUT_CHINESE if _CHINESE.search(text) else ABOUT
+        return f"{about} {_offer(tools)}"
     if _TELLS.search(text) and (stated := demo_memory.told([text])):
         return " ".join(f"I will remember that your {about} is {value}." for about, value in stated.items())
+    if _HELLO.match(text) and _CHINESE.search(text):
+        return f"你好{f'，{name}' if name else ''}。我是演示模型；说“帮助”可以看看我能做什么。"
     if _HELLO.match(text):
         return f"Hello{f', {name}' if name else ''}. I am the demo model; say help to see what I can do."
     pictures = sum(1 for one in asked.content or () if not isinstance(one, str) and one.type.startswith("image"))
