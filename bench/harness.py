@@ -134,7 +134,7 @@ def alone() -> tuple[float, float]:
 
 
 def commit_seconds(place: Path) -> float:
-    """What the disk takes to keep a page for good: a turn waits for that some four times, however quick we are."""
+    """What the disk takes to keep a page for good: a turn waits for that three times, however quick we are."""
     file = os.open(place / "page", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, bytes(4096))

@@ -52,8 +52,9 @@ def test_its_own_tools_are_judged_heard_and_stopped(name: str) -> None:
         long = real.shell("seq 1 600 | sed 's/.*/line & of a long output, long enough to matter/'")
         events = free.said("look", Says("", calls=(long,)), Says("Long."))
         assert text_of(events) == "Long."
-        assert "line 1 of" in results(events)[0]
-        assert "line 600 of" in results(events)[0]
+        heard = free.asked() if name == "gemini" else results(events)[0]  # Gemini CLI shows it to its model only
+        assert "line 1 of" in heard
+        assert "line 600 of" in heard
         assert "How we brew oolong here." in free.asked(), "the granted skill is known to the model"
 
         alone = Stage(real, host, model, str(uuid.uuid4()))
