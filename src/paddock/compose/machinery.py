@@ -1,6 +1,7 @@
 """What runs runs, and what keeps conversations. The two stages of `build` that follow the ground and the resources."""
 
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,7 @@ def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
     on_call = ObservedCalls(calls.on_wire, observer, clock)
     plugins, directories = plugins_of(ground.settings), directories_of(ground.settings)
     gateway = _gateway(ground, plugins, calls, on_call, endpoints)
-    ground.agents.offer(lambda workspace: gateway.names(workspace, installed=ground.settings.agents is None))
+    ground.agents.offer(partial(gateway.names, installed=ground.settings.agents is None))
     runs = Runs(
         gateway=gateway,
         agents=lambda: ground.agents,

@@ -34,11 +34,15 @@ class Admission:
         """So many wait for room now."""
         return sum(map(len, self._waiting.values()))
 
+    def has_room(self, workspace: str) -> bool:
+        """Whether one more run may begin at once: nobody waits, and there is room."""
+        return not self.closed and not self._waiting and admits(self.busy, workspace, self.capacity)
+
     async def enter(self, workspace: str) -> None:
         """Wait for room. Raises HostError(UNAVAILABLE) with when to try again."""
         if self.closed:
             raise self._full("this host is being stopped")
-        if not self._waiting and admits(self.busy, workspace, self.capacity):
+        if self.has_room(workspace):
             return
         line = self._waiting.setdefault(workspace, deque())
         if len(line) >= MAX_WAITING:

@@ -89,8 +89,10 @@ class Inbox:
                 return known
             if complete is not None:
                 new = _mentioning(await complete(new, session.exists), agents)
-            await self._runs.admission.enter(workspace)
-            with self._runs.admission.entering(workspace):
+            admission = self._runs.admission
+            if not admission.has_room(workspace):
+                await admission.enter(workspace)
+            with admission.entering(workspace):
                 agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
                 await self._runs.prepare(agent_id, workspace)
                 session = await self._sessions.open(new.thread_id)

@@ -11,7 +11,8 @@ def admits(busy: Mapping[str, int], workspace: str, capacity: int) -> bool:
     total = sum(busy.values())
     if total >= capacity:
         return False
-    others = sum(1 for name, count in busy.items() if count and name != workspace)
+    alone = len(busy) <= (workspace in busy)
+    others = 0 if alone else sum(1 for name, count in busy.items() if count and name != workspace)
     share = capacity / (others + 1) if others else capacity * (1 - KEPT_FREE)
     return busy.get(workspace, 0) < max(1, share)
 

@@ -50,11 +50,16 @@ def _pass_wave(cursor: Cursor, wave: Mapping[str, Batch], owners: Mapping[str, i
     for session_id, batch in wave.items():
         if owners.get(session_id, 0) > batch.epoch:
             continue
-        opened = next((row for row in batch.rows if type(row) is SessionRow), None)
+        opened, items = None, 0
+        for row in batch.rows:
+            if type(row) is TranscriptRow:
+                items += 1
+            elif type(row) is SessionRow:
+                opened = row
         if opened is None:
-            advancing.append(_advance(batch))
+            advancing.append(_advance(batch, items))
         elif not batch.before.seq:
-            opening.append(_open(batch, opened))
+            opening.append(_open(batch, opened, items))
     passed = {**_execute(cursor, _OPEN, opening), **_execute(cursor, _ADVANCE, advancing)}
     return [passed.get(session_id) for session_id in wave]
 
@@ -73,17 +78,13 @@ def _for(statement: str, count: int, width: int) -> str:
     return statement.format(rows=", ".join([row] * count))
 
 
-def _advance(batch: Batch) -> Values:
+def _advance(batch: Batch, items: int) -> Values:
     after, time = batch.after, batch.facts[-1].time if batch.facts else None
     snapshot = (after.seq, batch.snapshot) if batch.snapshot else (None, None)
-    return batch.session_id, batch.epoch, batch.before.seq, after.seq, after.digest, _items(batch), time, *snapshot
+    return batch.session_id, batch.epoch, batch.before.seq, after.seq, after.digest, items, time, *snapshot
 
 
-def _open(batch: Batch, row: SessionRow) -> Values:
+def _open(batch: Batch, row: SessionRow, items: int) -> Values:
     who = (row.session_id, row.workspace_id, row.user_id, row.created_at, row.created_at)
-    place = (batch.epoch, batch.after.seq, batch.after.digest, _items(batch))
+    place = (batch.epoch, batch.after.seq, batch.after.digest, items)
     return *who, *place, batch.after.seq if batch.snapshot else 0, batch.snapshot
-
-
-def _items(batch: Batch) -> int:
-    return sum(type(row) is TranscriptRow for row in batch.rows)

@@ -9,6 +9,7 @@ follows behind it.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
+from typing import cast, get_args
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows import ItemErased, SessionDetailsRow, TranscriptRow
@@ -25,7 +26,8 @@ MAX_FRESH = 1024
 """Conversations remembered. When there are more, all is forgotten, and the next search of a user looks by itself."""
 MAX_USERS = 4096
 _NO_END = 1 << 62
-_TOLD = (TranscriptRow, SessionDetailsRow, ItemErased)
+Told = TranscriptRow | SessionDetailsRow | ItemErased
+_TOLD = frozenset(get_args(Told))
 
 Settle = Callable[[Sequence[str]], Awaitable[None]]
 """Wait until what was handed in for these conversations is committed."""
@@ -46,8 +48,8 @@ class ThreadIndexing(ThreadFilling):
     def hear(self, rows: Iterable[object]) -> None:
         """Hear of rows that are written. Cheap, because every message passes here."""
         for row in rows:
-            if isinstance(row, _TOLD):
-                self._fresh[row.session_id] = None
+            if type(row) in _TOLD:
+                self._fresh[cast("Told", row).session_id] = None
         if len(self._fresh) > MAX_FRESH:
             self._fresh.clear()
             self._known.clear()

@@ -77,8 +77,11 @@ def write_group(cursor: Cursor, works: Sequence[Work], owners: Mapping[str, int]
         if session_no is None:
             work.error = StaleOwnerError(f"session {work.batch and work.batch.session_id} has another owner")
         else:
-            _collect(pile, work, session_no)
-            pile = _in_order(cursor, pile, work)
+            ordered = _collect(pile, work, session_no)
+            if ordered:  # after all that was collected before them
+                _write(cursor, pile)
+                pile = _Pile()
+                _write_in_order(cursor, ordered)
     _write(cursor, pile)
     for work in works:
         if work.deed is not None:
@@ -100,7 +103,9 @@ def write_apart(connection: Connection, works: Sequence[Work], owners: Mapping[s
             work.error = HostError(ErrorCode.INVALID_ARGUMENT, f"this cannot be stored: {error}")
 
 
-def _collect(pile: _Pile, work: Work, session_no: int) -> None:
+def _collect(pile: _Pile, work: Work, session_no: int) -> list[Row | ApiKeyRow]:
+    """Put a work's rows on the pile; those whose order or condition matters are given back."""
+    ordered: list[Row | ApiKeyRow] = []
     if batch := work.batch:
         for fact in without_replaced(batch.facts, batch.compacted):
             pile.facts.append((session_no, *FACTS.values(fact)))
@@ -117,19 +122,14 @@ def _collect(pile: _Pile, work: Work, session_no: int) -> None:
             pile.state[row.scope_key, row.key] = row  # the last word on a key is all that counts
         elif isinstance(row, AgentRow):
             pile.agents.append(row)
+        elif kind in WRITES or isinstance(row, StateRow):
+            ordered.append(row)
+    return ordered
 
 
-def _in_order(cursor: Cursor, pile: _Pile, work: Work) -> _Pile:
-    """Write the rows whose order or condition matters, after all that was collected before them."""
-    ordered = [
-        row for row in work.rows if type(row) in WRITES or (isinstance(row, StateRow) and row.expected is not None)
-    ]
-    if not ordered:
-        return pile
-    _write(cursor, pile)
-    for row in ordered:
+def _write_in_order(cursor: Cursor, rows: Sequence[Row | ApiKeyRow]) -> None:
+    for row in rows:
         WRITES.get(type(row), set_if_expected)(cursor, row)
-    return _Pile()
 
 
 def _write(cursor: Cursor, pile: _Pile) -> None:
