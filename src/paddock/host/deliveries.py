@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import structlog
 
+from paddock.host.bell import Bell, until
 from paddock.host.ids import new_id
 from paddock.host.platforms import POST_SECONDS, Platform, Platforms
 from paddock.host.principals import Principal
@@ -23,7 +24,6 @@ from paddock.rules.rows import Apart, AuditRow
 
 log = structlog.get_logger("paddock.deliveries")
 
-LOOK_SECONDS = 15.0
 CLAIM_SECONDS = 60.0
 AT_ONCE = 8
 TAKE = 64
@@ -50,23 +50,23 @@ class Deliveries:
         self._platforms = platforms
         self._clock = clock
         self._address = address
-        self._bell = asyncio.Event()
+        self._bell = Bell()
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def wake(self) -> None:
-        self._bell.set()
+        self._bell.ring()
 
     async def run(self) -> None:
         """Deliver what is due, for as long as the house stands."""
         while True:
-            self._bell.clear()
+            self._bell.hush()
             try:
                 pause = 0.0 if await self.look() else await self._pause()
             except (HostError, StorageUnavailableError) as error:
                 log.warning("deliveries cannot be looked at now", action="deliveries.look", reason=str(error))
                 pause = RETRY_SECONDS
             if pause:
-                await self._sleep(pause)
+                await self._bell.rest(pause)
 
     async def look(self) -> int:
         """Try everything that is due, the first of each conversation; how many were tried to an end."""
@@ -97,15 +97,7 @@ class Deliveries:
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _pause(self) -> float:
-        due_at = await self._records.next_delivery_at()
-        return LOOK_SECONDS if due_at is None else min(max(due_at - self._clock(), 0.05), LOOK_SECONDS)
-
-    async def _sleep(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._bell.wait()
-        except TimeoutError:
-            pass
+        return until(await self._records.next_delivery_at(), self._clock())
 
     async def _in_turn(self, row: DeliveryRow) -> bool:
         async with self._slots:

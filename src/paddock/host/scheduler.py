@@ -15,6 +15,7 @@ import structlog
 
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted, Firing, NewRun
+from paddock.host.bell import Bell, until
 from paddock.host.ids import new_id
 from paddock.host.inbox import Inbox
 from paddock.host.principals import Principal
@@ -30,8 +31,6 @@ from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.scheduler")
 
-LOOK_SECONDS = 15.0
-"""The longest sleep: another host's jobs are noticed by then."""
 CLAIM_SECONDS = 60.0
 ACCEPT_SECONDS = 45.0
 """Less than a claim lasts: when it is over nobody is still at it."""
@@ -52,24 +51,24 @@ class Scheduler:
         self._inbox = inbox
         self._agents = agents
         self._clock = clock
-        self._bell = asyncio.Event()
+        self._bell = Bell()
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def wake(self) -> None:
         """Something changed: look again."""
-        self._bell.set()
+        self._bell.ring()
 
     async def run(self) -> None:
         """Fire what is due, for as long as the house stands."""
         while True:
-            self._bell.clear()
+            self._bell.hush()
             try:
                 await self.look()
                 pause = await self._pause()
             except (HostError, StorageUnavailableError) as error:
                 log.warning("jobs cannot be looked at now", action="automations.look", reason=str(error))
                 pause = RETRY_SECONDS
-            await self._sleep(pause)
+            await self._bell.rest(pause)
 
     async def look(self) -> int:
         """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting."""
@@ -84,15 +83,7 @@ class Scheduler:
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _pause(self) -> float:
-        next_at = await self._store.next_automation_at()
-        return LOOK_SECONDS if next_at is None else min(max(next_at - self._clock(), 0.05), LOOK_SECONDS)
-
-    async def _sleep(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._bell.wait()
-        except TimeoutError:
-            pass
+        return until(await self._store.next_automation_at(), self._clock())
 
     async def _in_turn(self, row: AutomationRow) -> None:
         async with self._slots:

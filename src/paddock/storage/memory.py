@@ -7,13 +7,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
-from paddock.ports import ApiKeyRow, Batch, Claim, ScopeState, Store
+from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.automation_rows import AboutJobs
 from paddock.rules.calendar_rows import AboutCalendars
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
     AgentRow,
@@ -37,7 +36,6 @@ from paddock.rules.rows import (
     SessionDetailsRow,
     SessionGone,
     SessionRow,
-    SessionSummary,
     StateRow,
     ThreadNameRow,
     ToolCallRow,
@@ -45,17 +43,13 @@ from paddock.rules.rows import (
     TranscriptRow,
     UserRow,
 )
-from paddock.rules.thread_search import FoundThread, FoundThreads, ThreadQuery, is_said, titled
-from paddock.rules.tokens import Phrase, matches
 from paddock.rules.values import replace
-from paddock.rules.versions import check_version
 from paddock.storage.compaction import without_replaced
-from paddock.storage.memory_keeping import MemoryKeeping, MemorySession
+from paddock.storage.memory_keeping import MemorySession
 from paddock.storage.memory_kept import MemoryKept
 from paddock.storage.memory_overview import MemoryOverview
-from paddock.storage.memory_people import MemoryPeople
-from paddock.storage.memory_sessions import MemorySessions
-from paddock.storage.room import scopes_in, until_full
+from paddock.storage.memory_state import MemoryState
+from paddock.storage.memory_transcripts import MemoryTranscripts
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -65,7 +59,7 @@ def open_memory_store() -> Store:
     return MemoryStore()
 
 
-class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, MemoryOverview):
+class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -76,7 +70,6 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         self._owners: dict[str, int] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
         self._labels: dict[tuple[str, str, str, str], str] = {}
-        self._state: dict[tuple[str, str], StateRow] = {}
         self._keys: dict[bytes, ApiKeyRow] = {}
         self._agents: dict[tuple[str, str], AgentRow] = {}
         self._plugins: dict[str, PluginRow] = {}
@@ -181,58 +174,6 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
 
     # --- what is looked up beside it
 
-    async def session(self, session_id: str) -> SessionRow | None:
-        log = self._sessions.get(session_id)
-        return log.row if log else None
-
-    async def session_summary(self, session_id: str) -> SessionSummary | None:
-        log = self._sessions.get(session_id)
-        if log is None:
-            return None
-        details = self._details.get(session_id) or SessionDetailsRow(session_id)
-        return SessionSummary(
-            session_id=session_id,
-            workspace_id=log.row.workspace_id,
-            user_id=log.row.user_id,
-            created_at=log.row.created_at,
-            updated_at=log.updated_at,
-            items=len(log.items),
-            number=log.number,
-            title=details.title,
-            archived=bool(details.archived),
-            closed=bool(details.closed),
-        )
-
-    async def sessions_of(
-        self,
-        workspace_id: str,
-        user_id: str,
-        *,
-        before: int | None = None,
-        archived: bool | None = None,
-        limit: int = 50,
-    ) -> Sequence[SessionSummary]:
-        whose = (workspace_id, user_id)
-        mine = [log for log in self._sessions.values() if (log.row.workspace_id, log.row.user_id) == whose]
-        mine.sort(key=lambda log: -log.number)
-        earlier = [log.row.session_id for log in mine if before is None or log.number < before]
-        found = [await self.session_summary(session_id) for session_id in earlier]
-        return [row for row in found if row is not None and archived in (None, row.archived)][:limit]
-
-    async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
-        found: list[FoundThread] = []
-        for summary in await self.sessions_of(
-            query.workspace_id, query.user_id, before=query.before, archived=query.archived, limit=len(self._sessions)
-        ):
-            item = await self._newest_said(summary.session_id, query.phrases)
-            if item is not None or titled(summary, query.phrases):
-                found.append(FoundThread(summary, item))
-        return FoundThreads(found[: query.limit])
-
-    async def _newest_said(self, session_id: str, phrases: Sequence[Phrase]) -> TranscriptRow | None:
-        rows = await self.transcript(session_id, limit=len(self._sessions[session_id].items))
-        return next((row for row in rows if is_said(row) and matches(row.content, phrases)), None)
-
     async def agents_of_session(self, session_id: str) -> Sequence[tuple[str, str]]:
         return sorted({(r.agent_id, r.runner_id) for r in self._runs.values() if r.session_id == session_id})
 
@@ -252,71 +193,6 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
     async def unfinished_runs(self) -> Sequence[RunRow]:
         live = (run for run in self._runs.values() if run.status not in TERMINAL_STATUSES)
         return sorted(live, key=lambda run: (run.created_at, run.run_id))
-
-    async def transcript(
-        self,
-        session_id: str,
-        *,
-        before: int | None = None,
-        after: int | None = None,
-        limit: int = 50,
-        newest_first: bool = True,
-        room: int | None = None,
-    ) -> Sequence[TranscriptRow]:
-        log = self._sessions.get(session_id)
-        seqs = sorted(log.items if log else (), reverse=newest_first)
-        seqs = [seq for seq in seqs if self._is_present(session_id, seq)]
-        wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
-        return list(until_full((log.items[seq] for seq in islice(wanted, limit)), room)) if log else []
-
-    async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
-        log = self._sessions.get(session_id)
-        seqs = sorted(log.items, reverse=True) if log else ()
-        return query.scan(log.items[seq] for seq in seqs if self._is_present(session_id, seq)) if log else []
-
-    async def place_of(self, session_id: str, moment: float) -> int:
-        log = self._sessions.get(session_id)
-        items = log.items if log else {}
-        later = (seq for seq, row in items.items() if row.created_at >= moment)
-        return min(later, default=max(items, default=0) + 1)
-
-    async def spoken(
-        self,
-        session_id: str,
-        *,
-        before: int,
-        start: int = 0,
-        limit: int = 1,
-        newest_first: bool = True,
-        left_behind: bool = False,
-    ) -> Sequence[TranscriptRow]:
-        log = self._sessions.get(session_id)
-        rows = (log.items[seq] for seq in sorted(log.items, reverse=newest_first)) if log else ()
-        wanted = (
-            row
-            for row in rows
-            if start <= row.seq < before
-            and (row.item_type == "message" and row.role in {"user", "assistant"})
-            and (left_behind or self._is_present(session_id, row.seq))
-        )
-        return list(islice(wanted, limit))
-
-    async def transcript_count(self, session_id: str) -> int:
-        log = self._sessions.get(session_id)
-        return len(log.items) if log else 0
-
-    async def state(self, scope_key: str, key: str) -> bytes | None:
-        row = self._state.get((scope_key, key))
-        return row.value if row else None
-
-    async def state_snapshot(self, scope_keys: Sequence[str], *, max_bytes: int) -> Mapping[str, ScopeState]:
-        found = (
-            (scope, key, len(value), value) for scope in scope_keys for key, value in sorted(self._values_of(scope))
-        )
-        return scopes_in(found, scope_keys, max_bytes)
-
-    async def state_size(self, scope_key: str) -> int:
-        return sum(len(value) for _, value in self._values_of(scope_key))
 
     async def audit(self, *, run_id: str | None = None, limit: int = 100) -> Sequence[AuditRow]:
         newest = (row for row in reversed(self._audit) if run_id in (None, row.run_id))
@@ -398,27 +274,12 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         log = self._sessions[row.session_id] = MemorySession(row, self._opened)
         return log
 
-    def _check_state(self, rows: Sequence[Row]) -> None:
-        """Values that were expected to be others, before anything is written."""
-        now: dict[tuple[str, str], bytes | None] = {}
-        for row in rows:
-            if isinstance(row, StateRow):
-                known = self._state.get((row.scope_key, row.key))
-                check_version(row.expected, now.get((row.scope_key, row.key), known and known.value), row.key)
-                now[row.scope_key, row.key] = row.value
-
     def _write_rows(self, rows: Sequence[Row]) -> None:
         self._write_kept([row for row in rows if isinstance(row, Kept)])  # first: it may refuse
         for row in rows:
             write = self._writers.get(type(row))
             if write is not None:  # others are written with the log they belong to, or above
                 write(row)
-
-    def _write_state(self, row: StateRow) -> None:
-        if row.value is None:
-            self._state.pop((row.scope_key, row.key), None)
-        else:
-            self._state[row.scope_key, row.key] = row
 
     def _write_agent(self, row: AgentRow) -> None:
         if row.body:
@@ -442,7 +303,7 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         self._forget_deliveries(gone.session_id)
         self._inbox = {key: row for key, row in self._inbox.items() if key[0] != gone.session_id}
         self._labels = {key: run_id for key, run_id in self._labels.items() if run_id in self._runs}
-        self._state = {key: row for key, row in self._state.items() if key[0] not in gone.scope_keys}
+        self._forget_state(gone.scope_keys)
 
     def _write_run(self, row: RunRow) -> None:
         known = self._runs.get(row.run_id)
@@ -458,9 +319,6 @@ class MemoryStore(MemoryKept, MemoryKeeping, MemorySessions, MemoryPeople, Memor
         elif row.client_run_id:
             self._labels[_label(row)] = row.run_id
         self._runs[row.run_id] = row
-
-    def _values_of(self, scope_key: str) -> Iterable[tuple[str, bytes]]:
-        return ((key, row.value or b"") for (scope, key), row in self._state.items() if scope == scope_key)
 
 
 def _advance(log: MemorySession, batch: Batch) -> None:

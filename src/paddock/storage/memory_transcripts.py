@@ -1,0 +1,119 @@
+"""The part of the memory store that reads conversations: which there are, what was said in them, where it is found."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from paddock.rules.history_search import TranscriptQuery
+from paddock.rules.rows import SessionDetailsRow, SessionRow, SessionSummary, TranscriptRow
+from paddock.rules.thread_search import FoundThread, FoundThreads, ThreadQuery, is_said, titled
+from paddock.rules.tokens import Phrase, matches
+from paddock.storage.memory_keeping import MemoryKeeping
+from paddock.storage.memory_people import MemoryPeople
+from paddock.storage.memory_sessions import MemorySessions
+from paddock.storage.room import until_full
+
+
+class MemoryTranscripts(MemoryKeeping, MemorySessions, MemoryPeople):
+    async def session(self, session_id: str) -> SessionRow | None:
+        log = self._sessions.get(session_id)
+        return log.row if log else None
+
+    async def session_summary(self, session_id: str) -> SessionSummary | None:
+        log = self._sessions.get(session_id)
+        if log is None:
+            return None
+        details = self._details.get(session_id) or SessionDetailsRow(session_id)
+        return SessionSummary(
+            session_id=session_id,
+            workspace_id=log.row.workspace_id,
+            user_id=log.row.user_id,
+            created_at=log.row.created_at,
+            updated_at=log.updated_at,
+            items=len(log.items),
+            number=log.number,
+            title=details.title,
+            archived=bool(details.archived),
+            closed=bool(details.closed),
+        )
+
+    async def sessions_of(
+        self,
+        workspace_id: str,
+        user_id: str,
+        *,
+        before: int | None = None,
+        archived: bool | None = None,
+        limit: int = 50,
+    ) -> Sequence[SessionSummary]:
+        whose = (workspace_id, user_id)
+        mine = [log for log in self._sessions.values() if (log.row.workspace_id, log.row.user_id) == whose]
+        mine.sort(key=lambda log: -log.number)
+        earlier = [log.row.session_id for log in mine if before is None or log.number < before]
+        found = [await self.session_summary(session_id) for session_id in earlier]
+        return [row for row in found if row is not None and archived in (None, row.archived)][:limit]
+
+    async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
+        found: list[FoundThread] = []
+        for summary in await self.sessions_of(
+            query.workspace_id, query.user_id, before=query.before, archived=query.archived, limit=len(self._sessions)
+        ):
+            item = await self._newest_said(summary.session_id, query.phrases)
+            if item is not None or titled(summary, query.phrases):
+                found.append(FoundThread(summary, item))
+        return FoundThreads(found[: query.limit])
+
+    async def _newest_said(self, session_id: str, phrases: Sequence[Phrase]) -> TranscriptRow | None:
+        rows = await self.transcript(session_id, limit=len(self._sessions[session_id].items))
+        return next((row for row in rows if is_said(row) and matches(row.content, phrases)), None)
+
+    async def transcript(
+        self,
+        session_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 50,
+        newest_first: bool = True,
+        room: int | None = None,
+    ) -> Sequence[TranscriptRow]:
+        log = self._sessions.get(session_id)
+        seqs = sorted(log.items if log else (), reverse=newest_first)
+        seqs = [seq for seq in seqs if self._is_present(session_id, seq)]
+        wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
+        return list(until_full((log.items[seq] for seq in islice(wanted, limit)), room)) if log else []
+
+    async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
+        log = self._sessions.get(session_id)
+        seqs = sorted(log.items, reverse=True) if log else ()
+        return query.scan(log.items[seq] for seq in seqs if self._is_present(session_id, seq)) if log else []
+
+    async def place_of(self, session_id: str, moment: float) -> int:
+        log = self._sessions.get(session_id)
+        items = log.items if log else {}
+        later = (seq for seq, row in items.items() if row.created_at >= moment)
+        return min(later, default=max(items, default=0) + 1)
+
+    async def spoken(
+        self,
+        session_id: str,
+        *,
+        before: int,
+        start: int = 0,
+        limit: int = 1,
+        newest_first: bool = True,
+        left_behind: bool = False,
+    ) -> Sequence[TranscriptRow]:
+        log = self._sessions.get(session_id)
+        rows = (log.items[seq] for seq in sorted(log.items, reverse=newest_first)) if log else ()
+        wanted = (
+            row
+            for row in rows
+            if start <= row.seq < before
+            and (row.item_type == "message" and row.role in {"user", "assistant"})
+            and (left_behind or self._is_present(session_id, row.seq))
+        )
+        return list(islice(wanted, limit))
+
+    async def transcript_count(self, session_id: str) -> int:
+        log = self._sessions.get(session_id)
+        return len(log.items) if log else 0
