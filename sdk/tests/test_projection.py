@@ -177,6 +177,21 @@ def test_all_of_it_can_be_removed_and_nothing_else_is(place: Path, skill: Path) 
     laid.remove()
 
 
+def test_what_is_the_same_in_the_next_turn_is_not_written_again(place: Path) -> None:
+    def numbers() -> dict[str, int]:
+        return {path: (place / path).lstat().st_ino for path in laid.files if (place / path).exists()}
+
+    laid = project(a_run(), place, harness="claude", mcp_url=URL, token_env="PADDOCK_RUN_TOKEN")
+    (place / ".paddock" / "mcp.claude.json").chmod(0o644)
+    (place / "AGENTS.md").unlink()
+    before = numbers()
+    again = project(a_run("run-2"), place, harness="claude", mcp_url=URL, token_env="PADDOCK_RUN_TOKEN")
+    changed = {path for path, number in before.items() if numbers()[path] != number}
+    assert again.files == laid.files
+    assert changed == {"agent-context.json", ".paddock/mcp.claude.json"}, "the latter because others could read it"
+    assert (place / "AGENTS.md").exists()
+
+
 def test_what_somebody_changed_since_is_theirs_and_stays(place: Path) -> None:
     laid = project(a_run(), place)
     (place / "AGENTS.md").write_text("now mine")

@@ -46,6 +46,7 @@ class Ground:
         except OSError as error:
             raise ProjectionError(f"the working directory {directory} cannot be used: {error.strerror}") from error
         self._known = self._read_ledger()
+        self._read_known = dict(self._known)
 
     def close(self) -> None:
         os.close(self._root)
@@ -67,19 +68,25 @@ class Ground:
 
     def write(self, relative: str, content: bytes, *, mode: int = 0o600) -> bool:
         """Put a file there; False when something of somebody else's is in the way, which is left as it is."""
-        if self.exists(relative) and not self.is_ours(relative):
-            return False
+        digest = sha256(content).hexdigest()
+        if self.exists(relative):
+            if not self.is_ours(relative):
+                return False
+            if self._known[relative] == digest and self._mode(relative) == mode:
+                return True  # most of it is the same in every turn
         try:
             self._put(relative, content, mode)
         except OSError as error:
             if error.errno is None or not _in_the_way(error.errno):
                 raise ProjectionError(f"{relative} cannot be written: {error.strerror}") from error
             return False
-        self._known[relative] = sha256(content).hexdigest()
+        self._known[relative] = digest
         return True
 
     def save(self) -> None:
         """Write the ledger down. One that lies there is replaced, whoever wrote it."""
+        if self._known == self._read_known:
+            return
         try:
             self._put(self._ledger, json.dumps(self._known, sort_keys=True).encode(), 0o600)
         except OSError as error:
@@ -137,6 +144,12 @@ class Ground:
                 with suppress(OSError):
                     os.unlink(draft, dir_fd=folder)
                 raise
+
+    def _mode(self, relative: str) -> int | None:
+        *above, name = steps(relative)
+        with suppress(OSError), self._folder(tuple(above)) as folder:
+            return stat.S_IMODE(os.lstat(name, dir_fd=folder).st_mode)
+        return None
 
     def _hash(self, relative: str) -> str | None:
         content = self._read(relative, MAX_COMPARED_BYTES)
