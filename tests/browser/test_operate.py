@@ -57,6 +57,17 @@ def test_every_part_of_operation_opens_and_has_something_to_say(visit: Visit) ->
         expect(ann.page.get_by_role("alert")).to_have_count(0)
 
 
+def test_a_decision_about_something_with_a_long_name_shows_its_result_beside_it(
+    visit: Visit, host: HostProcess
+) -> None:
+    with host.client() as client:
+        client.put(f"/api/v1/agents/{'long' * 15}", json={"runner": "plugin:paddock/echo/default"})
+        client.delete(f"/api/v1/agents/{'long' * 15}")
+    ann = operate(visit, host, "audit")
+    row = ann.page.locator(".listing tr", has_text="long" * 15).first
+    expect(row.locator(".badge")).to_be_in_viewport(ratio=1)
+
+
 def test_an_administrator_stops_somebody_elses_run(visit: Visit, locked: tuple[HostProcess, str]) -> None:
     host, key = locked
     ann = visit(f"{host.url}/#/operate/live")

@@ -65,7 +65,7 @@ export function AuditPart() {
         { name: t("op.time"), show: (row) => time(row.time) },
         { name: t("op.actor"), show: (row) => row.actor },
         { name: t("op.action"), show: (row) => (row.taskId ? <a href={toRun(row.taskId)}>{row.action}</a> : row.action) },
-        { name: t("op.resource"), show: (row) => row.resource },
+        { name: t("op.resource"), show: (row) => <span className="long">{row.resource}</span> },
         {
           name: t("op.result"),
           show: (row) => (
