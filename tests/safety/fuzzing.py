@@ -5,9 +5,11 @@ that it excuses nothing); the content type and the body are as described; other 
 allowed. Not checked here: that valid input is accepted, for what is valid depends on more than a schema can say.
 """
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import httpx
@@ -47,14 +49,20 @@ def described(url: str, half: int | None) -> dict[str, Any]:
     """
     document = httpx.get(f"{url}/api/openapi.json", timeout=60).raise_for_status().json()
     called = [path for path in document["paths"] if path not in LEFT_OUT]
-    middle = len(called) // 2
-    called = called if half is None else (called[:middle], called[middle:])[half]
+    if half is not None:
+        middle = _middle([len(document["paths"][path]) for path in called])
+        called = (called[:middle], called[middle:])[half]
     document["paths"] = {path: document["paths"][path] for path in called}
     for methods in document["paths"].values():
         for operation in methods.values():
             operation["responses"].pop("default", None)
             _without_frames(operation["responses"].values())
     return document
+
+
+def _middle(sizes: Sequence[int]) -> int:
+    """Where to cut, so that both parts have about as many operations."""
+    return bisect(list(accumulate(sizes)), sum(sizes) / 2)
 
 
 def _without_frames(responses: Iterable[dict[str, Any]]) -> None:

@@ -26,9 +26,9 @@ def test_any_request_gets_a_described_answer_and_touches_no_other_workspace(
 ) -> None:
     caller, other = tenants
     before = other.seen()
-    found = fuzz(host.url, key=caller.key, ids=of_both(tenants), cases=30, half=half)
+    found = fuzz(host.url, key=caller.key, ids=of_both(tenants), cases=33, half=half)
     assert_nothing_found(found)
-    assert found.cases >= 1_500  # of two halves, which are equal in paths and not in cases
+    assert found.cases >= 2_500  # of two halves
     assert {200, 201, 202, 404, 422} <= found.statuses.keys()  # it came past the first check of the doors
     assert other.seen() == before
 
