@@ -44,7 +44,7 @@ console/node_modules/.installed: console/package-lock.json console/package.json
 
 console-if-possible:
 	@if command -v npm >/dev/null 2>&1; then \
-	  $(MAKE) --no-print-directory console || echo "The web console could not be built (see above); everything else works without it."; \
+	  $(MAKE) -s --no-print-directory console || echo "The web console could not be built (see above); everything else works without it."; \
 	elif [ ! -e $(CONSOLE) ]; then \
 	  echo "The web console is not built: install Node.js 20 or newer, then run make console. Everything else works without it."; \
 	fi
