@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 import loopback
 from browser.axe import serious
@@ -260,6 +260,21 @@ def test_an_image_is_attached_with_a_preview_and_is_there_after_a_reload(visit: 
         picture = ann.turns.nth(1).locator(".bubble img")
         expect(picture).to_have_js_property("naturalWidth", 8)
         ann.page.reload()
+
+
+def test_a_message_sent_while_its_picture_is_on_its_way_follows_it(visit: Visit) -> None:
+    ann = visit(agent="echo")
+    held: list[Route] = []
+    ann.page.route("**/api/v1/agent/attachments", lambda route: held.append(route))  # noqa: PLW0108 - a list's own method cannot be marked, as Playwright does
+    ann.page.locator("input[type=file]").set_input_files({"name": "dot.png", "mimeType": "image/png", "buffer": DOT})
+    expect(ann.page.get_by_text("Uploading…")).to_be_visible()
+    ann.write("what is this?")
+    expect(ann.page.get_by_role("button", name="Send")).to_be_disabled()  # it is sent already, in a way
+    expect(ann.turns).to_have_count(0)
+    held[0].continue_()
+    expect(ann.turns.first.locator(".bubble img")).to_have_js_property("naturalWidth", 8)
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("what is this?")
+    expect(ann.turns).to_have_count(1)
 
 
 def test_ten_thousand_messages_scroll_and_only_what_is_in_sight_is_drawn(visit: Visit) -> None:

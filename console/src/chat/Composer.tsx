@@ -30,17 +30,24 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
   const picker = useRef<HTMLInputElement>(null);
   const listId = useId();
   const offered = useMemo(() => (closed ? [] : mentionable(text, agents)), [text, agents, closed]);
-  const ready = !tooMany(text) && !disabled && !files.busy && (text.trim() !== "" || files.uploads.length > 0);
+  const [due, setDue] = useState(false); // sent by the person while a file was still on its way
+  const possible = !tooMany(text) && !disabled && (text.trim() !== "" || files.previews.length > 0);
+  const ready = possible && !files.busy;
 
   useEffect(() => grow(area.current), [text]);
   useEffect(() => area.current?.focus({ preventScroll: true }), []);
 
   const send = () => {
+    setDue(possible && files.busy);
     if (!ready) return;
     onSend(text.trim() || "…", files.uploads);
     setText("");
     files.clear();
   };
+  useEffect(() => {
+    if (due && files.problem) setDue(false); // what was to be sent is not what there is now: the person decides anew
+    else if (due && ready) send();
+  });
   const complete = (entry: AgentEntry) => {
     setText(`@${entry.agentId} `);
     setChosen(0);
@@ -130,6 +137,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
           aria-activedescendant={offered.length ? `${listId}-${chosen}` : undefined}
           onChange={(event) => {
             setText(event.target.value);
+            setDue(false);
             setClosed(false);
             setChosen(0);
           }}
@@ -141,7 +149,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
             <Icon name="stop" />
           </button>
         ) : (
-          <button type="button" className="round" onClick={send} disabled={!ready} aria-label={t("chat.send")} title={t("chat.send")}>
+          <button type="button" className="round" onClick={send} disabled={!possible || due} aria-label={t("chat.send")} title={t("chat.send")}>
             <Icon name="send" />
           </button>
         )}
