@@ -14,7 +14,7 @@ run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
 
 cluster: .venv/.installed-dev  ## PostgreSQL, NATS, an imitation of S3 and three hosts, until Ctrl-C
-	@cd tests && ../$(BIN)/python -m local_cluster $(ARGS)
+	@cd tests && ../$(BIN)/python -m local_cluster $(abspath $(ARGS))
 
 install: .venv/.installed  ## install into .venv, quick when nothing changed
 
@@ -64,16 +64,17 @@ harnesses/node_modules/.installed: harnesses/package.json harnesses/package-lock
 	@cd harnesses && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-harnesses-acp: harnesses/acp/node_modules/.installed  ## Kimi Code with the Node it needs, opencode and Gemini CLI, for the long tests
+harnesses-acp: harnesses/acp/node_modules/.installed  ## Kimi Code with the Node it needs, opencode, Gemini CLI and the ACP adapters of Claude Code and Codex, for the long tests
 
 harnesses/acp/node_modules/.installed: harnesses/acp/package.json harnesses/acp/package-lock.json
 	@command -v npm >/dev/null || { echo "make harnesses-acp needs Node and npm; install Node 20 or newer first"; exit 1; }
-	@echo "installing Kimi Code, opencode and Gemini CLI into harnesses/acp/ (about 800 MB) ..."
+	@echo "installing Kimi Code, opencode, Gemini CLI and the ACP adapters of Claude Code and Codex into harnesses/acp/ (about 1.6 GB) ..."
 	@cd harnesses/acp && npm install --no-save --no-audit --no-fund --loglevel=error  # not ci: it wants the native parts of every platform
 	@touch $@
 
 have-harnesses:  # where there is no npm the tests say what they did not run, and fail in CI
 	@if command -v npm >/dev/null; then $(MAKE) -s harnesses || echo "the harnesses could not be installed"; fi
+	@if [ -n "$$CI" ] && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a * 100 + +b < 2219 ? 1 : 0)' 2>/dev/null; then $(MAKE) -s have-harnesses-acp; fi  # Kimi Code
 
 have-harnesses-acp:  # the same for those that only the long set uses
 	@if command -v npm >/dev/null; then $(MAKE) -s harnesses-acp || echo "the ACP harnesses could not be installed"; fi

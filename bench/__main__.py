@@ -20,7 +20,7 @@ from bench.load import LoadGenerator, load_generator
 from bench.paddock import paddock_launch
 from bench.report import Figure, figures_of, table_of
 from bench.rounds import FULL, QUICK, SECTIONS, Bench, say
-from bench.servers import BenchError, Server, floor_launch, serving
+from bench.servers import BenchError, Server, bare_floor_launch, floor_launch, serving
 
 PRINTED = {
     "accept": accept.run,
@@ -33,8 +33,8 @@ PRINTED = {
     "cluster": cluster.run,
 }
 """What is measured by itself and printed by itself, each with a floor or a target of its own."""
-LAUNCHES = {"floor": floor_launch, "paddock": paddock_launch}
-DOORS_OF = {"floor": ("floor",), "paddock": ("ag-ui", "pair")}
+LAUNCHES = {"floor": floor_launch, "bare": bare_floor_launch, "paddock": paddock_launch}
+DOORS_OF = {"floor": ("floor",), "bare": ("bare",), "paddock": ("ag-ui", "pair")}
 
 
 def main() -> int:

@@ -1,10 +1,11 @@
 """`python -m bench.cluster`: what it costs to be one of several hosts, beside the embedded default.
 
 Short runs at the AG-UI door, as in the other benches, on the embedded default, on one host with PostgreSQL (which syncs
-to its disk) and NATS, and on three such hosts, in turns: each of the three as busy as the one, and then with the load
-of the one spread over them, where fewer runs share a commit and a turn of the loop. Counted is the CPU of the hosts'
-own processes; that of the engines is shown beside it. Then a run that speaks slowly, followed at its owner and at
-another host by one reader: how much later does each frame come there.
+to its disk) and NATS, and on three such hosts, in turns. What three can do is compared with what one can: each has 48
+connections, enough to keep it busy. Counted is the CPU of the hosts' own processes; that of the engines is shown beside
+it. Shown without a target: the load of one host spread over three, a heavy one and a light one. There each host sees a
+third of the runs, so fewer share a commit, a turn of the loop and the processor's cache, and a run costs more. Then a
+run that speaks slowly, followed at its owner and at another host by one reader: how much later does each frame come.
 """
 
 import argparse
@@ -35,9 +36,10 @@ from nats_server import NatsServer
 from postgres_server import Server as Postgres
 from postgres_server import new_server
 
-CONNECTIONS = 15
-RUNS = 600
 HOSTS = 3
+CONNECTIONS = 48
+HEAVY, LIGHT = 32 * HOSTS, 5 * HOSTS
+RUNS = 1200
 FRAMES, GAP_MS = 200, 10
 COSTS, SLOWER, DEARER, LATER_MS = 1.5, 0.8, 1.25, 5.0
 
@@ -136,8 +138,10 @@ def measure(work: Path, rounds: int) -> tuple[Mapping[str, System], list[float]]
             "one": system(stack, work, 1, one),
             "three": system(stack, work, HOSTS, three),
         }
-        busy = systems["three"]
-        systems["spread"] = System(busy.servers, busy.generators, three, CONNECTIONS // HOSTS)
+        single, many = systems["one"], systems["three"]
+        for load in (HEAVY, LIGHT):
+            systems[f"one of {load}"] = System(single.servers, single.generators, one, load)
+            systems[f"three of {load}"] = System(many.servers, many.generators, three, load // HOSTS)
         probe = stack.enter_context(probing())
         for each in systems.values():
             each.probe = probe
@@ -186,15 +190,18 @@ async def _arrivals(client: httpx.AsyncClient, port: int, task: str) -> dict[tup
 
 
 def lines_of(systems: Mapping[str, System], late: Sequence[float]) -> list[Line]:
-    alone, one, three, spread = (systems[name].rounds for name in ("alone", "one", "three", "spread"))
+    alone, one, three, heavy, shared, light, little = (each.rounds for each in systems.values())
     costs, later = _over(alone, one), _middle(late)
     return [
         Line("a short run on the embedded default, CPU of the host", _ms(alone)),
         Line("on PostgreSQL and NATS, CPU of the host", _ms(one)),
         Line("  its engines beside it", f"{_middle([seen.engines_ms for seen in one]):.2f} ms"),
         Line("  over the embedded default", f"{costs:.2f}", f"<= {COSTS}", costs <= COSTS),
-        *_of_three(f"on {HOSTS} such hosts, each as busy", one, three),
-        *_of_three(f"on {HOSTS} such hosts, the same load spread over them", one, spread),
+        *_of_three(f"on {HOSTS} such hosts, each as busy with {CONNECTIONS} connections", one, three),
+        Line(f"on one host with {HEAVY} connections, CPU of the host", _ms(heavy)),
+        *_beside(f"on {HOSTS} such hosts, the same {HEAVY} connections spread over them", heavy, shared),
+        Line(f"on one host with {LIGHT} connections, CPU of the host", _ms(light)),
+        *_beside(f"on {HOSTS} such hosts, the same {LIGHT} connections spread over them", light, little),
         Line("a live frame through another host, p50", f"{later:.2f} ms later", f"<= {LATER_MS} ms", later <= LATER_MS),
     ]
 
@@ -209,6 +216,10 @@ def _of_three(words: str, one: Sequence[Seen], three: Sequence[Seen]) -> list[Li
         Line("  a fixed piece of work beside it, over the same beside one host", f"{slower:.2f}"),
         Line("  runs per second over one host", f"{rate:.2f}", f">= {SLOWER}", rate >= SLOWER),
     ]
+
+
+def _beside(words: str, one: Sequence[Seen], three: Sequence[Seen]) -> list[Line]:
+    return [Line(line.name, line.value) for line in _of_three(words, one, three)]
 
 
 def _over(base: Sequence[Seen], other: Sequence[Seen]) -> float:

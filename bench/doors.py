@@ -59,6 +59,7 @@ def _follow_native(accepted: bytes) -> bytes:
 
 DOORS: dict[str, Door] = {
     "floor": Door(_ask_floor),
+    "bare": Door(_ask_floor),
     "ag-ui": Door(_ask_ag_ui),
     "pair": Door(_ask_native, _follow_native),
 }

@@ -28,10 +28,12 @@ WORDS = 100
 STREAMS = 50
 PACE = 50
 """Tokens a second of each stream."""
-LATE_MS = 200.0
-"""A stream whose last word comes no later than that after its time did not fall behind."""
+BEHIND_MS = 200.0
+"""A stream that takes no longer than that over its time has kept up."""
 SETTLE_SECONDS = 3.0
 """After its start a host goes on importing in the background what it may need later."""
+WARM_TURNS = 100
+"""A processor that has rested while the host settled is slow to begin with."""
 SETTINGS = """
 discover_models = false
 host_call_rate = 0
@@ -63,8 +65,10 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    late: Sequence[float]
-    """By how many seconds each stream's last word came after its time."""
+    first: Sequence[float]
+    """When each stream's first word came: fifty runs begin in the same moment."""
+    behind: Sequence[float]
+    """By how many seconds each fell behind from its first word to its last."""
     cpu: float
     """Seconds of CPU of host and runner for each word."""
 
@@ -108,6 +112,8 @@ class Bench:
             await self.direct()
         await asyncio.sleep(SETTLE_SECONDS)
         direct = [await self.direct() for _ in range(count)]
+        for number in range(WARM_TURNS):
+            await self.turn("quick", 2_000_000 + number)
         before = self.cpu()
         turns = [(await self.turn("quick", number))[0] for number in range(count)]
         after = self.cpu()
@@ -117,12 +123,14 @@ class Bench:
         before = sum(self.cpu())
         streams = await asyncio.gather(*(self.turn("paced", number) for number in range(STREAMS)))
         spent = sum(self.cpu()) - before
-        return Streams([seen[-1] - (WORDS - 1) / PACE for _, seen in streams], spent / STREAMS / WORDS)
+        times = [seen for _, seen in streams]
+        behind = [seen[-1] - seen[0] - (WORDS - 1) / PACE for seen in times]
+        return Streams([seen[0] for seen in times], behind, spent / STREAMS / WORDS)
 
 
 def lines_of(alone: Turns, together: Streams) -> list[Line]:
     turn, direct = statistics.median(alone.turns) * 1000, statistics.median(alone.direct) * 1000
-    late = max(together.late) * 1000
+    behind, last_to_begin = max(together.behind) * 1000, max(together.first) * 1000
     return [
         Line("a turn of the local agent, whole, p50", f"{turn:.2f} ms"),
         Line("the same answer from the model server directly, p50", f"{direct:.2f} ms"),
@@ -135,11 +143,12 @@ def lines_of(alone: Turns, together: Streams) -> list[Line]:
         Line("CPU of the host for a turn", f"{alone.host_cpu * 1000:.2f} ms"),
         Line("CPU of the runner for a turn", f"{alone.runner_cpu * 1000:.2f} ms"),
         Line(
-            f"{STREAMS} streams at {PACE} tokens/s: the last word of the slowest after its time",
-            f"{late:.0f} ms",
-            f"<= {LATE_MS:g} ms",
-            late <= LATE_MS,
+            f"{STREAMS} streams at {PACE} tokens/s: the slowest, from its first word to its last, fell behind by",
+            f"{behind:.0f} ms",
+            f"<= {BEHIND_MS:g} ms",
+            behind <= BEHIND_MS,
         ),
+        Line("  the first word of the last to begin, all asked for in the same moment", f"{last_to_begin:.0f} ms"),
         Line("CPU of host and runner for a streamed word", f"{together.cpu * 1e6:.0f} us"),
     ]
 
@@ -167,7 +176,7 @@ def run(*, quick: bool, directory: Path | None = None) -> None:
         script = (sys.executable, "-m", "bench.scripted_model", "--port", str(port))
         model = running.enter_context(serving(Launch("model", script, port), Path(place) / "model.log"))
         host = running.enter_context(serving(host_launch(Path(place), port), Path(place) / "host.log"))
-        print(shown(asyncio.run(measure(host, model, 40 if quick else 150))))
+        print(shown(asyncio.run(measure(host, model, 100 if quick else 300))))
 
 
 def main() -> int:

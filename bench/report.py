@@ -12,7 +12,7 @@ from bench import growth
 from bench.growth import old_turns, young_turns
 from bench.rounds import CONCURRENCIES, LOADED_AT, Memory, Round, Sample
 
-FLOOR, HOST, PAIR = "floor", "ag-ui", "pair"
+FLOOR, BARE, HOST, PAIR = "floor", "bare", "ag-ui", "pair"
 MB = 1_000_000
 KIB = 1024
 Reading = Callable[[Sample], float]
@@ -74,9 +74,11 @@ def _speed(measured: Measured) -> Iterator[Figure]:
         target = SHORT_TARGET if concurrency > 1 else None
         yield from _compared(f"short runs @{concurrency}", "/s", rounds, _runs, target)
         yield from _compared(f"short runs @{concurrency}, POST + GET", "/s", rounds, _runs, door=PAIR)
+        yield from _beside_bare(f"short runs @{concurrency}", "/s", rounds, _runs)
     rounds = measured.get(f"short@{LOADED_AT}", [])
     yield from _compared(f"CPU per short run @{LOADED_AT}", "ms", rounds, _cpu)
     yield from _compared(f"CPU per short run @{LOADED_AT}, POST + GET", "ms", rounds, _cpu, door=PAIR)
+    yield from _beside_bare(f"CPU per short run @{LOADED_AT}", "ms", rounds, _cpu)
     for concurrency in CONCURRENCIES:
         rounds = measured.get(f"deltas@{concurrency}", [])
         target = DELTA_TARGET if concurrency > 1 else None
@@ -88,6 +90,7 @@ def _first(measured: Measured) -> Iterator[Figure]:
     for name, place, target in (("first@1", "@1", FIRST_TARGET), ("first@half", "at half load", None)):
         rounds = measured.get(name, [])
         yield from _compared(f"first event {place}, p50", "ms", rounds, lambda s: s.outcome.first_event.p50, target)
+        yield from _beside_bare(f"first event {place}, p50", "ms", rounds, lambda s: s.outcome.first_event.p50)
         yield from _compared(f"first event {place}, p99", "ms", rounds, lambda s: s.outcome.first_event.p99)
         yield from _compared(f"first text {place}, p50", "ms", rounds, lambda s: s.outcome.first_text.p50)
     yield from _compared("offered at half load", "runs/s", measured.get("first@half", []), _runs)
@@ -136,6 +139,13 @@ def _compared(
     both = [(read(seen[door]), read(seen[FLOOR])) for seen in rounds if door in seen and FLOOR in seen]
     ratios = [of_host / of_floor for of_host, of_floor in both if of_floor]
     yield Figure(name, unit, _middle(floor), _middle(host), _middle(ratios), target)
+
+
+def _beside_bare(name: str, unit: str, rounds: Sequence[Round], read: Reading) -> Iterator[Figure]:
+    """The same beside the floor that answers past Starlette, where that was measured too: shown, without a target."""
+    seen = [{FLOOR: every[BARE], HOST: every[HOST]} for every in rounds if BARE in every and HOST in every]
+    if seen:
+        yield from _compared(f"{name}, the floor past Starlette", unit, seen, read)
 
 
 def _middle(values: Sequence[float]) -> float | None:

@@ -100,7 +100,7 @@ class Bench:
 
     def measure_first(self) -> None:
         """First event alone, and when both systems carry half of what the slower one can carry just then."""
-        self._rounds("first@1", self._systems(), self._timed(scripts.SHORT, 1))
+        self._rounds("first@1", [door for door in self.servers if door != "pair"], self._timed(scripts.SHORT, 1))
         say("first@half")
         for _ in range(self.plan.rounds):
             self._round("first@half", self._systems(), self._half_load())
@@ -145,8 +145,8 @@ class Bench:
         return self._timed(scripts.SHORT, HALF_LOAD_CONNECTIONS, rate=max(1.0, slower / 2))
 
     def _systems(self) -> list[str]:
-        """One door per server: the pair leads to the host that the AG-UI door leads to, and is shown for short runs."""
-        return [door for door in self.servers if door != "pair"]
+        """The floor and the host, by one door each; the pair and the bare floor are shown for short runs."""
+        return [door for door in self.servers if door not in ("pair", "bare")]
 
 
 SECTIONS: Mapping[str, Callable[[Bench], None]] = {

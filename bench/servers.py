@@ -99,6 +99,12 @@ def floor_launch(work: Path) -> Launch:
     return Launch("floor", command, port)
 
 
+def bare_floor_launch(work: Path) -> Launch:
+    """The floor that answers past Starlette."""
+    floor = floor_launch(work)
+    return Launch("bare", (*floor.command, "--bare"), floor.port)
+
+
 def free_port() -> int:
     """A loopback port nobody uses now."""
     with socket.socket() as probe:

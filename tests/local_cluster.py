@@ -21,7 +21,10 @@ ECHO = 'default_agent: echo\nagents:\n  echo: {runner: "plugin:paddock/echo/defa
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    agents = Path(sys.argv[1]).read_text() if len(sys.argv) > 1 else ECHO
+    try:
+        agents = Path(sys.argv[1]).read_text() if len(sys.argv) > 1 else ECHO
+    except OSError as error:
+        sys.exit(f"The agents cannot be read: {error}")
     with ExitStack() as stack:
         postgres = new_server()
         stack.callback(postgres.let_go)

@@ -38,6 +38,11 @@ class NatsServer:
             return there.recv(4) == b"INFO"
         return False
 
+    def signal(self, number: signal.Signals) -> None:
+        """SIGSTOP makes a server that accepts and never answers, until SIGCONT."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
     def kill(self) -> None:
         if self.process is not None:
             self.process.send_signal(signal.SIGKILL)

@@ -15,7 +15,7 @@ import pytest
 from bench import growth, scripts
 from bench.jobs import Job
 from bench.load import load_generator
-from bench.servers import ROOT, BenchError, Launch, Server, floor_launch, free_port, serving
+from bench.servers import ROOT, BenchError, Launch, Server, bare_floor_launch, floor_launch, free_port, serving
 
 
 @pytest.fixture
@@ -24,11 +24,18 @@ def floor(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def test_every_event_is_committed_before_it_is_sent(floor: Server, tmp_path: Path) -> None:
+@pytest.fixture(params=[floor_launch, bare_floor_launch])
+def either_floor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    with serving(request.param(tmp_path), tmp_path / "log") as server:
+        yield server
+
+
+def test_every_event_is_committed_before_it_is_sent(either_floor: Server, tmp_path: Path) -> None:
     stored = apsw.Connection(str(tmp_path / "floor.db"), flags=apsw.SQLITE_OPEN_READONLY)
     body = json.dumps({"threadId": "t", "text": scripts.stream(500)}).encode()
     seen = 0
-    with socket.create_connection(("127.0.0.1", floor.port), timeout=30) as client, client.makefile("rb") as answer:
+    port = either_floor.port
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as client, client.makefile("rb") as answer:
         client.sendall(b"POST /run HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
         for line in answer:
             if line.startswith(b"data: "):

@@ -75,6 +75,14 @@ def test_the_floor_alone_is_reported_without_verdicts() -> None:
     assert not any("POST + GET" in name for name in figures)
 
 
+def test_the_bare_floor_is_shown_beside_the_floor_and_judges_nothing() -> None:
+    rounds = [{"floor": sample(1000), "bare": sample(2000), "ag-ui": sample(500)}]
+    figures = measured(short_at_16=rounds)
+    assert (figures["short runs @16"].ratio, figures["short runs @16"].verdict) == (0.5, "met")
+    bare = figures["short runs @16, the floor past Starlette"]
+    assert (bare.floor, bare.ratio, bare.verdict) == (2000, 0.25, "")
+
+
 def test_memory_is_judged_by_the_whole_tree() -> None:
     memory = Memory(
         idle=Usage(0, 80_000_000, 121_000_000),

@@ -290,6 +290,14 @@ async def test_a_recent_tail_is_fetched_before_the_run_oldest_first_without_the_
     assert host.calls[0].method == "history.page"
 
 
+async def test_what_waits_in_line_behind_the_input_is_no_part_of_its_tail() -> None:
+    history = [("user", "one"), ("assistant", "two"), ("user", "behind")]
+    async with pretend_host(Remembering(), history=history) as host:
+        apis = {"inline_policy": {"mode": "current_event"}, "available_apis": {"history_page": True}}
+        results = await host.run("now", context={**apis, "event_seq": 3})
+    assert results.text == "user: one | assistant: two"
+
+
 async def test_a_recent_tail_that_is_not_granted_is_empty_and_costs_no_call() -> None:
     async with pretend_host(Remembering(), history=[("user", "one")]) as host:
         apis = {"inline_policy": {"mode": "current_event"}, "available_apis": {"history_page": False}}

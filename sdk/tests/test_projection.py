@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paddock_sdk.projection import Harness, ProjectionError, project, working_directory_of
+from paddock_sdk.projection import Harness, Projection, ProjectionError, project, working_directory_of
 from paddock_sdk.protocol.run_context import AgentRunContext
 
 GOLDEN = Path(__file__).parent / "golden_projection"
@@ -238,10 +238,62 @@ def test_two_conversations_in_one_directory_do_not_see_each_other(place: Path, s
     assert list((place / ".paddock").glob("run-*")) == []
 
 
+def test_in_a_shared_directory_a_conversation_has_one_place_and_its_page_is_the_same_in_every_turn(place: Path) -> None:
+    def turn(run_id: str, conversation: str) -> Projection:
+        told = {"working_directory_shared": True, "session_key": conversation}
+        return project(a_run(run_id, runtime={"trace_id": "t", "metadata": told}), place, mcp_url=URL)
+
+    first, second, other = turn("run-1", "../c1"), turn("run-2", "../c1"), turn("run-3", "c2")
+    assert first.context_page.read_text() == second.context_page.read_text()
+    assert first.context_json == second.context_json != other.context_json
+    assert len([path for path in (place / ".paddock").iterdir() if path.is_dir()]) == 2
+    assert [path.name for path in place.iterdir()] == [".paddock"]
+
+
+def test_what_is_no_longer_granted_is_gone_in_the_next_turn(place: Path, skill: Path) -> None:
+    (place / ".claude" / "skills" / "mine").mkdir(parents=True)
+    (place / ".claude" / "skills" / "mine" / "SKILL.md").write_text("mine")
+    project(a_run(resources={**with_skills(str(skill), "notes", "old")}), place, harness="claude").write("a/b", b"sent")
+    (place / ".agents" / "skills" / "old" / "SKILL.md").write_text("changed by somebody")
+    project(a_run(resources=with_skills(str(skill), "notes")), place, harness="claude")
+    left = [str(path.relative_to(place)) for path in place.rglob("SKILL.md")]
+    assert sorted(left) == [
+        ".agents/skills/notes/SKILL.md",
+        ".agents/skills/old/SKILL.md",
+        ".claude/skills/mine/SKILL.md",
+        ".claude/skills/notes/SKILL.md",
+    ]
+    assert (place / ".paddock/a/b").read_bytes() == b"sent", "what came with a message stays"
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_whoever_changes_our_files_does_not_end_the_conversation(place: Path, shared: bool) -> None:
+    told = {"working_directory_shared": shared, "session_key": "c1"}
+
+    def turn(run_id: str) -> Projection:
+        context = a_run(run_id, runtime={"trace_id": "t", "metadata": told})
+        return project(context, place, harness="claude", mcp_url=URL)
+
+    for number in range(3):
+        laid = turn(f"run-{number}")
+        assert laid.mcp_config is not None
+        for file in (laid.context_json, laid.context_page, laid.mcp_config):
+            assert "mine" not in file.read_text()
+            file.write_text(f"mine {number}")
+
+
+def test_a_harness_that_is_told_the_page_is_not_shown_it_twice(place: Path) -> None:
+    project(a_run(), place, harness="claude", told=True)
+    pointers = {(place / name).read_text() for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md")}
+    assert pointers == {"`CONTEXT.md` in this directory says what this session is; you have been told it already.\n"}
+
+
 def test_server_names_are_made_fit_for_every_harness_and_never_take_the_hosts(place: Path) -> None:
-    servers = [{"name": name, "url": "https://x.example/"} for name in ("host", 'a"] b', "a b", "ünï", "")]
+    servers = [
+        {"name": name, "url": "https://x.example/"} for name in ("host", 'a"] b', "a b", "ünï", "", "host__wiki")
+    ]
     laid = project(a_run(resources={"mcp": servers}), place, harness="codex")
-    assert [server.name for server in laid.servers] == ["host-2", "a-b", "a-b-2", "n", "server"]
+    assert [server.name for server in laid.servers] == ["host-2", "a-b", "a-b-2", "n", "server", "host-wiki"]
 
 
 def test_no_server_is_told_the_key_of_another(place: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -27,6 +27,8 @@ from paddock.tools.signatures import ToolDefinitionError, signature_of
 
 RUNNER = "plugin:paddock/local-agent/default"
 BUILT_IN_TOOLS = ("calculate", "current_time", "calendar_read")
+RUNNERS_TOOLS = ("remember", "search_history", "search_knowledge", "show")
+"""What the local agent has by itself."""
 PROVIDERS: Mapping[str, str] = {
     "gpt-": "openai",
     "o1": "openai",
@@ -85,12 +87,42 @@ def _agents(module: ModuleType, path: Path) -> dict[str, Agent]:
         if not isinstance(agent, Agent) or agent in found.values():
             continue
         name = agent.name or path.stem.replace(" ", "_")
-        if problem := name_problem(name) or (f"two agents are called {name!r}; give one a name" * (name in found)):
+        if (
+            problem := _wrong(agent)
+            or name_problem(name)
+            or (f"two agents are called {name!r}; give one a name" * (name in found))
+        ):
             raise AgentsFileError(f"{path}: {problem}")
         found[name] = agent
     if not found:
         raise AgentsFileError(f'{path} defines no agent; write for example: agent = Agent("You are kind.")')
     return found
+
+
+def _wrong(agent: Agent) -> str | None:
+    """What of it is not what it should be. A name where names should be would be taken for its letters."""
+    for field, what, fits in SHAPES:
+        if not fits(value := getattr(agent, field)):
+            return f"{field} must be {what}, not {value!r}"
+    return None
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list_of(kind: Callable[[object], bool], value: object) -> bool:
+    return isinstance(value, list | tuple) and all(kind(one) for one in cast("Sequence[object]", value))
+
+
+SHAPES: Sequence[tuple[str, str, Callable[[object], bool]]] = (
+    ("instructions", "text", _is_text),
+    ("name", "text", _is_text),
+    ("model", "text", _is_text),
+    ("tools", "a list of functions", lambda value: value is None or _is_list_of(inspect.isfunction, value)),
+    ("approve", "a list of names", lambda value: _is_list_of(_is_text, value)),
+    ("config", "a dict", lambda value: isinstance(value, Mapping)),
+)
 
 
 def _tools(module: ModuleType, agents: Any, path: Path) -> dict[str, FunctionTool]:
@@ -117,12 +149,17 @@ def _names(agent: Agent, tools: Mapping[str, FunctionTool]) -> list[str]:
 
 
 def _binding(name: str, agent: Agent, tools: Sequence[str], path: Path) -> AgentBinding:
+    offered = [*tools, *(one for one in BUILT_IN_TOOLS if one not in tools)]
+    if strange := next((one for one in agent.approve if not _is_one_of(one, [*offered, *RUNNERS_TOOLS])), None):
+        raise AgentsFileError(
+            f"{path}: approve names {strange!r}, which is no tool of this agent; it has: {', '.join(offered)}"
+        )
     config = {"model": agent.model, "approve": list(agent.approve), **agent.config}
     written = {
         "runner": RUNNER,
         "instructions": agent.instructions or None,
         "config": config,
-        "tools": [*tools, *(one for one in BUILT_IN_TOOLS if one not in tools)],
+        "tools": offered,
     }
     try:
         return AgentShape.model_validate(written).bound_as(name, base=path.absolute().parent)
@@ -130,6 +167,10 @@ def _binding(name: str, agent: Agent, tools: Sequence[str], path: Path) -> Agent
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise AgentsFileError(f"{path}: agent {name!r}: {place} {in_words(first)}") from error
+
+
+def _is_one_of(pattern: str, names: Sequence[str]) -> bool:
+    return pattern in names or (pattern.endswith("*") and any(name.startswith(pattern[:-1]) for name in names))
 
 
 def _spec(model: str) -> ModelSpec | None:

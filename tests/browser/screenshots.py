@@ -1,6 +1,7 @@
 """The pictures of the README and the guides, taken from the running product: `make screenshots`. No tests live here."""
 
 import io
+import re
 import shutil
 import sys
 import tempfile
@@ -49,6 +50,7 @@ def film(browser: Browser, url: str, folder: Path) -> None:
     """From the first visit to why a run was allowed what it did, in half a minute."""
     ann = Visitor(browser, f"{url}/#/?agent=careful", width=960, height=600)
     expect(ann.page.locator(".hello")).to_be_visible()
+    expect(ann.page.get_by_label("Message", exact=True)).to_have_attribute("placeholder", re.compile("Careful"))
     told = Film(ann.page)
     told.show(1_500)
     told.type("calculate 19 * 23")

@@ -23,6 +23,13 @@ def test_a_first_visitor_gets_an_answer_with_one_click(visit: Visit) -> None:
     expect(ann.page.locator(".threads li").first).to_contain_text("hello")
 
 
+def test_a_conversation_that_began_elsewhere_is_called_by_its_first_words(visit: Visit, host: HostProcess) -> None:
+    assert host.post("plan my trip to Bergen", agent="echo").status_code == 202
+    ann = visit()
+    ann.page.locator(".threads li a", has_text="plan my trip to Bergen").click()
+    expect(ann.page.get_by_role("heading", name="plan my trip to Bergen")).to_be_visible()
+
+
 def test_an_answer_is_markdown_and_tools_are_shown_with_what_they_got(visit: Visit) -> None:
     ann = visit()
     tool = ann.ask('call calculate {"expression": "2 + 3"}').locator(".tool")
@@ -97,6 +104,25 @@ def test_a_first_message_goes_to_whom_it_calls_whoever_was_chosen_to_answer(visi
     ann = visit(agent="slow")
     expect(ann.ask("@echo hi").locator(".speaker")).to_contain_text("Echo")
     expect(ann.page.locator(".member.active")).to_contain_text("Echo")
+
+
+def test_whom_a_first_message_calls_is_known_before_it_is_sent_however_late_the_list_of_agents(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    held: list[Route] = []
+    here = False
+
+    def late(route: Route) -> None:
+        route.continue_() if here else held.append(route)
+
+    ann.page.route("**/api/v1/agents", late)
+    ann.page.reload()
+    ann.write("@echo hi")
+    expect(ann.page.locator(".bubble.pending, article.turn[data-turn]")).to_have_count(1)
+    here = True
+    for route in held:
+        route.continue_()
+    expect(ann.turns.first.locator(".turn-footer")).to_have_count(1)
+    expect(ann.turns.first.locator(".speaker")).to_contain_text("Echo")
 
 
 def test_a_handover_is_asked_about_and_taken_over(visit: Visit) -> None:
@@ -183,7 +209,7 @@ def test_a_conversation_in_which_somebody_speaks_is_not_deleted_and_stays_in_sig
 def test_a_conversation_is_found_by_what_was_said_in_it_in_english_and_chinese(visit: Visit) -> None:
     ann = visit(agent="echo")
     ann.ask("The kangaroo jumped over the fence")
-    ann.page.get_by_role("link", name="New conversation").click()
+    ann.page.locator(".threads > a.button").click()
     ann.ask("@echo 请帮我写一份预算表")
     box, found = ann.page.get_by_label("Search conversations"), ann.page.locator(".threads li")
     box.fill("fence kanga")
@@ -262,6 +288,29 @@ def test_an_image_is_attached_with_a_preview_and_is_there_after_a_reload(visit: 
         ann.page.reload()
 
 
+def test_a_file_that_is_not_taken_is_named_and_one_too_many_is_said(visit: Visit) -> None:
+    ann = visit(agent="echo")
+    ann.forgiving = True  # the browser reports the refusal
+    files = ann.page.locator("input[type=file]")
+    files.set_input_files({"name": "broken.png", "mimeType": "image/png", "buffer": b"nonsense"})
+    expect(ann.page.locator(".composer").get_by_role("alert")).to_contain_text("broken.png: ")
+    expect(ann.page.locator(".previews img")).to_have_count(0)
+    files.set_input_files([{"name": f"{n}.png", "mimeType": "image/png", "buffer": DOT} for n in range(5)])
+    expect(ann.page.locator(".previews img")).to_have_count(3)
+    expect(ann.page.locator(".composer").get_by_role("alert")).to_contain_text("A message takes 3 images; left out: 2.")
+
+
+def test_who_waits_in_line_has_the_colour_it_speaks_in(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.write("count 60 0.02")
+    ann.write("count 2 0")
+    waiting = ann.turns.nth(1).locator(".avatar")
+    expect(ann.turns.nth(1)).to_contain_text("Waiting in line")
+    colour = waiting.get_attribute("class")
+    expect(ann.turns.nth(1).locator(".turn-footer")).to_have_count(1)
+    assert waiting.get_attribute("class") == colour
+
+
 def test_a_message_sent_while_its_picture_is_on_its_way_follows_it(visit: Visit) -> None:
     ann = visit(agent="echo")
     held: list[Route] = []
@@ -277,6 +326,13 @@ def test_a_message_sent_while_its_picture_is_on_its_way_follows_it(visit: Visit)
     expect(ann.turns).to_have_count(1)
 
 
+TO_THE_TOP = """() => {
+  document.querySelector(".scroller").scrollTop = 0;
+  return document.body.innerText.split("\\n").includes("question 0");
+}"""
+"""Again and again, as a hand does: what is measured on the way up may still move the page."""
+
+
 def test_ten_thousand_messages_scroll_and_only_what_is_in_sight_is_drawn(visit: Visit) -> None:
     ann = visit()
     ann.forgiving = True  # the stream of this conversation is cut off, and the browser says so
@@ -286,7 +342,7 @@ def test_ten_thousand_messages_scroll_and_only_what_is_in_sight_is_drawn(visit: 
     assert upwards["most"] < 60
     assert upwards["empty"] == 0
     assert upwards["median"] < 200  # a loaded machine; the figures of a quiet one are in docs/results.md
-    ann.page.locator(".scroller").evaluate("box => { box.scrollTop = 0 }")
+    ann.page.wait_for_function(TO_THE_TOP, polling=200)
     expect(ann.page.get_by_text("question 0", exact=True)).to_be_in_viewport()
     ann.page.get_by_role("button", name="To the newest message").click()
     expect(ann.page.get_by_text("question 4999", exact=True)).to_be_in_viewport()

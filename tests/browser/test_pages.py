@@ -108,6 +108,7 @@ def test_a_newcomer_is_told_where_the_first_agent_comes_from_and_what_runners_do
         ("zh-CN", "没有设置智能体文件", "调用工具、记住要点"),
     ):
         ann = visit(f"{host.url}/#/agents", locale=locale)
+        expect(ann.page.locator(".tile h3").first).to_have_text("助手" if locale == "zh-CN" else "Assistant")
         expect(ann.page.locator(".tile", has_text=runner).first).to_be_visible()
         ann.page.goto(f"{host.url}/#/agents/assistant")
         expect(ann.page.locator("form .notice")).to_contain_text(built_in)
@@ -201,6 +202,26 @@ def test_the_chat_is_whole_at_360_pixels_in_both_languages(visit: Visit, locale:
     expect(ann.page.locator(".panel").first).to_be_visible()
     assert ann.page.evaluate(wide) is False
     assert ann.page.locator("html").get_attribute("lang") == ("zh-Hans" if chinese else "en")
+
+
+def test_what_the_host_decided_and_refused_is_told_in_chinese_to_who_reads_it(visit: Visit) -> None:
+    ann = visit(locale="zh-CN")
+    ann.forgiving = True  # a refusal is an error of the network for the browser
+    turn = ann.ask('call calculate {"expression": "2 + 3"}')
+    top = ann.page.url.split("#")[0]
+    ann.page.goto(f"{top}#/run/{turn.get_attribute('data-turn')}")
+    call = ann.page.locator(".entry", has_text="tools.call").first
+    call.locator("summary").first.click()
+    call.get_by_role("button", name="为什么").click()
+    expect(call.locator(".why")).to_contain_text("“calculate”是它可用的工具之一。")
+    expect(call.locator(".why")).to_contain_text("此次运行已结束（完成）")
+    ann.page.goto(f"{top}#/operate/audit")
+    row = ann.page.locator(".listing tr", has_text="tools.call").first
+    expect(row.locator(".reason")).to_have_text("在此次运行的授权之内")
+    ann.page.goto(f"{top}#/agents/+")
+    ann.page.get_by_label("名称").first.fill("echo")
+    ann.page.get_by_role("button", name="保存").click()
+    expect(ann.page.get_by_role("alert")).to_contain_text("与当前状态冲突")
 
 
 def test_everything_can_be_done_by_keyboard(visit: Visit) -> None:

@@ -50,6 +50,7 @@ def test_a_message_that_could_not_be_sent_stays_and_is_sent_once(visit: Visit, h
     ann.context.set_offline(True)
     ann.write("@echo kept")
     expect(ann.page.get_by_text("Not sent")).to_be_visible()
+    expect(ann.page.locator(".state.failed")).to_contain_text("Try again when it is there.")
     ann.page.locator(".threads > a.button").click()
     expect(ann.page.get_by_text("Not sent")).to_have_count(0)
     ann.page.go_back()
@@ -71,6 +72,31 @@ def test_a_search_without_a_network_says_so_and_goes_on_by_itself(visit: Visit) 
     expect(ann.page.locator(".threads").get_by_role("alert")).to_contain_text("cannot be reached")
     ann.context.set_offline(False)
     expect(ann.page.locator(".threads li mark").first).to_have_text("bandi")
+
+
+def test_every_page_is_there_without_the_host_and_fills_when_it_is_back(visit: Visit) -> None:
+    """A page that was not yet fetched took the whole console with it: white until somebody reloaded it."""
+    ann = visit(agent="echo")
+    ann.forgiving = True
+    ann.ask("before")
+    ann.context.set_offline(True)
+    ann.page.get_by_role("link", name="Operate").click()
+    expect(ann.page.locator("main").get_by_role("alert").first).to_contain_text("cannot be reached")
+    ann.page.get_by_role("link", name="Agents").click()
+    expect(ann.page.get_by_role("heading", name="Agents", exact=True)).to_be_visible()
+    ann.page.get_by_role("link", name="Operate").click()
+    ann.context.set_offline(False)
+    expect(ann.page.get_by_role("cell", name="Echo").first).to_be_visible()
+
+
+def test_a_page_that_breaks_says_so_and_the_others_go_on(visit: Visit) -> None:
+    ann = visit()
+    ann.forgiving = True
+    ann.page.route("**/api/v1/agent/runs?*", lambda route: route.fulfill(json={"runs": [None]}))
+    ann.page.get_by_role("link", name="Operate").click()
+    expect(ann.page.locator("main").get_by_role("alert")).to_contain_text("This page stopped working")
+    ann.page.get_by_role("link", name="Chat", exact=True).click()
+    expect(ann.page.get_by_label("Message", exact=True)).to_be_visible()
 
 
 def test_a_text_that_is_too_long_is_kept_whole_and_said_and_sent_when_it_is_shorter(visit: Visit) -> None:
@@ -125,8 +151,22 @@ def test_a_host_that_dies_in_the_middle_is_said_and_the_answer_is_shown_as_inter
     for person in (ann, bob):
         expect(person.page.get_by_text("cannot be reached")).to_have_count(0)
     expect(ann.turns.first.locator(".failed")).to_contain_text("The host was restarted while this was answered")
+    expect(ann.turns.first.locator(".failed")).not_to_contain_text(
+        "in progress"
+    )  # the same once more, always in English
     said = spoken(ann)
     assert said == words_of(len(said))
     ann.page.get_by_role("button", name="Ask again").click()
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     assert host.stop() == 0
+
+
+def test_while_nobody_knows_who_is_there_the_pages_say_so_in_whole_sentences(visit: Visit) -> None:
+    """Right after its start a host asks its runners who they are, and that takes a moment."""
+    ann = visit()
+    ann.page.route("**/api/v1/agents", lambda _: None)  # no answer yet
+    ann.page.reload()
+    expect(ann.page.get_by_label("Message", exact=True)).to_have_attribute("placeholder", "Write a message…")
+    ann.page.get_by_role("link", name="Agents").click()
+    expect(ann.page.locator("main").get_by_text("Loading…")).to_be_visible()
+    ann.page.unroute("**/api/v1/agents")

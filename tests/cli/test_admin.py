@@ -37,7 +37,7 @@ def test_an_operator_backs_up_a_running_host_and_starts_another_from_it(
     verified = paddock("admin", "verify", "--data", first.data)
     assert (verified.returncode, verified.stdout) == (
         0,
-        "1 conversations and 0 stored files were looked at: everything is as it was written.\n",
+        "Looked at 1 conversation and 0 stored files: everything is as it was written.\n",
     )
     assert paddock("admin", "rebuild", "--check", "--data", first.data).returncode == 0
     refused = paddock("admin", "rebuild", "--data", first.data)
@@ -46,7 +46,7 @@ def test_an_operator_backs_up_a_running_host_and_starts_another_from_it(
     assert "Stop that host first, or only compare, with --check." in refused.stderr
 
     backup = tmp_path / "today.tar"
-    assert paddock("admin", "backup", backup, "--data", first.data).returncode == 0
+    assert paddock("admin", "backup", backup, "--data", first.data).stdout == f"Backed up 1 file in {backup}.\n"
     into_old = paddock("admin", "restore", backup, "--data", first.data)
     assert (into_old.returncode, "is not empty" in into_old.stderr) == (1, True)
     assert paddock("admin", "restore", backup).returncode == 2

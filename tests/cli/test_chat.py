@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import pytest
 
 import loopback
@@ -72,7 +73,8 @@ def test_what_the_host_refuses_is_its_own_sentence(served: HostProcess, paddock:
     assert "nobody" in unknown.stderr
     assert unknown.stderr.count("\n") == 1
     thread = paddock("chat", "--data", served.data, "--thread", "x", "hi")
-    assert "threadId must be a valid UUID" in thread.stderr
+    assert (thread.returncode, thread.stdout) == (1, "")
+    assert thread.stderr == "paddock: There is no conversation 'x'. Without --thread a new one begins.\n"
     key = paddock("chat", "--url", served.url, "hi", env={"PADDOCK_API_KEY": "pdk_wrong"})
     assert key.returncode == 1
     assert "this key is not known here" in key.stderr
@@ -160,6 +162,18 @@ def test_a_conversation_at_a_terminal(served: HostProcess, person: People, tmp_p
     kept = tmp_path / "state" / "paddock" / "chat_history"
     assert kept.read_text().splitlines()[-3:] == ["good morning", "good morning!", "/new"]
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_a_command_that_does_not_exist_is_not_said_to_the_agent(served: HostProcess, person: People) -> None:
+    talking = person("chat", "--data", served.data)
+    talking.sees("> ")
+    talking.press("/invte echo\n")
+    talking.sees("/invte is no command, so nothing was sent; /help says which there are.")
+    talking.sees("> ")
+    talking.press("/etc/hosts is a file\n")
+    talking.sees("file\r\n/etc/hosts is a file\r\n")
+    talking.press(CTRL_D)
+    assert talking.leaves() == 0
 
 
 def test_ctrl_c_twice_at_the_prompt_leaves(served: HostProcess, person: People) -> None:
@@ -295,6 +309,17 @@ def test_a_single_message_at_a_terminal_says_how_to_go_on(
     assert paddock("chat", "--data", served.data, "--thread", thread, "--agent", "slow", "remember").stdout == "2 2\n"
 
 
+def test_a_conversation_that_an_ag_ui_client_named_is_gone_on_with_by_its_name(
+    served: HostProcess, paddock: Command
+) -> None:
+    body = {"threadId": "demo", "runId": "1", "messages": [{"id": "m1", "role": "user", "content": "remember"}]}
+    httpx.post(f"{served.url}/api/v1/agent/ag-ui/slow", json=body, timeout=30).raise_for_status()
+    assert paddock("chat", "--data", served.data, "--thread", "demo", "remember").stdout == "2 2\n"
+    missing = paddock("chat", "--data", served.data, "--thread", "nobody-knows", "hi")
+    sentence = "paddock: There is no conversation 'nobody-knows'. Without --thread a new one begins.\n"
+    assert (missing.returncode, missing.stderr) == (1, sentence)
+
+
 # --- several agents ---------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +344,8 @@ def test_agents_are_invited_asked_switched_to_and_removed(served: HostProcess, p
     talking.sees("is not in this session; here are: echo.")
     talking.press("/invite\n")
     talking.sees("Who? Try: /invite NAME")
+    talking.press("/invite nobody\n")
+    talking.sees("there is no agent 'nobody'; known are: ")
     talking.press("/handover\n")
     talking.sees("[no handover waits for an answer]")
     talking.press("/quit\n")

@@ -52,6 +52,9 @@ def test_every_command_is_in_the_guide(paddock: Command) -> None:
         (("agents",), "agents {}"),
         (("knowledge",), "`{}"),
         (("harness",), "harness {}"),
+        (("admin",), "| `{}"),
+        (("approvals",), "approvals {}"),
+        (("deliveries",), "deliveries {}"),
     ):
         listed = paddock(*group, "--help").stdout.partition("Commands:")[2]
         commands = [line.split()[0] for line in listed.splitlines() if re.match(r"  \w", line)]
@@ -198,9 +201,9 @@ def test_the_counter_in_the_guide_counts() -> None:
 
 def test_the_knowledge_guide_works_as_it_is_written(tmp_path: Path, clean_env: dict[str, str]) -> None:
     page = GUIDES / "knowledge.md"
-    create, add, search, listing, delete_one, delete_all = commands_in(page)
+    create, add, search, ask, listing, delete_one, delete_all = commands_in(page)
     [handbook] = re.findall(r"```markdown\n(.*?)```", page.read_text(), re.DOTALL)
-    [shown] = re.findall(r"```text\n(.*?)\n```", page.read_text(), re.DOTALL)
+    [shown, answered] = re.findall(r"```text\n(.*?)\n```", page.read_text(), re.DOTALL)
     (tmp_path / "handbook.md").write_text(handbook)
     with a_typist(tmp_path, clean_env) as typist:
         typist.leaves_running("paddock serve --port 0", until="ready at")
@@ -209,6 +212,7 @@ def test_the_knowledge_guide_works_as_it_is_written(tmp_path: Path, clean_env: d
         found = typist.types(search)
         assert shown in found.splitlines()[0]
         assert "十五天年假" in found
+        assert typist.types(ask) == f"{answered}\n"
         assert typist.types(add) == "handbook.md: unchanged: handbook.md has the same content\n"
         assert "handbook.md" in typist.types(listing)
         typist.types(delete_one)

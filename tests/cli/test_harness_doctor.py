@@ -8,7 +8,7 @@ import pytest
 from cli.conftest import Command
 from paddock.cli.harness import HARNESSES, judge
 
-PINS = Path(__file__).parents[2] / "harnesses" / "package.json"
+PINS = Path(__file__).parents[2] / "harnesses"
 
 
 def a_program(directory: Path, name: str, says: str) -> None:
@@ -30,6 +30,21 @@ def test_what_is_missing_comes_with_the_command_that_installs_it(paddock: Comman
     )
 
 
+@pytest.mark.parametrize("folder", ["harnesses/node_modules/.bin", "harnesses/acp/node_modules/.bin"])
+def test_one_that_make_installed_is_found_and_how_runs_find_it_is_said(
+    paddock: Command, tmp_path: Path, folder: str
+) -> None:
+    place = tmp_path / folder
+    place.mkdir(parents=True)
+    a_program(place, "kimi", "env node --version")  # with the Node beside it, as a host with that PATH would
+    a_program(place, "node", "echo 2.1.0")
+    seen = paddock("harness", "doctor", "kimi-code", env={"PATH": "/usr/bin:/bin"}, cwd=tmp_path)
+    assert f"note  kimi-code    2.1.0 at {place}/kimi" in seen.stdout
+    assert "the tested version, and not on the PATH, where a run looks for it" in seen.stdout
+    assert f'PATH="{place}:$PATH" paddock serve' in seen.stdout
+    assert seen.returncode == 0
+
+
 def test_one_that_is_asked_for_and_absent_or_broken_is_a_failure(paddock: Command, tmp_path: Path) -> None:
     a_program(tmp_path / "bin", "codex", "exit 3")
     path = {"PATH": str(tmp_path / "bin")}
@@ -39,8 +54,9 @@ def test_one_that_is_asked_for_and_absent_or_broken_is_a_failure(paddock: Comman
     assert "known are claude-code, codex" in strange.stderr
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex"])
+@pytest.mark.parametrize("name", HARNESSES)
 def test_the_tested_version_is_the_one_that_is_pinned(name: str) -> None:
     known = HARNESSES[name]
-    assert json.loads(PINS.read_text())["dependencies"][known.package] == known.tested
+    pins = [json.loads((PINS / part / "package.json").read_text())["dependencies"] for part in (".", "acp")]
+    assert known.tested in [part.get(known.package) for part in pins]
     assert judge(known.tested, known) == ("ok", "the tested version")

@@ -29,12 +29,29 @@ def test_files_that_cannot_be_read_fail_and_the_others_are_found(
     (tmp_path / "good.txt").write_text("needle")
     (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 rubbish")
     assert paddock("knowledge", "create", "mixed", *there).returncode == 0
-    done = paddock("knowledge", "add", "mixed", "good.txt", "bad.pdf", *there)
+    (tmp_path / "empty.md").touch()
+    done = paddock("knowledge", "add", "mixed", "missing.md", "empty.md", "good.txt", "bad.pdf", *there)
     assert done.returncode == 1
-    assert done.stdout == "good.txt: 1 passages\n"
-    assert "bad.pdf cannot be read: the PDF is damaged" in done.stderr
+    assert done.stdout == "good.txt: 1 passage\n"
+    missing, empty, bad = done.stderr.splitlines()
+    assert missing == "missing.md: it cannot be read: No such file or directory"
+    assert empty == "empty.md: the document is empty"
+    assert "bad.pdf cannot be read: the PDF is damaged" in bad
     assert "good.txt" in paddock("knowledge", "search", "mixed", "needle", *there).stdout
     assert paddock("knowledge", "delete", "mixed", *there).returncode == 0
+
+
+def test_files_of_one_name_are_called_by_their_paths_and_none_takes_the_place_of_another(
+    paddock: Command, there: tuple[str, str], tmp_path: Path
+) -> None:
+    for place, words in (("a", "apples"), ("b", "pears")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "README.md").write_text(words)
+    assert paddock("knowledge", "create", "twins", *there).returncode == 0
+    done = paddock("knowledge", "add", "twins", "a/README.md", "b/README.md", *there)
+    assert done.stdout == "a/README.md: 1 passage\nb/README.md: 1 passage\n"
+    assert "a/README.md (characters" in paddock("knowledge", "search", "twins", "apples", *there).stdout
+    assert paddock("knowledge", "delete", "twins", *there).returncode == 0
 
 
 def test_whoever_looks_sees_how_far_each_file_is_and_in_the_end_only_what_came_of_it(
@@ -59,9 +76,10 @@ def test_whoever_looks_sees_how_far_each_file_is_and_in_the_end_only_what_came_o
     assert paddock("knowledge", "delete", "watched", *there).returncode == 0
 
 
-def test_mistakes_are_told_in_a_sentence(paddock: Command, there: tuple[str, str]) -> None:
+def test_mistakes_are_told_in_a_sentence(paddock: Command, there: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "here.txt").write_text("x")
     for words, sentence in (
-        (("add", "nowhere", "missing.txt"), "Cannot read missing.txt"),
+        (("add", "nowhere", "here.txt", "here.txt"), "there is no knowledge base 'nowhere'"),
         (("search", "nowhere", "x"), "there is no knowledge base 'nowhere'"),
         (("create", "Not An Id"), "a knowledge base's id has 1 to 64"),
         (("delete", "nowhere", "a.txt"), "there is no knowledge base 'nowhere'"),

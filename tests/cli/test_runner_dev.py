@@ -12,6 +12,7 @@ import pytest
 import warm
 from cli.conftest import Command
 from cli.terminals import CALLED
+from loopback import free_port
 from paddock.cli.watching import snapshot
 from patience import at_most
 from walk.hosts import HostProcess, wait_until
@@ -93,6 +94,26 @@ def test_a_host_that_restarts_gets_the_plugin_back(
         trying.says("attached plugin:me/hello/default", times=2)
         assert paddock("chat", "--data", second.data, "hi").stdout.startswith("Hello!")
         trying.stop()
+    finally:
+        second.stop()
+
+
+def test_a_host_that_was_killed_gets_it_back_though_its_key_is_another_one_now(
+    hello: Path, dev: Callable[..., Dev], tmp_path: Path
+) -> None:
+    """The files that lead to a killed host stay where they were, until the next one writes its own."""
+    port = ("--port", str(free_port()))
+    first = HostProcess(tmp_path / "data", extra=port).start()
+    trying = dev(hello, "--data", first.data)
+    trying.says("attached plugin:me/hello/default")
+    first.kill()
+    stranger = HostProcess(tmp_path / "other", extra=port).start()  # there already, while the old key is still read
+    trying.says("this key is not known here")
+    assert stranger.stop() == 0
+    second = HostProcess(tmp_path / "data", extra=port).start()
+    try:
+        trying.says("attached plugin:me/hello/default", times=2)
+        assert trying.stop() == 0
     finally:
         second.stop()
 

@@ -114,7 +114,7 @@ def test_other_machines_are_let_in_only_once_a_key_exists(
     [
         (["--port", "x"], "paddock: port = x (from --port) is not allowed: it must be a whole number from 0 to 65535"),
         (["--config", "none.toml"], "paddock: Cannot read the settings file"),
-        (["--agents", "bad.yaml"], "bad.yaml"),
+        (["--agents", "bad.yaml", "--port", "0"], "bad.yaml"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence_and_exit_code_2(

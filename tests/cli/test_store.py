@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Command
+from nats_server import NatsServer
 from paddock.rules.addresses import place_of, without_secrets
 from paddock.settings import Settings, SettingsError, load
 from postgres_server import a_database
+from s3_server import an_imitation_of_s3
 
 SECRET = "s3cret"
 NOBODY_THERE = f"postgresql://ann:{SECRET}@127.0.0.1:1/paddock"
@@ -89,3 +91,35 @@ def test_a_bus_without_a_shared_store_is_refused_with_what_to_do(paddock: Comman
     assert seen.returncode == 2
     assert "Set store to postgresql://... as well, or leave bus out." in seen.stderr
     assert SECRET not in seen.stderr
+
+
+AWAY = {"PADDOCK_BUS": "nats://ann:s3cret@127.0.0.1:1", "PADDOCK_ARTIFACTS": "s3://b/?endpoint=http://127.0.0.1:1"}
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+
+
+def test_doctor_says_whether_the_bus_and_the_bucket_are_there(paddock: Command, tmp_path: Path, address: str) -> None:
+    embedded = paddock("doctor", "--data", tmp_path / "d")
+    assert "ok    bus            embedded" in embedded.stdout
+    assert f"ok    artifacts      embedded: files in {tmp_path / 'd' / 'blobs'}" in embedded.stdout
+    away = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_STORE": address, **AWAY, **KEYS})
+    assert "FAIL  bus            nats://***@127.0.0.1:1 does not answer" in away.stdout
+    assert "FAIL  artifacts      s3://b/?endpoint=http://127.0.0.1:1: files cannot be stored or read" in away.stdout
+    nats = NatsServer().start()
+    try:
+        with an_imitation_of_s3() as bucket:
+            there = {"PADDOCK_STORE": address, "PADDOCK_BUS": nats.url, "PADDOCK_ARTIFACTS": bucket, **KEYS}
+            seen = paddock("doctor", "--data", tmp_path / "d", env=there)
+    finally:
+        nats.kill()
+    assert f"ok    bus            NATS at {nats.url}" in seen.stdout
+    assert f"ok    artifacts      {bucket} can be read" in seen.stdout
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_bucket_that_is_not_there_is_named_and_not_the_store(paddock: Command, address: str) -> None:
+    env = {"PADDOCK_STORE": address, "PADDOCK_ARTIFACTS": AWAY["PADDOCK_ARTIFACTS"], **KEYS}
+    for command in (["serve", "--data", "d", "--port", "0"], ["admin", "verify"]):
+        seen = paddock(*command, env=env)
+        assert seen.returncode == 2
+        assert "artifacts = s3://b/?endpoint=http://127.0.0.1:1" in seen.stderr
+        assert "store =" not in seen.stderr

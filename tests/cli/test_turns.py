@@ -56,6 +56,18 @@ def test_events_go_on_after_the_last_one_that_arrived() -> None:
     assert lost == 1
 
 
+def test_a_host_that_was_started_anew_is_asked_again_when_its_new_token_is_there() -> None:
+    unknown = RefusedError(401, "unauthenticated", "this key is not known here")
+    host = ScriptedHost([Event("1.1.0", STARTED), HostGoneError("killed")], [unknown], [Event("1.2.0", END)])
+    assert played(host) == (["RUN_STARTED", "RUN_FINISHED"], 1)
+
+
+def test_a_key_that_was_revoked_ends_it() -> None:
+    host = ScriptedHost([Event("1.1.0", STARTED), RefusedError(401, "unauthenticated", "this key is not known here")])
+    with pytest.raises(RefusedError, match="not known"):
+        played(host)
+
+
 def test_a_refusal_is_no_reason_to_try_again() -> None:
     host = ScriptedHost([Event("1.1.0", STARTED), RefusedError(404, "not_found", "no such run")])
     with pytest.raises(RefusedError, match="no such run"):

@@ -4,12 +4,16 @@ import subprocess
 import sys
 
 SERVING = "import sys, paddock.cli.main; from paddock.cli.loading import load_serve; load_serve(); "
-ASKING = "import sys, paddock.cli.main; "
+ASKING = "import sys, paddock.cli.main, paddock.cli.app; "
 LOADED = "print([name for name in {names} if name in sys.modules])"
 
 
 def test_the_host_loads_no_library_for_coloured_tracebacks() -> None:
     assert _loaded(SERVING, "rich", "pygments", "structlog") == "['structlog']"
+
+
+def test_the_host_does_not_keep_the_library_of_the_command_line() -> None:
+    assert _loaded(SERVING, "typer", "paddock.cli.app") == "[]"
 
 
 def test_the_host_loads_nothing_that_reads_archives_until_somebody_brings_one() -> None:

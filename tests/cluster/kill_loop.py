@@ -21,6 +21,8 @@ from walk.hosts import HostProcess
 
 RUNS = "/api/v1/agent/runs"
 GIVE_UP_SECONDS = 60.0
+SHORT = 120.0
+"""In a loop that is no longer, each engine is restarted once, as soon as may be."""
 
 
 class Mortal(httpx.AsyncHTTPTransport):
@@ -111,9 +113,9 @@ class Rig:
         while time.monotonic() < end:
             await asyncio.sleep(self.chance.uniform(5, min(15, max(5.0, seconds / 6))))
             await asyncio.to_thread(self._kill_a_host)
-            if engines and self.chance.random() < 0.5:
+            if engines and (seconds <= SHORT or self.chance.random() < 0.5):
                 await asyncio.to_thread(engines.pop(0))
-            if not engines and seconds > 120:
+            if not engines and seconds > SHORT:
                 engines = [self._restart_nats, self._restart_postgres]
 
     async def roll(self) -> None:

@@ -72,6 +72,8 @@ def _differences(run: Told, record: Truth) -> list[str]:
         found.append(f"{run.label} was told the same event twice")
     if run.ends and run.words != record.words:
         found.append(f"{run.label} has a gap: {len(run.words)} of {len(record.words)} characters were told")
+    if not run.ends and record.status in ENDED:
+        found.append(f"{run.label} was never told its end")
     if not run.ends and not record.words.startswith(run.words):
         found.append(f"{run.label} was told words that are not on record")
     return found

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -10,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.conftest import Hosts, heard
-from cluster.detour import Detour
 from nats_server import NatsServer
 from patience import at_most
 from postgres_server import Server, database_of, shared_server
-from walk.hosts import Event, HostProcess, text_of, wait_until
+from walk.detour import Detour
+from walk.hosts import Event, HostProcess, start_together, text_of, wait_until
 
 END_BEATS = """
 with beats as materialized (select pid from pg_stat_activity
@@ -158,6 +157,9 @@ def test_a_host_that_is_stopped_lets_turns_finish_and_hands_the_rest_over(
     assert leaving.process is not None
     began = time.monotonic()
     leaving.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: "being stopped" in leaving.client().get("/readyz").text, 30, "it saying so")
+    refused = leaving.post("too late")
+    assert (refused.status_code, "Retry-After" in refused.headers) == (503, True)
     assert leaving.process.wait(60) == 0
     assert time.monotonic() - began < at_most(12)
     assert survivor.finished(short)["status"] == "completed"
@@ -186,11 +188,7 @@ def test_of_hosts_that_start_at_once_each_is_ready_and_an_agent_made_at_one_is_k
     survivor: HostProcess, new_host: Hosts
 ) -> None:
     pair = [new_host("one"), new_host("two")]
-    starting = [threading.Thread(target=host.start) for host in pair]
-    for one in starting:
-        one.start()
-    for one in starting:
-        one.join()
+    start_together(pair)
     with pair[0].client() as client:
         made = client.put("/api/v1/agents/made", json={"runner": "plugin:paddock/echo/default"})
         assert made.status_code in {200, 201}, made.text

@@ -67,6 +67,7 @@ async def the_loop(rig: Rig, seconds: float) -> None:
     assert broken == []
     assert len(acknowledged) > seconds / 2
     assert len(rig.deeds) >= seconds / 40  # a host that starts on a busy machine takes its time
+    assert {"restarted NATS", "restarted PostgreSQL"} <= set(rig.deeds)
     for host in rig.hosts:
         host.stop()
     assert left_over(rig.hosts) == []
@@ -121,6 +122,7 @@ def test_the_ledger_finds_nothing_where_nothing_is_wrong() -> None:
         (lambda told, _: told["a"].heard.append(("1.9.0", "RUN_ERROR", "")), "told its end 2 times"),
         (lambda told, _: told["a"].heard.insert(1, told["a"].heard[1]), "the same event twice"),
         (lambda told, _: told["a"].heard.pop(1), "has a gap"),
+        (lambda told, _: told["a"].heard.pop(2), "was never told its end"),
         (lambda _, truth: truth.update(task=Truth("completed", "one two ", 1)), "has a gap"),
     ],
 )

@@ -130,6 +130,9 @@ def test_migrate_says_what_is_to_come_and_does_it(paddock: Command) -> None:  # 
         checked = paddock("admin", "migrate", "--check", env=env)
         assert (checked.returncode, "schema up to date" in checked.stdout) == (0, True)
         assert database_of(env["PADDOCK_STORE"]) == "fresh"
+        server.stop()
+        away = paddock("admin", "migrate", "--check", env=env)
+        assert (away.returncode, "cannot be reached" in away.stderr) == (2, True)  # which is not: steps are to come
     finally:
         server.let_go()
     assert paddock("admin", "migrate").returncode == 2

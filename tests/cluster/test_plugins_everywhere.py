@@ -1,12 +1,11 @@
 """A plugin installed with the data directory of one host answers at another, is replaced there, and goes there."""
 
-import threading
 from pathlib import Path
 
 import pytest
 
 from cluster.conftest import Hosts
-from walk.hosts import HostProcess, text_of, wait_until
+from walk.hosts import HostProcess, start_together, text_of, wait_until
 from walk.test_plugins_come_and_go import PATIENT, a_plugin, paddock
 
 pytestmark = pytest.mark.long
@@ -22,11 +21,7 @@ def test_a_plugin_installed_at_one_host_is_at_all(new_host: Hosts, tmp_path: Pat
     here, there = hosts = new_host("here"), new_host("there")
     for host in hosts:
         host.agents = AGENTS
-    starting = [threading.Thread(target=host.start) for host in hosts]
-    for one in starting:
-        one.start()
-    for one in starting:
-        one.join()
+    start_together(hosts)
 
     installed = paddock(here, "runner", "install", a_plugin(tmp_path / "one", "1.0"), "--yes", env=here.env)
     assert "All hosts on the same store" in installed.stdout, installed.stderr

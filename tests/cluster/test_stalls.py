@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from collections import Counter
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from cluster.conftest import Hosts
 from cluster.test_hosts_go import TAKE_OVER_SECONDS, begun
 from postgres_server import Server, database_of, shared_server
-from walk.hosts import HostProcess, wait_until
+from walk.hosts import HostProcess, start_together, wait_until
 
 pytestmark = pytest.mark.long
 
@@ -21,11 +20,7 @@ PATIENT = 60.0
 @pytest.mark.timeout(3000)
 def test_a_hundred_stalls_leave_no_stale_write_and_a_refusal_on_record_each(new_host: Hosts, database: str) -> None:
     hosts = [new_host("awake"), *(new_host(f"sleeper-{n}") for n in range(SLEEPERS))]
-    starting = [threading.Thread(target=host.start) for host in hosts]
-    for one in starting:
-        one.start()
-    for one in starting:
-        one.join()
+    start_together(hosts)
     server, why = shared_server(), Counter[str]()
     for _ in range(ROUNDS):
         why.update(stall(hosts[0], hosts[1:], server, database_of(database)))

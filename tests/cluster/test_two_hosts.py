@@ -11,17 +11,13 @@ import pytest
 
 import warm
 from cluster.conftest import Hosts, heard
-from walk.hosts import Event, HostProcess, text_of, wait_until
+from walk.hosts import Event, HostProcess, start_together, text_of, wait_until
 
 
 @pytest.fixture(scope="module")
 def two(new_host: Hosts) -> tuple[HostProcess, HostProcess]:
     hosts = new_host("here"), new_host("there")
-    starting = [threading.Thread(target=host.start) for host in hosts]
-    for one in starting:
-        one.start()
-    for one in starting:
-        one.join()
+    start_together(hosts)
     return hosts
 
 
@@ -54,6 +50,13 @@ def test_a_conversation_goes_on_at_whichever_host_is_asked(here: HostProcess, th
         task = host.post("hello", thread=thread).json()["taskId"]
         assert "hello" in text_of(other.events(task))
         assert [(one.id, one.data) for one in host.events(task)] == [(one.id, one.data) for one in other.events(task)]
+
+
+def test_hosts_that_keep_files_for_themselves_say_that_others_cannot_read_them(
+    here: HostProcess, there: HostProcess
+) -> None:
+    assert here.says("other hosts cannot read them")
+    assert there.says("other hosts cannot read them")
 
 
 def test_a_run_is_read_live_at_the_other_host(there: HostProcess, busy: tuple[str, str]) -> None:

@@ -1,6 +1,7 @@
 """What every bus promises: words reach the others, never whoever said them; a bus that is away is no error."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -109,6 +110,49 @@ async def test_a_server_that_is_away_is_found_when_it_comes_and_again_after_it_w
     assert lost.is_set()
     for bus in (here, there):
         await bus.close()
+
+
+@pytest.mark.parametrize("patience", [0.1, 30.0], ids=["who goes away", "who waits it out"])
+async def test_a_server_that_is_silent_for_a_while_makes_nobody_deaf(server: NatsServer, patience: float) -> None:
+    here, there = NatsBus(server.url), NatsBus(server.url)
+    first, second, lost = list[bytes](), list[bytes](), list[str]()
+    there.on_lost = lambda: lost.append("lost")
+    for bus in (here, there):
+        await bus.open()
+    await there.subscribe("a", first.append)
+    server.signal(signal.SIGSTOP)
+    try:
+        with anyio.move_on_after(patience):  # a reader that comes just then, and may leave again
+            await there.subscribe("b", second.append)
+    finally:
+        server.signal(signal.SIGCONT)
+    with anyio.fail_after(30):
+        while not first:
+            here.publish("a", b"again")
+            await anyio.sleep(0.02)
+    assert lost == []
+    for bus in (here, there):
+        await bus.close()
+
+
+async def test_who_closes_the_bus_itself_is_not_told_that_it_is_away(server: NatsServer) -> None:
+    bus, lost = NatsBus(server.url), list[str]()
+    bus.on_lost = lambda: lost.append("lost")
+    await bus.open()
+    await bus.close()
+    assert lost == []
+
+
+async def test_a_server_that_stays_silent_counts_as_away_until_it_answers(server: NatsServer) -> None:
+    bus = NatsBus(server.url)
+    await bus.open()
+    server.signal(signal.SIGSTOP)
+    try:
+        await until(lambda: not bus.healthy())
+    finally:
+        server.signal(signal.SIGCONT)
+    await until(bus.healthy)
+    await bus.close()
 
 
 def test_an_embedded_host_loads_nothing_of_a_cluster() -> None:

@@ -8,10 +8,13 @@ import pytest
 from contracts.builders import Owner, said
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.migrations import Migration, Refusal, pending
+from paddock.storage.shipped import shipped_migrations
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME, open_writer
 from paddock.storage.sqlite.migrate import migrate, migrations
 
+FIRST_RELEASE = 22
+"""Up to this step hosts were never together with others of another release."""
 ONE, TWO = Migration(1, "one", "create table one (a)"), Migration(2, "two", "create table two (b)")
 
 
@@ -26,6 +29,23 @@ def test_a_database_from_the_future_is_refused() -> None:
     assert isinstance(refusal, Refusal)
     assert "schema 2" in refusal.sentence
     assert "newer Paddock" in refusal.sentence
+
+
+def test_a_database_one_release_ahead_is_used_when_its_steps_say_so() -> None:
+    applied = {1: ONE.checksum, 2: TWO.checksum}
+    assert pending([ONE], applied, {2: 1}) == []
+    assert isinstance(pending([ONE], applied, {2: 2}), Refusal)
+    assert isinstance(pending([ONE], {**applied, 3: "x"}, {2: 1, 3: 2}), Refusal)
+
+
+def test_a_step_says_in_its_first_line_which_hosts_may_stay() -> None:
+    assert Migration(7, "more", "-- Hosts that know step 5 may stay.\ncreate table more (a)").goes_with == 5
+    assert TWO.goes_with == 2
+
+
+def test_every_new_step_of_the_shared_store_lets_hosts_of_the_release_before_stay() -> None:
+    new = [step for step in shipped_migrations("postgres") if step.number > FIRST_RELEASE]
+    assert [step.name for step in new if step.goes_with >= step.number] == []
 
 
 def test_a_step_that_is_not_the_one_we_know_is_refused() -> None:

@@ -6,9 +6,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import anyio
 import asyncpg
@@ -21,10 +21,13 @@ from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageU
 from paddock.rules.migrations import Migration
 from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, StateRow, TranscriptRow
 from paddock.storage.postgres import PostgresStore, connection, ownership
+from paddock.storage.postgres.doctor import examine
 from paddock.storage.postgres.group import PLAIN, TABLES
 from paddock.storage.postgres.guarded import WRITES
 from paddock.storage.postgres.log import FACTS
 from paddock.storage.postgres.migrate import bring_up_to_date
+from paddock.storage.postgres.reader import Reader
+from paddock.storage.shipped import shipped_migrations
 from postgres_server import Server, a_database, database_of, new_server
 
 pytestmark = pytest.mark.anyio
@@ -401,6 +404,24 @@ def bare(own_server: Server) -> Iterator[str]:
     own_server.sql("drop database bare with (force)")
 
 
+async def test_why_a_question_could_not_be_answered_is_said_also_when_the_pool_has_the_connection_back(
+    bare: str,
+) -> None:
+    reader = await Reader.open(bare)
+
+    async def lost_on_the_way(connection: Any) -> None:
+        with suppress(asyncpg.PostgresError, asyncpg.InterfaceError):
+            await connection.fetch("select pg_terminate_backend(pg_backend_pid())")
+        with anyio.fail_after(30), suppress(asyncpg.InterfaceError):
+            while not connection.is_closed():
+                await anyio.sleep(0.01)
+        raise ConnectionResetError("the way was cut")
+
+    with pytest.raises(StorageUnavailableError, match="the way was cut"):
+        await reader.ask(lost_on_the_way)
+    reader.close()
+
+
 async def test_hosts_that_start_together_bring_the_schema_up_once(bare: str) -> None:
     stores = [PostgresStore(bare) for _ in range(3)]
     await asyncio.gather(*(store.open() for store in stores))
@@ -425,6 +446,26 @@ async def test_a_database_from_the_future_is_refused(bare: str) -> None:
     await bring_up_to_date(bare, [one, two])
     with pytest.raises(StorageUnavailableError, match="schema 2"):
         await bring_up_to_date(bare, [one])
+
+
+async def test_a_host_of_the_release_before_goes_on_and_starts_again_beside_a_newer_one(bare: str) -> None:
+    running, shipped = PostgresStore(bare), shipped_migrations("postgres")
+    await running.open()
+    first, newest = await Owner.of(running), shipped[-1].number
+    await first.write(said("before"))
+    more = "alter table sessions add column later text; create table later (a int)"
+    step = Migration(newest + 1, "later", f"-- Hosts that know step {newest} may stay.\n{more}")
+    await bring_up_to_date(bare, [*shipped, step])
+    await first.write(said("meanwhile"))
+    started_again = PostgresStore(bare)
+    await started_again.open()
+    assert len(await started_again.read(SESSION)) == 2
+    assert "a newer Paddock made it, and it goes along with this one" in (await examine(bare))[1]
+    for store in (running, started_again):
+        await store.close()
+    await bring_up_to_date(bare, [*shipped, step, Migration(newest + 2, "alone", "create table alone (a int)")])
+    with pytest.raises(StorageUnavailableError, match=f"schema {newest + 2}"):
+        await running.open()
 
 
 @pytest.mark.parametrize(

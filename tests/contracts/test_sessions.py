@@ -4,7 +4,8 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, a_value, an_inbox_row, an_item, said
 from paddock.ports import Store
-from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionGone, TransactionRow
+from paddock.rules.rows import KeptMemberRow, LeftBehindRow, SessionDetailsRow, SessionGone, TransactionRow
+from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +37,26 @@ async def test_details_are_set_one_by_one_and_the_rest_stays(store: Store) -> No
     assert named is not None
     assert (named.title, named.archived, named.closed) == ("Taxes", False, True)
     assert await store.session_summary(OTHER) is None
+
+
+async def test_a_conversation_without_a_title_tells_how_its_user_began(store: Store) -> None:
+    owner = await Owner.of(store)
+    await owner.write(said("hi"), rows=[replace(an_item(1), role="assistant"), an_item(2, content="")])
+    assert await begins(store) is None
+    await owner.write(said("and"), rows=[an_item(3, content="first " + "x" * 300), an_item(4, content="second")])
+    assert await begins(store) == ("first " + "x" * 300)[:200]
+    await store.write([LeftBehindRow(SESSION, 3, 3)])
+    assert await begins(store) == "second"
+    await store.write([SessionDetailsRow(SESSION, title="Taxes")])
+    assert await begins(store) is None
+    await store.write([SessionDetailsRow(SESSION, title="")])  # what an erased title leaves
+    assert [row.begins for row in await store.sessions_of("workspace", "ann")] == ["second"]
+
+
+async def begins(store: Store) -> str | None:
+    summary = await store.session_summary(SESSION)
+    assert summary is not None
+    return summary.begins
 
 
 async def test_archived_conversations_can_be_left_out_of_the_list(store: Store) -> None:

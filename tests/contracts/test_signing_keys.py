@@ -1,5 +1,6 @@
 """The file of signing keys: private, made once, changed while in use, and honest about what it cannot read."""
 
+import asyncio
 import stat
 from pathlib import Path
 
@@ -7,7 +8,10 @@ import pytest
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.signing import is_signed, signed
+from paddock.storage.postgres.signing_keys import agree
+from paddock.storage.postgres.signing_keys import rotate as rotate_for_all
 from paddock.storage.signing_keys import RETIRED_SECONDS, KeyFile, rotate
+from postgres_server import a_database
 
 
 class Clock:
@@ -16,6 +20,30 @@ class Clock:
 
     def __call__(self) -> float:
         return self.time
+
+
+@pytest.mark.anyio
+async def test_hosts_on_one_database_sign_with_the_same_keys_also_after_a_change(tmp_path: Path) -> None:
+    here, there = tmp_path / "here" / "keys.json", tmp_path / "there" / "keys.json"
+    assert KeyFile(here)() != KeyFile(there)()
+    with a_database() as address:
+        for path in (here, there):
+            await agree(address, path)
+        assert KeyFile(here)() == KeyFile(there)()
+        key, signature = signed(KeyFile(here)(), ["x"])
+        made = await rotate_for_all(address, 1000.0)
+        await asyncio.gather(agree(address, there), agree(address, here))
+    assert KeyFile(here, clock=lambda: 1000.0)() == KeyFile(there, clock=lambda: 1000.0)()
+    assert KeyFile(there)().active == made != key
+    assert is_signed(KeyFile(there, clock=lambda: 1000.0)(), key, signature, ["x"])
+
+
+@pytest.mark.anyio
+async def test_of_hosts_that_begin_at_once_all_sign_with_the_keys_of_one(tmp_path: Path) -> None:
+    files = [tmp_path / f"{number}.json" for number in range(8)]
+    with a_database() as address:
+        await asyncio.gather(*(agree(address, file) for file in files))
+    assert len({KeyFile(file)().active for file in files}) == 1
 
 
 def test_the_first_use_makes_a_key_that_only_its_owner_can_read(tmp_path: Path) -> None:

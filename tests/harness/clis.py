@@ -1,7 +1,9 @@
 """The real harnesses, pinned, as `make harnesses` installs them. A test that cannot have one says so."""
 
 import json
+import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,20 @@ NATIVE = INSTALLED / "node_modules"
 WORK = ROOT / "harnesses" / ".work"
 """Codex's sandbox does not work with a home below the system's temporary directory."""
 ACP = ROOT / "harnesses" / "acp" / "node_modules"
-KIMI = (ACP / ".bin" / "node", ACP / "@moonshot-ai" / "kimi-code" / "dist" / "main.mjs")
+NODE = ACP / ".bin" / "node"
+KIMI = (NODE, ACP / "@moonshot-ai" / "kimi-code" / "dist" / "main.mjs")
+CLAUDE_ACP = ACP / "@agentclientprotocol" / "claude-agent-acp" / "dist" / "index.js"
+CODEX_ACP = ACP / "@agentclientprotocol" / "codex-acp" / "dist" / "index.js"
 Call = tuple[str, str]
+
+
+def node_is_new() -> bool:
+    """Whether the machine's own Node runs Kimi Code; what `make have-harnesses` asks as well."""
+    try:
+        said = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return tuple(int(part) for part in said.strip().lstrip("v").split(".")[:2]) >= (22, 19)
 
 
 @dataclass(frozen=True)
@@ -35,12 +49,21 @@ class Real:
     """Where the program itself lies, below node_modules; what is on the PATH may only be a door to it."""
     runner: str = ""
     made_by: str = "make harnesses"
+    picture: str = ""
+    """How its model is shown one."""
+    goes_on_refused: bool = True
+    """Whether its model hears of a refusal; else the turn ends with it."""
 
     def path(self) -> str:
         program = INSTALLED / self.program
         if not program.exists():
             not_run(f"the real {self.name}, because it is not installed; `{self.made_by}` does it")
         return str(program)
+
+    def server_tool(self, server: str, name: str, given: Any) -> Call:
+        """The same tool of another server than the host's."""
+        called, arguments = self.host_tool(name, given)
+        return called.replace("host", server, 1), arguments
 
     def agent(self, url: str, **config: Any) -> dict[str, Any]:
         address = url.removesuffix("/v1") + self.url_path
@@ -66,6 +89,7 @@ REAL = {
         {"model": "claude-sonnet-4-5"},
         "",
         native="@anthropic-ai/claude-code-*/claude",
+        picture='"type": "image", "source"',
     ),
     "codex": Real(
         "codex",
@@ -74,6 +98,7 @@ REAL = {
         lambda name, given: (f"mcp__host.{name}", json.dumps(given)),
         {"model": "scripted"},
         native="@openai/codex-*/vendor/*/bin/codex",
+        picture='"type": "input_image"',
     ),
     "opencode": Real(
         "opencode",
@@ -93,11 +118,41 @@ REAL = {
             "model": "gemini-2.5-flash",
             "preset": "gemini",
             "auth": "gemini-api-key",
-            "command": [str(KIMI[0]), str(ACP / "@google" / "gemini-cli" / "bundle" / "gemini.js"), "--acp"],
+            "command": [str(NODE), str(ACP / "@google" / "gemini-cli" / "bundle" / "gemini.js"), "--acp"],
         },
         "",
         runner="acp",
         made_by="make harnesses-acp",
+    ),
+    "claude-acp": Real(
+        "claude-acp",
+        str(CLAUDE_ACP.relative_to(INSTALLED)),
+        _claude_shell,
+        lambda name, given: (f"mcp__host__{name}", json.dumps(given)),
+        {
+            "model": "claude-sonnet-4-5",
+            "preset": "claude",
+            "command": [str(NODE), str(CLAUDE_ACP)],
+        },
+        "",
+        runner="acp",
+        made_by="make harnesses-acp",
+        picture='"type": "image", "source"',
+    ),
+    "codex-acp": Real(
+        "codex-acp",
+        str(CODEX_ACP.relative_to(INSTALLED)),
+        _codex_shell,
+        lambda name, given: (f"mcp__host.{name}", json.dumps(given)),
+        {
+            "model": "scripted",
+            "preset": "codex",
+            "command": [str(NODE), str(CODEX_ACP)],
+        },
+        runner="acp",
+        made_by="make harnesses-acp",
+        picture='"type": "input_image"',
+        goes_on_refused=False,
     ),
     "kimi-code": Real(
         "kimi-code",
@@ -107,6 +162,7 @@ REAL = {
         {"model": "scripted", "preset": "kimi-code", "command": [*map(str, KIMI), "acp"]},
         runner="acp",
         made_by="make harnesses-acp",
+        picture='"type": "image_url"',
     ),
 }
 
@@ -123,6 +179,15 @@ def processes_of(directory: Path) -> list[psutil.Process]:
         if alive and "PADDOCK_HARNESS_RUN" in env and env.get("HOME", "").startswith(str(directory)):
             found.append(process)
     return found
+
+
+def runs(directory: Path, program: str) -> bool:
+    """Whether a command of that name runs there."""
+    for process in processes_of(directory):
+        with suppress(psutil.Error):
+            if any(Path(first).name.startswith(program) for first in process.cmdline()[:1]):
+                return True
+    return False
 
 
 def token_of(directory: Path) -> str:

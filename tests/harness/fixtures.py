@@ -74,6 +74,11 @@ class Desk:
     def prompts(self) -> list[str]:
         return [json.loads(line) for line in (self.directory / "prompts.jsonl").read_text().splitlines()]
 
+    @property
+    def pages(self) -> list[str]:
+        """What it was told of its run in words, before each prompt."""
+        return [json.loads(line).strip() for line in (self.directory / "pages.jsonl").read_text().splitlines()]
+
 
 @asynccontextmanager
 async def a_desk(kind: Kind, tmp_path: Path, **host: Any) -> AsyncIterator[Desk]:

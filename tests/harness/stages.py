@@ -2,11 +2,15 @@
 
 import json
 import shutil
+import socket
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -14,9 +18,12 @@ import httpx
 import yaml
 
 from harness.clis import WORK, Real, processes_of
+from loopback import free_port
 from model_server import ModelServer, Says, model_server
 from walk.hosts import Event, HostProcess, wait_until
 
+MOODY = Path(__file__).parents[1] / "tools" / "servers" / "moody.py"
+INSTRUCTIONS = "Always answer like a lighthouse keeper."
 SKILL = "---\nname: tea-ceremony\ndescription: How we brew oolong here.\n---\nBoil water.\n"
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -24,6 +31,8 @@ INITIALIZE = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
 }
+KEPT = """SELECT value FROM state WHERE key = ? AND scope_key IN
+ (SELECT scope_key FROM state WHERE key = 'external.working_directory' AND CAST(value AS TEXT) LIKE ?)"""
 
 
 @dataclass
@@ -72,11 +81,42 @@ class Stage:
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
         return httpx.post(f"{self.host.url}/mcp/run", json=INITIALIZE, headers=headers, timeout=60).status_code
 
+    def instructed(self) -> int:
+        """How often the model was told the agent's instructions in the first request about this conversation."""
+        asked = [json.dumps(body) for _, _, body in self.model.asked]
+        return next(body for body in asked if "title generator" not in body).count(INSTRUCTIONS)
+
     def audited(self, action: str) -> list[str]:
         """The runs that did it."""
-        store = apsw.Connection(str(self.host.data / "paddock.db"), flags=apsw.SQLITE_OPEN_READONLY)
-        rows = store.execute("SELECT run_id FROM audit WHERE action = ? AND result = 'allowed'", (action,))
+        rows = self._rows("SELECT run_id FROM audit WHERE action = ? AND result = 'allowed'", action)
         return [str(row[0]) for row in rows]
+
+    def kept(self, key: str) -> Any:
+        """A value of the agent's state in this conversation, known by where it works; None when there is none."""
+        rows = self._rows(KEPT, key, f"%{self.thread}%")
+        return json.loads(rows[0][0]) if rows else None
+
+    def _rows(self, query: str, *about: str) -> list[Any]:
+        store = apsw.Connection(str(self.host.data / "paddock.db"), flags=apsw.SQLITE_OPEN_READONLY)
+        return list(store.execute(query, about))
+
+
+@contextmanager
+def a_further_server() -> Iterator[dict[str, str]]:
+    """An MCP server that adds, as an agent lists one."""
+    port = free_port()
+    with subprocess.Popen([sys.executable, MOODY, str(port)], stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: _takes_connections(port), 60, "the server")
+            yield {"name": "moody", "url": f"http://127.0.0.1:{port}/mcp"}
+        finally:
+            process.kill()
+
+
+def _takes_connections(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
 
 
 @contextmanager
@@ -87,7 +127,8 @@ def a_house(real: Real, **more: Any) -> Iterator[tuple[Real, HostProcess, ModelS
     (place / "skills").mkdir(parents=True)
     (place / "skills" / "SKILL.md").write_text(SKILL)
     with model_server() as model:
-        shared = {"skills": [{"name": "tea-ceremony", "path": str(place / "skills")}], "tools": ["calculate"], **more}
+        skills = [{"name": "tea-ceremony", "path": str(place / "skills")}]
+        shared = {"instructions": INSTRUCTIONS, "skills": skills, "tools": ["calculate"], **more}
         agents = {
             "free": {**real.agent(model.url, on_permission="allow"), **shared},
             "strict": {**real.agent(model.url, on_permission="deny"), **shared},

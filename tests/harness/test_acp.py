@@ -1,12 +1,15 @@
 """What is particular to the Agent Client Protocol: presets, loading, and agents that say little when they ask."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.fixtures import FAKES, KINDS, Desk, a_desk
 from paddock_runners.acp import Acp
+from paddock_runners.acp.gemini import set_aside
 from paddock_runners.acp.presets import PRESETS
 from paddock_runners.harness.config import ConfigError
 from paddock_sdk.protocol.results import RunFailed
@@ -44,6 +47,74 @@ async def test_an_agent_that_does_not_say_what_it_would_do_is_refused(desk: Desk
 async def test_the_hosts_own_tools_need_no_permission_besides_the_hosts(desk: Desk) -> None:
     results = await desk.run("ask", command=[ACP, "--own"], on_permission="deny")
     assert results.text == "Removed. "
+
+
+@pytest.mark.parametrize(
+    ("titled", "settings", "says"),
+    [
+        ("other:add (host MCP Server)", {"on_permission": "deny"}, "Removed. "),
+        ("execute:add (host MCP Server)", {"on_permission": "deny"}, "Then not. "),
+        ("execute:mcp_host_add", {"on_permission": "deny"}, "Then not. "),
+        ("other:erase (wiki MCP Server)", {"on_permission": "deny"}, "Then not. "),
+        ("other:erase (wiki MCP Server)", {"on_permission": "deny", "allow": ["mcp__wiki__erase"]}, "Removed. "),
+        ("other:erase (wiki MCP Server)", {"on_permission": "allow", "deny": ["mcp__wiki__*"]}, "Then not. "),
+    ],
+)
+async def test_tools_of_servers_are_known_by_name_and_commands_are_never_taken_for_one(
+    desk: Desk, titled: str, settings: Any, says: str
+) -> None:
+    assert (await desk.run("ask", command=[ACP, f"--titled={titled}"], **settings)).text == says
+
+
+async def test_opencode_is_told_to_ask_about_the_tools_of_further_servers(desk: Desk) -> None:
+    desk.resources = {"mcp": [{"name": "wiki", "url": "http://127.0.0.1:9/mcp"}]}
+    await desk.run("hello", preset="opencode", api_key="s3cret", model="m")
+    [file] = desk.directory.parent.rglob("opencode.json")
+    asked = {"edit": "ask", "bash": "ask", "webfetch": "ask", "wiki_*": "ask"}
+    assert json.loads(file.read_text())["permission"] == asked
+
+
+async def test_one_that_takes_no_instructions_is_told_them_once_in_a_session_and_again_when_they_changed(
+    desk: Desk,
+) -> None:
+    for instructions in ("Be brief.", "Be brief.", "Be long.", "Be long."):
+        await desk.run("hello", instructions=instructions)
+    assert [page.rpartition("\n")[2] for page in desk.pages] == ["Be brief.", "", "Be long.", ""]
+    assert desk.prompts == ["hello"] * 4
+    for file in desk.directory.parent.rglob("fake-*"):
+        file.unlink()
+    assert "no longer knows our earlier session" in (await desk.run("hello", instructions="Be long.")).text
+    assert desk.pages[-1].endswith("Be long."), "a new session knows nothing"
+
+
+@pytest.mark.parametrize("has_its_own", [False, True])
+async def test_gemini_reads_its_instructions_by_itself_unless_the_user_has_a_file_there(
+    desk: Desk, has_its_own: bool
+) -> None:
+    if has_its_own:
+        (desk.directory / "GEMINI.md").write_text("mine")
+    await desk.run("hello", preset="gemini", instructions="Be brief.")
+    assert [page.endswith("Be brief.") for page in desk.pages] == [has_its_own]
+    assert (desk.directory / "GEMINI.md").read_text() == ("mine" if has_its_own else "@CONTEXT.md\n")
+
+
+def test_a_session_of_gemini_is_not_overwritten_by_a_turn_in_the_same_minute(tmp_path: Path) -> None:
+    chats = tmp_path / ".gemini" / "tmp" / "work" / "chats"
+    chats.mkdir(parents=True)
+    for name, text in {"02-0a1b2c3d": "all of it", "03-0a1b2c3d": "stub", "02-99999999": "another's"}.items():
+        (chats / f"session-2026-11-17T19-{name}.jsonl").write_text(text)
+    aside = chats / "session-2000-01-01T00-00-0a1b2c3d.jsonl"
+    for _ in range(2):
+        set_aside(tmp_path, "0a1b2c3d-ede1-480e-8e32-6c1fd07c88f7")
+        assert aside.read_text() == "all of it"
+    set_aside(tmp_path, "../../*")
+    assert len(list(chats.iterdir())) == 2
+
+
+async def test_it_is_called_by_its_name(desk: Desk) -> None:
+    results = await desk.run("fail", preset="kimi-code")
+    assert isinstance(results.terminal, RunFailed)
+    assert results.terminal.data.message.startswith("Kimi Code: ")
 
 
 async def test_without_a_command_or_a_preset_there_is_nothing_to_start(desk: Desk) -> None:

@@ -16,11 +16,12 @@ GUIDE = (TOP / "docs" / "guides" / "harnesses.md").read_text()
 RUNNERS = TOP / "src" / "paddock_runners"
 
 
-def test_the_agent_in_the_guide_can_be_used_as_it_is_written() -> None:
-    [shown] = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
-    parse_agents(shown, "harnesses.md")
-    agent = yaml.safe_load(shown)["agents"]["coder"]
-    assert KINDS["claude-code"].runner().settings({**agent["config"], "api_key": "k"}).on_permission == "ask"
+def test_the_agents_in_the_guide_can_be_used_as_they_are_written() -> None:
+    for shown in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL):
+        parse_agents(shown, "harnesses.md")
+        for agent in yaml.safe_load(shown)["agents"].values():
+            runner = KINDS[agent["runner"].split("/")[1]].runner()
+            assert runner.settings({**agent["config"], "api_key": "k"}).on_permission == "ask"
 
 
 def test_every_way_a_turn_can_fail_is_in_the_guide() -> None:

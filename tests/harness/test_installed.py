@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.clis import INSTALLED, KIMI, REAL, ROOT
+from harness.clis import CLAUDE_ACP, CODEX_ACP, INSTALLED, KIMI, NODE, REAL, ROOT
 from needs import not_run
 
 PROGRAMS = {
     "@moonshot-ai/kimi-code": [str(part) for part in KIMI],
-    "opencode-ai": [str(KIMI[0].with_name("opencode"))],
-    "@google/gemini-cli": [str(KIMI[0]), str(INSTALLED / "acp/node_modules/@google/gemini-cli/bundle/gemini.js")],
-    "node": [str(KIMI[0])],
+    "opencode-ai": [str(NODE.with_name("opencode"))],
+    "@google/gemini-cli": [str(NODE), str(INSTALLED / "acp/node_modules/@google/gemini-cli/bundle/gemini.js")],
+    "@agentclientprotocol/claude-agent-acp": [str(NODE), str(CLAUDE_ACP)],
+    "@agentclientprotocol/codex-acp": [str(NODE), str(CODEX_ACP)],
+    "node": [str(NODE)],
 }
 
 

@@ -1,4 +1,4 @@
-"""More of the real harnesses, Kimi Code among them: what takes too long for every day."""
+"""More of the real harnesses, also of those that speak ACP: what takes too long for every day."""
 
 import uuid
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from walk.hosts import HostProcess, text_of, wait_until
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-harnesses"), pytest.mark.timeout(900)]
 
 
-@pytest.fixture(scope="module", params=["claude-code", "codex", "kimi-code"])
+@pytest.fixture(scope="module", params=["claude-code", "codex", "kimi-code", "claude-acp", "codex-acp"])
 def house(request: pytest.FixtureRequest) -> Iterator[tuple[Real, HostProcess, ModelServer]]:
     with a_house(REAL[request.param], while_busy="steer") as made:
         yield made

@@ -50,7 +50,7 @@ from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.platforms.webhooks import HttpWebhooks
-from paddock.ports import ANYWHERE, Placement, RunListener, RunnerStatus, Store
+from paddock.ports import ANYWHERE, Batch, Placement, RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.platform import PlatformActions
 from paddock.ports.webhooks import Webhooks
@@ -63,7 +63,7 @@ from paddock.rules.rows import RunRow
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
 from paddock.rules.signing import SigningKeys
-from paddock.storage.memory import open_memory_store
+from paddock.storage.memory import MemoryStore, open_memory_store
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.tools import builtin
 from paddock.tools.calendar import CalendarTools
@@ -135,6 +135,18 @@ class AtRunner:
 
     def release(self) -> None:
         self.released = True
+
+
+class CountingStore(MemoryStore):
+    """Counts how often something of a session was written down."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commits = 0
+
+    async def append(self, batch: Batch) -> None:
+        self.commits += 1
+        await super().append(batch)
 
 
 class ScriptedGateway:

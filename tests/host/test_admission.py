@@ -1,6 +1,7 @@
 """Waiting for room: in turn, not for ever, and never past those who were there first."""
 
 import asyncio
+from contextlib import ExitStack
 
 import pytest
 
@@ -38,6 +39,27 @@ async def test_a_noisy_workspace_does_not_keep_a_quiet_one_waiting() -> None:
         group.create_task(run("quiet"))
     assert len(order) == 51
     assert order.index("quiet") < 5
+
+
+async def test_a_host_with_one_workspace_is_full_when_it_says_so_and_not_before() -> None:
+    host = Admission(20)
+    with ExitStack() as runs:
+        while not host.full:
+            await host.enter("only")
+            runs.enter_context(host.entering("only"))
+    assert host.turned_away == 0
+
+
+async def test_who_has_its_share_is_told_that_and_not_that_the_host_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admissions, "WAIT_SECONDS", 0.01)
+    host = Admission(20)
+    await host.enter("quiet")
+    with ExitStack() as runs:
+        while host.has_room("noisy"):
+            runs.enter_context(host.entering("noisy"))
+        with pytest.raises(HostError, match="your workspace has its share of this host"):
+            await host.enter("noisy")
+        assert not host.full
 
 
 async def test_a_host_that_is_being_stopped_lets_nobody_in() -> None:

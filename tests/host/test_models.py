@@ -108,6 +108,33 @@ async def test_closing_a_stream_closes_the_provider_and_records_what_was_used_so
     assert row.cost == 3 * 1 + 4 * 2
 
 
+class DownModel(DemoModel):
+    info = replace(DemoModel.info, model_id="down")
+
+    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
+        raise HostError(ErrorCode.RUNTIME_ERROR, f"{call.model_id} is down", retryable=True)
+        yield
+
+
+class UncountedModel(DemoModel):
+    """One whose server counts nothing."""
+
+    info = replace(DemoModel.info, model_id="uncounted")
+
+    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
+        yield ModelPiece("well")
+        yield ModelPiece(final=True)
+
+
+async def test_who_stepped_in_is_on_record_also_when_it_counts_nothing() -> None:
+    noted: list[ModelUsageRow] = []
+    catalog = ModelCatalog([DownModel(), UncountedModel()], fallbacks={"down": ["uncounted"]})
+    calls = ModelCalls(catalog, note=noted.append, clock=time.time)
+    async for _ in calls.stream(a_grant(models={"down": ALL}), asking("down")):
+        pass
+    assert [(row.model_id, row.answered_by, row.total_tokens) for row in noted] == [("down", "uncounted", None)]
+
+
 async def test_a_model_that_does_not_answer_in_the_runs_time_is_given_up() -> None:
     room = Room()
     hurried = a_grant(models={"slow": ALL}, deadline_at=time.time() + 0.05)

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from host.still_loop import StillLoop
-from paddock.host import draft
+from paddock.host import draft_facts
 from paddock.host.session_loop import SessionLoop
 from paddock.rules.errors import HostError
 from paddock.rules.session.bus import FROM_PEOPLE
@@ -119,8 +119,8 @@ class Walk(RuleBasedStateMachine):
     @initialize(one=st.sampled_from(POLICIES), two=st.sampled_from(POLICIES))
     def begin(self, one: str, two: str) -> None:
         self.events = StillLoop()
-        self._decide = draft.decide
-        draft.decide = self._overheard
+        self._decide = draft_facts.decide
+        draft_facts.decide = self._overheard
         self.session = self.run(self._enter((one, two)))
 
     async def _enter(self, policies: tuple[str, str]) -> Session:
@@ -145,7 +145,7 @@ class Walk(RuleBasedStateMachine):
         try:
             self.run(self._end())
         finally:
-            draft.decide = self._decide
+            draft_facts.decide = self._decide
             self.events.close()
 
     async def _end(self) -> None:

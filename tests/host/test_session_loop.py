@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from host.scripted import ANN, BOB, ScriptedGateway, small_house
+from host.scripted import ANN, BOB, CountingStore, ScriptedGateway, small_house
 from paddock.host.draft import Draft
 from paddock.host.live_run import LiveRun
 from paddock.rules.chain import verify
@@ -18,16 +18,6 @@ pytestmark = pytest.mark.anyio
 
 def a_thread() -> str:
     return str(uuid.uuid4())
-
-
-class CountingStore(MemoryStore):
-    def __init__(self) -> None:
-        super().__init__()
-        self.commits = 0
-
-    async def append(self, batch) -> None:
-        self.commits += 1
-        await super().append(batch)
 
 
 async def test_a_short_run_is_answered_in_two_commits() -> None:

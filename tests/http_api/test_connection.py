@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from http_api.doors import Doors, a_body, open_doors
+from paddock.http_api import exchange
+from paddock.http_api.ag_ui import TERMINAL_KINDS
 from paddock.http_api.connection import MAX_BODY
+from paddock.http_api.stream import RunStream
 
 pytestmark = pytest.mark.anyio
 DOOR = "/api/v1/agent/ag-ui/one"
@@ -181,3 +184,23 @@ async def test_a_run_that_is_taken_in_is_told_whole_and_the_connection_goes_on_o
             length = int(head.partition("content-length: ")[2].split("\r\n")[0])
             assert json.loads(await client.reader.readexactly(length))["runId"] == f"r{number}"
         assert await client.reader.read() == b""
+
+
+async def test_what_is_committed_while_the_beginning_is_read_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "UNWATCHED", 3600.0)  # nobody comes to look later
+    async with open_doors() as doors, a_socket(doors) as client:
+        begin = RunStream.begin
+
+        async def and_then_the_run_ends(self: RunStream) -> RunStream:
+            await begin(self)
+            run = await doors.gateway.next()
+            run.message("hello")
+            run.say("run.completed")
+            while not any(entry.fact.kind in TERMINAL_KINDS for entry in self.follower._tail.after(0, None)):
+                await asyncio.sleep(0.005)
+            return self
+
+        monkeypatch.setattr(RunStream, "begin", and_then_the_run_ends)
+        client.ask(a_body())
+        await client.head()
+        assert kinds(await client.rest()) == WHOLE

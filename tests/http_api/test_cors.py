@@ -2,12 +2,14 @@
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from http_api.doors import a_body, assert_problem, open_doors
 from http_api.ordering import events_in
 from http_api.test_auth import CountedKeys, a_scope
 from paddock.host.principals import DEV
 from paddock.http_api.auth import Auth
+from paddock.http_api.cors import SAID_AT_MOST
 from paddock.http_api.limits import MAX_CALLERS, CallerLimits
 from paddock.rules.errors import HostError
 
@@ -32,6 +34,30 @@ async def test_no_page_of_elsewhere_is_let_in_by_default_and_none_is_dev() -> No
                 answer, 401, "unauthenticated", "without a key only this machine itself may call, and the call"
             )
             assert allows(answer) == {}
+
+
+@pytest.mark.spec("http/cors")
+@pytest.mark.parametrize("origins", [[], [APP]])
+async def test_a_page_that_was_not_named_is_refused_with_the_cure_which_the_log_says_once(origins: list[str]) -> None:
+    page = "http://localhost:3000"
+    async with open_doors(origins=origins) as doors:
+        with capture_logs() as logs:
+            for _ in range(2):
+                answer = await doors.client.request("OPTIONS", AG_UI, headers={"Origin": page, **ASKS})
+    told = f"web pages of {page} may not call this host: name that origin in the setting `cors_origins`"
+    assert_problem(answer, 403, "unauthorized", told)
+    assert [(line["log_level"], line["origin"]) for line in logs if line["event"] == "http.page_refused"] == [
+        ("warning", page)
+    ]
+
+
+async def test_origins_that_are_made_up_do_not_fill_the_log() -> None:
+    async with open_doors() as doors:
+        with capture_logs() as logs:
+            for number in range(SAID_AT_MOST + 5):
+                page = f"http://localhost:{number}"
+                await doors.client.request("OPTIONS", AG_UI, headers={"Origin": page, **ASKS})
+    assert sum(line["event"] == "http.page_refused" for line in logs) == SAID_AT_MOST
 
 
 @pytest.mark.spec("http/cors")

@@ -28,7 +28,7 @@ def the_script() -> str:
 
 
 async def answer_runs(doors: Doors) -> None:
-    """An agent that answers everything, counts until it is stopped, and offers a choice when asked which one."""
+    """An agent that answers everything, counts until it is stopped, and shows what it is told to."""
     while True:
         run = await doors.gateway.started.get()
         run.listener.acknowledged()
@@ -38,9 +38,7 @@ async def answer_runs(doors: Doors) -> None:
             await run.asked_to_stop.wait()
             run.may_stop.set()
             continue
-        hints = (
-            {"kind": "choices", "items": [{"label": "This", "text": "I take this"}]} if text == "which one?" else None
-        )
+        hints = json.loads(text.removeprefix("call show "))["hints"] if text.startswith("call show ") else None
         words = {"role": "assistant", "content": f"you said: {text}"}
         run.say("message.completed", message=words, **({"ui_hints": hints} if hints else {}))
         run.say("run.completed")

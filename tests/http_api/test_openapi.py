@@ -138,3 +138,6 @@ async def test_document_and_page_are_served_to_everybody_and_need_nothing_from_e
         assert page.headers["content-type"].startswith("text/html")
         assert all(one.path in page.text for one in OPERATIONS)
         assert not re.findall(r"<script|<link|<img|src=|@import|url\(", page.text)
+        links, places = (re.findall(rf'{what}([a-z0-9-]+)"', page.text) for what in ('href="#', 'id="'))
+        assert links == places, "everything on the page is in its contents, and has an address"
+        assert len(places) == len(set(places)) > len(OPERATIONS)

@@ -48,7 +48,7 @@ async def test_a_title_without_words_is_none_and_the_run_goes_on() -> None:
     async with open_doors() as doors:
         thread = str(uuid.uuid4())
         run = await a_turn(doors, thread, "hi", " \n", 7, None)
-        assert await title_of(doors, thread) is None
+        assert await title_of(doors, thread) == "hi"
         assert (await doors.row(run.run_id)).status == "completed"
 
 
@@ -59,6 +59,25 @@ async def test_a_title_made_of_erased_words_goes_with_them_and_is_nowhere_in_the
         run = await a_turn(doors, thread, "my secret plan for sunday", "my secret plan…")
         assert await title_of(doors, thread) == "my secret plan…"
         await doors.client.post(f"{SESSIONS}/{thread}/items/{run.run_id}.0/erase")
-        assert not await title_of(doors, thread)
+        assert await title_of(doors, thread) is None
         facts = await doors.house.store.read(thread)
         assert "secret" not in json.dumps([fact.read_payload() for fact in facts])
+
+
+@pytest.mark.spec("http/sessions-title")
+async def test_a_conversation_that_nobody_named_is_called_by_how_it_begins() -> None:
+    """Whatever began over the API was `New conversation`, one like the other."""
+    async with open_doors() as doors:
+        thread, empty = str(uuid.uuid4()), str(uuid.uuid4())
+        run = await a_turn(doors, thread, "plan my\ntrip to Oslo, " + "please " * 20)
+        await a_turn(doors, thread, "and now?")
+        name = "plan my trip to Oslo, please please please please please…"
+        assert await title_of(doors, thread) == name
+        assert [one["title"] for one in (await doors.client.get(SESSIONS)).json()["sessions"]] == [name]
+        found = (await doors.client.get(SESSIONS, params={"query": "oslo"})).json()["sessions"]
+        assert [(one["title"], "title" in one["found"]) for one in found] == [(name, False)]
+        assert name in (await doors.client.get(f"{SESSIONS}/{thread}/export?format=markdown")).text.splitlines()[0]
+        await doors.client.post(SESSIONS, json={"threadId": empty})
+        assert await title_of(doors, empty) is None
+        await doors.client.post(f"{SESSIONS}/{thread}/items/{run.run_id}.0/erase")
+        assert await title_of(doors, thread) == "and now?"

@@ -115,7 +115,7 @@ def test_an_operator_verifies_and_rebuilds_a_database(
 ) -> None:
     env = {"PADDOCK_STORE": address, "PADDOCK_DATA": str(tmp_path)}
     assert paddock("admin", "verify", env=env).stdout == (
-        "2 conversations and 0 stored files were looked at: everything is as it was written.\n"
+        "Looked at 2 conversations and 0 stored files: everything is as it was written.\n"
     )
     in_database(address, "delete from transcript where seq > 3")
     checked = paddock("admin", "rebuild", "--check", env=env)

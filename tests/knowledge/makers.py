@@ -3,7 +3,7 @@
 import io
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
@@ -56,17 +56,24 @@ def a_pdf_bomb(*, megabytes: int, pages: int = 1) -> bytes:
     return _assembled(objects)
 
 
-def a_docx(*paragraphs: tuple[str, str], head: str = "") -> bytes:
-    """A Word document of (style, text) paragraphs."""
+def a_docx(*paragraphs: tuple[str, str], head: str = "", styles: Mapping[str, str] | None = None) -> bytes:
+    """A Word document of (style, text) paragraphs; `styles` names those that are not called as in English."""
     body = "".join(
         f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
         for style, text in paragraphs
     )
-    return zipped(f'<?xml version="1.0"?>{head}<w:document xmlns:w="{W}"><w:body>{body}</w:body></w:document>'.encode())
+    document = f'<?xml version="1.0"?>{head}<w:document xmlns:w="{W}"><w:body>{body}</w:body></w:document>'.encode()
+    return zipped(document, more={} if styles is None else {"word/styles.xml": _styles(styles)})
 
 
-def zipped(xml: bytes, name: str = "word/document.xml") -> bytes:
+def _styles(names: Mapping[str, str]) -> str:
+    told = (f'<w:style w:styleId="{style}"><w:name w:val="{name}"/></w:style>' for style, name in names.items())
+    return f'<w:styles xmlns:w="{W}">{"".join(told)}</w:styles>'
+
+
+def zipped(xml: bytes, name: str = "word/document.xml", more: Mapping[str, str] | None = None) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, xml)
+        for part, content in {name: xml, **(more or {})}.items():
+            archive.writestr(part, content)
     return out.getvalue()

@@ -175,6 +175,22 @@ async def test_with_an_embedding_model_meaning_finds_what_words_do_not(both: Bot
     assert "The hound sleeps." not in {passage.text for passage in await house.ask("puppy")}
 
 
+async def test_while_the_embedding_model_is_down_words_still_find_and_what_they_do_not_find_is_an_error(
+    both: Both,
+) -> None:
+    house = House(both, meaning)
+    await house.bases.create("w", "kb", AUDIT, model="embedder")
+    await house.add("a.txt", "The hound sleeps.")
+    down = House(both, absent)
+    assert [passage.text for passage in await down.ask("hound")] == ["The hound sleeps."]
+    with pytest.raises(HostError, match="embedder is down"):
+        await down.ask("puppy")
+
+
+async def absent(model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
+    raise HostError(ErrorCode.RUNTIME_ERROR, f"{model_id} is down", retryable=True)
+
+
 async def test_a_base_that_wants_vectors_says_so_when_there_is_no_model(house: House) -> None:
     await house.bases.create("w", "vectors", AUDIT, model="embedder")
     job = await house.bases.add("w", "vectors", "a.txt", b"needle", AUDIT, {})

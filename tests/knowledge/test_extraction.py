@@ -5,6 +5,8 @@ import pytest
 from knowledge.makers import a_docx, a_pdf, a_pdf_bomb, zipped
 from paddock.knowledge import formats
 from paddock.knowledge.extraction import extract
+from paddock.knowledge.reading import UnreadableError
+from paddock.knowledge.word import MAX_XML_BYTES
 from paddock.rules.chunking import Section
 from paddock.rules.errors import ErrorCode, HostError
 
@@ -33,6 +35,15 @@ def test_html_gives_what_a_person_reads() -> None:
     ]
 
 
+def test_html_needs_no_end_of_its_head_and_is_in_the_encoding_it_says() -> None:
+    (found,) = read("page", b"<!doctype html><title>T</title><head><meta charset=utf-8><body><h1>One</h1><p>first")
+    assert found == Section("One\n\nfirst", heading="One")
+    page = '<html><head><meta http-equiv="Content-Type" content="text/html; charset={0}"></head><p>{1}'
+    for encoding, words in (("ISO-8859-1", "Le café à midi"), ("big5", "員工手冊"), ("shift_jis", "カフェの珈琲")):
+        assert read("page.html", page.format(encoding, words).encode(encoding))[0].text == words
+    assert read("page.html", page.format("rot13", "员工手册").encode("gb18030"))[0].text == "员工手册"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
 def test_text_is_read_in_the_encodings_people_use(encoding: str) -> None:
     assert read("a.txt", "员工手册\r\n第一章".encode(encoding))[0].text == "员工手册\n第一章"
@@ -52,6 +63,13 @@ def test_a_word_document_gives_its_headings() -> None:
     ]
 
 
+def test_headings_of_a_word_document_are_known_in_every_language() -> None:
+    chinese = a_docx(("1", "报销"), ("a3", "十天内报销。"), styles={"1": "heading 1", "a3": "Normal"})
+    german = a_docx(("berschrift2", "Urlaub"), ("Standard", "30 Tage."), styles={"berschrift2": "heading 2"})
+    assert [section.heading for section in read("a.docx", chinese)] == ["报销"]
+    assert [section.heading for section in read("b.docx", german)] == ["Urlaub"]
+
+
 ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
 
 
@@ -64,7 +82,7 @@ ENTITIES = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&
         ("a.docx", b"PK\x03\x04 not a zip", "no Word document"),
         ("a.docx", a_docx(("Normal", "&b;"), head=ENTITIES), "declares entities"),
         ("a.docx", zipped(b"<broken"), "damaged"),
-        ("a.docx", zipped(b"<a>" + b" " * (formats.MAX_XML_BYTES + 10)), "unpacks to more"),
+        ("a.docx", zipped(b"<a>" + b" " * (MAX_XML_BYTES + 10)), "unpacks to more"),
     ],
 )
 async def test_what_cannot_be_read_is_refused_with_the_reason(name: str, content: bytes, why: str) -> None:
@@ -100,5 +118,5 @@ async def test_a_file_that_takes_for_ever_is_given_up() -> None:
 
 def test_a_document_with_too_much_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "MAX_CHARS", 10)
-    with pytest.raises(formats.UnreadableError, match="split it"):
+    with pytest.raises(UnreadableError, match="split it"):
         read("a.txt", b"eleven chars")

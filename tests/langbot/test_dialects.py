@@ -166,4 +166,12 @@ async def test_a_plugin_that_does_not_come_up_says_why(argv: tuple[str, ...], wo
 
 def _children() -> list[int]:
     below = psutil.Process().children(recursive=True)
-    return [one.pid for one in below if str(FAKE) in one.cmdline()]
+    return [one.pid for one in below if str(FAKE) in _command(one)]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    """Children of other tests may end, or wait to be reaped, just now: they have none."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

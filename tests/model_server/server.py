@@ -119,6 +119,8 @@ class ModelServer:
         says, body = await self._next(request)
         if says.silent:
             await self._until_left(request)
+        if says.status != 200:
+            return JSONResponse(Chat().error(says), says.status, dict(says.headers))
         vectors = says.vectors or tuple((float(len(text)), 1.0) for text in body["input"])
         data = [{"object": "embedding", "index": at, "embedding": list(one)} for at, one in enumerate(vectors)]
         usage = {"prompt_tokens": 1, "total_tokens": 1}
@@ -126,6 +128,8 @@ class ModelServer:
 
     async def _rerank(self, request: Request) -> Response:
         says, _ = await self._next(request)
+        if says.status != 200:
+            return JSONResponse(Chat().error(says), says.status, dict(says.headers))
         return JSONResponse({"results": [{"index": at, "relevance_score": score} for at, score in says.ranking]})
 
     async def _tags(self, _: Request) -> Response:

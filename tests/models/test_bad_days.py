@@ -57,13 +57,14 @@ async def failure_of(models: ModelCatalog, *, stream: bool, **more: Any) -> tupl
 
 BAD = [
     (Says(status=401, error=f"Incorrect API key: {KEY}"), ErrorCode.RUNTIME_ERROR, False, "refused its key"),
+    (Says(status=402, error="no credit"), ErrorCode.RUNTIME_ERROR, False, "wants to be paid first: no credit"),
     (Says(status=404, error="no such model"), ErrorCode.RUNTIME_ERROR, False, "does not know it"),
     (Says(status=400, error="temperature too hot"), ErrorCode.INVALID_ARGUMENT, False, "temperature too hot"),
     (Says(status=413, error="long"), ErrorCode.PAYLOAD_TOO_LARGE, False, "too large"),
     (Says(status=429, error="slow down"), ErrorCode.RATE_LIMITED, True, "slow down"),
     (Says(status=500, error="oops"), ErrorCode.RUNTIME_ERROR, True, "status 500: oops"),
     (Says(status=529, error="busy"), ErrorCode.RUNTIME_ERROR, True, "status 529"),
-    (Says(rubbish=b"<html>hello</html>"), ErrorCode.RUNTIME_ERROR, True, "provider of the model 'm'"),
+    (Says(rubbish=b"<html>hello</html>"), ErrorCode.RUNTIME_ERROR, True, "not its API"),
     (Says(rubbish=b"data: {]}\n\n"), ErrorCode.RUNTIME_ERROR, True, "not its API"),
     (Says(rubbish=b""), ErrorCode.RUNTIME_ERROR, True, "provider of the model 'm'"),
 ]
@@ -149,6 +150,23 @@ async def test_a_failure_before_the_first_piece_is_tried_again(server: ModelServ
     await models.close()
 
 
+async def test_vectors_and_ranks_are_asked_for_again_too(server: ModelServer) -> None:
+    busy = Says(status=429, headers={"retry-after-ms": "10"})
+    server.says(busy, Says(vectors=((1.0, 0.0),)))
+    models = catalog_of(server, type="embedding", retries=1)
+    assert await models.embed("m", ["text"], deadline_at=time.time() + 20) == [[1.0, 0.0]]
+    await models.close()
+    server.says(busy, Says(ranking=((0, 0.5),)))
+    models = catalog_of(server, type="rerank", retries=1)
+    assert [one.index for one in await models.rerank(asking(), "q", ["d"], None)] == [0]
+    await models.close()
+    server.says(busy, busy)
+    models = catalog_of(server, type="embedding", retries=1)
+    with pytest.raises(HostError, match="wants fewer questions"):
+        await models.embed("m", ["text"], deadline_at=time.time() + 20)
+    await models.close()
+
+
 async def test_a_wrong_question_is_not_asked_twice(server: ModelServer) -> None:
     server.says(Says(status=400))
     error, _ = await failure_of(catalog_of(server, retries=3), stream=False)
@@ -166,7 +184,7 @@ async def test_another_model_steps_in_and_is_named_as_the_one_who_answered(serve
     pieces = [piece async for piece in models.stream(asking())]
     assert "".join(piece.content for piece in pieces) == "from the second"
     assert pieces[-1].answered_by == "second"
-    server.says(Says(status=401), Says(status=500))
+    server.says(Says(status=401), Says(status=402))
     answer = await models.invoke(asking({"role": "user", "content": "hello"}))
     assert (answer.answered_by, answer.content[:5]) == ("demo", "Hello")
     await models.close()

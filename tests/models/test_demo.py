@@ -1,17 +1,20 @@
 """The demo model: the same answer every time, by rules a person can predict."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from paddock.models.demo import DemoModel
+from paddock.models.demo_counting import LAST, PACE
 from paddock.models.demo_rules import answer
 from paddock.models.demo_words import likeness, vector
 from paddock.ports.models import ModelCall
 from paddock.rules.errors import HostError
 from paddock.tools.builtin import calculate
 from paddock_sdk.protocol.messages import LLMTool, Message
+from patience import at_most
 
 pytestmark = pytest.mark.anyio
 
@@ -214,3 +217,57 @@ def test_texts_that_share_words_are_near_each_other() -> None:
     assert near("上海的天气", "上海天气很好") > near("上海的天气", "我喜欢苹果")
     assert near("same", "same") == pytest.approx(1.0)
     assert likeness("", "anything") == 0.0
+
+
+FOUND = """(Passages that may help; name their source when you use one.)
+[1] handbook.md, Handbook > 请假: ## 请假
+员工每年有十五天年假，提前一周申请。
+[2] handbook.md, Handbook > Travel: Book trains first."""
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("年假有几天？", "员工每年有十五天年假，提前一周申请。 (handbook.md, Handbook > 请假)"),
+        ("how many days of leave", "员工每年有十五天年假，提前一周申请。 (handbook.md, Handbook > 请假)"),
+        ("年假真好", "You said: 年假真好"),
+        ("what can you do?", "I am the demo model: fixed rules"),
+    ],
+)
+async def test_a_question_is_answered_with_the_passage_that_was_found_for_it(text: str, told: str) -> None:
+    assert answer(said("before", FOUND, text), ()).content.startswith(told)
+    assert answer(said(FOUND, "something else", "and this?"), ()).content == "You said: and this?"
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("count to 3", 3),
+        ("Please count slowly to 12.", 12),
+        ("@assistant count to 3", 3),
+        ("数到 5", 5),
+        ("请从1数到 5。", 5),
+        ("count for ever", LAST),
+        ("count to 99999999999", LAST),
+        ("count to 0", 1),
+    ],
+)
+def test_it_counts_when_it_is_asked_to_whatever_tools_there_are(text: str, last: int) -> None:
+    told = answer(said(text), TOOLS)
+    assert (told.content.split(), told.tool_calls) == ([str(number) for number in range(1, last + 1)], ())
+
+
+@pytest.mark.parametrize("text", ["add 2, then count to 3", "I can count to 3", "count me in", "countless"])
+def test_what_only_speaks_of_counting_is_no_order(text: str) -> None:
+    assert not answer(said(text), []).content.startswith("1 ")
+
+
+async def test_it_counts_so_slowly_that_somebody_can_stop_it_unless_it_is_told_a_pace() -> None:
+    async def took(**more: Any) -> float:
+        begun = time.monotonic()
+        words = [piece.content async for piece in DemoModel().stream(a_call(said("count to 4"), **more))]
+        assert "".join(words) == "1 2 3 4"
+        return time.monotonic() - begun
+
+    assert await took() >= 4 * PACE
+    assert await took(extra_args={"pause": 0}) < at_most(4 * PACE)

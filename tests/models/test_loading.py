@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from model_server import model_server
 from paddock import settings
@@ -29,6 +30,17 @@ def test_the_models_of_the_guide_are_offered_beside_the_demo_model(tmp_path: Pat
     read = settings.load(config=in_a_file(tmp_path, GUIDE.partition("```toml\n")[2].partition("```")[0]), environ={})
     assert names(read.models) == ["demo", "fast", "careful", "local", "vectors"]
     assert read.models["careful"].key == f"file:{tmp_path / 'anthropic.key'}"
+
+
+@pytest.mark.anyio
+async def test_a_key_that_is_not_there_is_said_at_the_start_and_not_first_to_who_asks() -> None:
+    paid = ModelSpec(provider="openai", key="env:NO_SUCH_KEY")
+    free = ModelSpec(provider="openai", base_url="http://127.0.0.1:9/v1")
+    with capture_logs() as logged:
+        await load_models({"paid": paid, "free": free}, clock=time.time, environ={}).warm_up()
+    [told] = logged
+    assert (told["log_level"], told["model"]) == ("warning", "paid")
+    assert "NO_SUCH_KEY is not set" in told["reason"]
 
 
 def test_every_key_of_a_model_is_in_the_guide() -> None:

@@ -13,6 +13,7 @@ import pytest
 from model_server import ModelServer, Says, model_server
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import load_models
+from paddock.models.wire.openai_chat import ChatWire
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
 from paddock.rules.model_specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message
@@ -90,6 +91,42 @@ async def test_an_answer_is_the_same_whole_and_streamed(
         assert answer.finish_reason == finish
         assert answer.usage == Usage(11, 7, 18)
     assert bool(says.words) < len(pieces) <= len(says.words) + 1  # words that came together stay together
+
+
+LINES = (
+    b'data: {"choices":[{"delta":{"content":"Good "}}]}',
+    b": a remark",
+    b'data: {"choices":[{"delta":{"content":"day"},"finish_reason":"stop"}]}',
+    b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}',
+    b"data: [DONE]",
+)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+async def test_lines_may_end_in_either_way_and_what_is_not_added_up_is_added_up(
+    server: ModelServer, end: bytes
+) -> None:
+    models = load_models({"m": spec_for("openai", server)}, clock=time.time, environ={"TEST_KEY": KEY})
+    server.says(Says(rubbish=b"".join(line + end + end for line in LINES)))
+    told, _ = await streamed(models, asking())
+    assert (told.content, told.finish_reason, told.usage) == ("Good day", "stop", Usage(3, 2, 5))
+    await models.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "sent"),
+    [
+        ({}, {"max_tokens": 50}),
+        ({"defaults": {"max_completion_tokens": 60}}, {"max_completion_tokens": 60}),
+        ({"base_url": None}, {"max_completion_tokens": 50}),
+    ],
+)
+def test_the_length_of_an_answer_is_limited_in_the_word_the_server_knows(
+    server: ModelServer, more: dict[str, Any], sent: dict[str, int]
+) -> None:
+    spec = spec_for("openai", server, max_output_tokens=50, **more)
+    asked = ChatWire().request(asking(), spec, stream=False)
+    assert {name: value for name, value in asked.items() if name.startswith("max_")} == sent
 
 
 async def test_a_tool_call_with_broken_arguments_comes_through_as_it_is(

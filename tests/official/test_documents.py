@@ -15,11 +15,19 @@ from paddock.rules.permissions import FILLS, GIVES, OPENS
 from paddock.settings import Settings
 from paddock_sdk import AgentRunner, HostApi, Results, RunContext, artifact_created, message
 from paddock_sdk.testing import pretend_host
-from walk.hosts import PADDOCK
+from walk.hosts import PADDOCK, HostProcess
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 RESOURCES = (GUIDES / "resources.md").read_text()
 PIECE = re.compile(r"```(python|text)\n(.*?)```|^    (paddock [^\n]*)$", re.DOTALL | re.MULTILINE)
+
+
+def shell(command: str, place: Path, env: dict[str, str]) -> "subprocess.CompletedProcess[str]":
+    """What is typed there, by somebody who has `paddock` on the PATH."""
+    env = {**env, "PATH": f"{PADDOCK.parent}:{env['PATH']}"}
+    return subprocess.run(
+        ["bash", "-c", command], cwd=place, env=env, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 @pytest.mark.timeout(300)  # seven starts of a host, one after the other
@@ -37,13 +45,57 @@ def test_the_tutorial_works_as_it_is_written(tmp_path: Path, clean_env: dict[str
             assert said == text
             steps += 1
         else:
-            typed = f"{PADDOCK.parent}/{command}"
-            done = subprocess.run(
-                ["bash", "-c", typed], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=60
-            )
+            done = shell(command, tmp_path, env)
             shown = [line for line in done.stderr.splitlines(keepends=True) if line.startswith("The run failed")]
             said = done.stdout or "".join(shown)
     assert steps == 7
+
+
+def test_the_first_agent_of_the_readme_talks_while_the_host_of_make_run_goes_on(
+    tmp_path: Path,
+    clean_env: dict[str, str],  # noqa: F811
+) -> None:
+    """Its commands are typed one after the other, so the host that the page started first is still there."""
+    page = (GUIDES.parents[1] / "README.md").read_text()
+    part = page[page.index("## A first agent") : page.index("## A first runner")]
+    [code] = re.findall(r"```python\n(.*?)```", part, re.DOTALL)
+    [typed] = re.findall(r"^\.venv/bin/(.*)$", part, re.MULTILINE)
+    (tmp_path / "my_agent.py").write_text(code)
+    host = HostProcess(tmp_path / ".paddock").start()
+    try:
+        refused = shell("paddock run my_agent.py 'my name is Ann'", tmp_path, clean_env)
+        assert refused.returncode == 2
+        [own] = re.findall(r"of its own: (.*?), or", refused.stderr)
+        for command in (typed.partition("#")[0], own):
+            done = shell(f"{command} 'my name is Ann'", tmp_path, clean_env)
+            assert "your name is Ann" in done.stdout, done.stderr
+    finally:
+        host.kill()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("none.py hi", "There is no file none.py."),
+        ("agents.yaml hi", "serve --agents agents.yaml"),
+        ("notes.txt hi", "notes.txt is no Python file"),
+        ("my_agent.py ' '", 'run my_agent.py "hello"'),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_the_words_that_were_typed(
+    tmp_path: Path,
+    clean_env: dict[str, str],  # noqa: F811
+    words: str,
+    sentence: str,
+) -> None:
+    for name in ("agents.yaml", "notes.txt"):
+        (tmp_path / name).write_text("agents: {}\n")
+    (tmp_path / "my_agent.py").write_text("from paddock import Agent\n\nagent = Agent('Be brief.')\n")
+    refused = shell(f"paddock run {words}", tmp_path, clean_env)
+    assert refused.returncode == 2
+    assert sentence in refused.stderr
+    assert "--agents)" not in refused.stderr
+    assert not (tmp_path / ".paddock").exists()
 
 
 def test_a_port_that_is_taken_at_the_last_moment_is_exchanged(
@@ -117,6 +169,18 @@ async def test_what_a_page_of_a_resource_shows_is_granted_and_works(page: str) -
         ("from paddock import Agent\nagent = Agnet()\n", "line 2: NameError"),
         ("from paddock import Agent\ndef f(a): \n    'Do.'\nagent = Agent()\n", "the parameter 'a' has no type"),
         ("from paddock import Agent\na = Agent('1')\nb = Agent('2')\n", "two agents are called 'wrong'"),
+        ("from paddock import Agent\na = Agent(1)\n", "instructions must be text, not 1"),
+        ("from paddock import Agent\na = Agent(model=3)\n", "model must be text, not 3"),
+        ("from paddock import Agent\na = Agent(config=[])\n", "config must be a dict, not []"),
+        ("from paddock import Agent\na = Agent(tools=['f'])\n", "tools must be a list of functions, not ['f']"),
+        (
+            "from paddock import Agent\ndef pay(sum: int): \n    'Pay.'\na = Agent(approve='pay')\n",
+            "approve must be a list of names, not 'pay'",
+        ),
+        (
+            "from paddock import Agent\ndef pay(sum: int): \n    'Pay.'\na = Agent(approve=['payy'])\n",
+            "approve names 'payy', which is no tool of this agent; it has: pay, calculate",
+        ),
     ],
 )
 def test_a_mistake_in_the_file_is_one_sentence(text: str, says: str, tmp_path: Path, clean_env: dict[str, str]) -> None:  # noqa: F811

@@ -16,10 +16,12 @@ from paddock_sdk.testing import RunResults, pretend_host
 pytestmark = pytest.mark.anyio
 AG_UI = (
     'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\n'
+    'data: {"type":"STEP_STARTED","stepName":"looking"}\n\n'
     'data: {"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"look"}\n\n'
     'data: {"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"{\\"a\\":1}"}\n\n'
     'data: {"type":"TOOL_CALL_END","toolCallId":"c"}\n\n'
     'data: {"type":"TOOL_CALL_RESULT","toolCallId":"c","messageId":"x","content":"seen"}\n\n'
+    'data: {"type":"STEP_FINISHED","stepName":"looking"}\n\n'
     'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hel"}\n\n'
     'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"lo"}\n\n'
     'data: {"type":"TEXT_MESSAGE_END","messageId":"m"}\n\n'
@@ -87,8 +89,26 @@ async def test_it_speaks_ag_ui() -> None:
         results = await asked_at(url, body="ag-ui")
     assert [one["content"] for one in asked[0][1]["messages"]] == ["earlier", "indeed", "hello"]
     assert results.deltas == ["Hel", "lo"]
-    expected = ["tool.call.started", "tool.call.completed", "message.delta", "message.delta", "message.completed"]
-    assert results.types == [*expected, "run.completed"]
+    looked = ["step.started", "tool.call.started", "tool.call.completed", "step.finished"]
+    assert results.types == [*looked, "message.delta", "message.delta", "message.completed", "run.completed"]
+
+
+async def test_it_reads_what_servers_of_chat_completions_say() -> None:
+    with an_agent('{"choices": [{"message": {"role": "assistant", "content": "hi"}}]}') as (url, _):
+        assert (await asked_at(url)).text == "hi"
+    pieces = 'data: {"choices": [{"delta": {"content": "h"}}]}\n\ndata: {"choices": [{"delta": {"content": "i"}}]}\n\n'
+    with an_agent(pieces, "text/event-stream") as (url, _):
+        assert (await asked_at(url)).deltas == ["h", "i"]
+
+
+async def test_its_owner_says_how_much_was_said_before_is_posted() -> None:
+    with an_agent('{"answer": "hi"}') as (url, asked):
+        assert (await asked_at(url, history=1)).text == "hi"
+        assert (await asked_at(url, history=0)).text == "hi"
+        wrong = await asked_at(url, history="all")
+    assert [[one["content"] for one in body["history"]] for _, body in asked] == [["indeed"], []]
+    assert isinstance(wrong.terminal, RunFailed)
+    assert "config.history must be a whole number from 0 to 50" in wrong.terminal.data.message
 
 
 @pytest.mark.parametrize(
@@ -98,6 +118,9 @@ async def test_it_speaks_ag_ui() -> None:
         ('{"n": 1}', "application/json", 200, "http.bad_answer"),
         ("overloaded", "text/plain", 503, "http.refused"),
         ('data: {"type":"RUN_ERROR","message":"no"}\n\n', "text/event-stream", 200, "http.agent_failed"),
+        (": nothing\n\n", "text/event-stream", 200, "http.bad_answer"),
+        ('{"answer": "' + "x" * 1024 * 1024 + '"}', "application/json", 200, "http.too_large"),
+        (AG_UI.rpartition("data:")[0], "text/event-stream", 200, "http.broken_off"),
     ],
 )
 async def test_what_goes_wrong_is_said(answer: str, kind: str, status: int, code: str) -> None:
@@ -110,9 +133,11 @@ async def test_what_goes_wrong_is_said(answer: str, kind: str, status: int, code
 async def test_an_agent_that_is_not_there_and_a_missing_address_are_named() -> None:
     with an_agent("") as (url, _):
         pass
-    gone = await asked_at(url)
+    gone = await asked_at(f"{url.replace('http://', 'http://ann:pass@')}?key=hidden")
     assert isinstance(gone.terminal, RunFailed)
     assert (gone.terminal.data.code, gone.terminal.data.retryable) == ("http.unreachable", True)
-    missing = await asked_at("")
-    assert isinstance(missing.terminal, RunFailed)
-    assert "config.url must be" in missing.terminal.data.message
+    assert f"the agent at {url} did not answer" in gone.terminal.data.message
+    for wrong in ("", "ftp://agent", "http://", "http://[agent", "http://agent:99999"):
+        missing = await asked_at(wrong)
+        assert isinstance(missing.terminal, RunFailed)
+        assert "config.url must be" in missing.terminal.data.message

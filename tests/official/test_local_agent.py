@@ -9,6 +9,7 @@ import pytest
 from official.speaking import ADD, adding, demo, resources, shown, texts
 from paddock_runners.local_agent import LocalAgent
 from paddock_runners.local_agent.checkpoints import KEY
+from paddock_runners.toolkit.tokens import tokens_of_all
 from paddock_sdk import encoding
 from paddock_sdk.protocol.results import RunCompleted, RunFailed, ToolCallCompleted
 from paddock_sdk.testing import PretendHost, RunResults, pretend_host
@@ -74,8 +75,40 @@ async def test_it_says_so_when_it_has_had_enough_rounds() -> None:
 
     async with pretend_host(LocalAgent(), calls={"models.stream": restless, "tools.call": adding}) as host:
         results = await host.run("go", resources=resources(ADD), config={"max_iterations": 3})
+        chinese = await host.run("开始吧", resources=resources(ADD), config={"max_iterations": 3})
     assert "3 rounds of tool calls were not enough" in results.text
     assert len(answers(results)) == 3
+    assert "3 轮工具调用还不够" in chinese.text
+
+
+async def test_an_answer_that_the_model_could_not_end_is_said_to_be_cut() -> None:
+    cut = {"content": "Once upon", "is_final": True, "provider_specific_fields": {"finish_reason": "length"}}
+    async with pretend_host(LocalAgent(), calls={"models.stream": lambda _: [{"chunk": cut}]}) as host:
+        english = await host.run("tell me a story", resources=resources())
+        chinese = await host.run("讲个故事", resources=resources())
+    assert english.text == "Once upon\n\n(The answer was cut: the model reached its output limit.)"
+    assert chinese.text == "Once upon\n\n（回答被截断：已达到模型的输出上限。）"
+
+
+async def test_results_of_tools_are_cut_to_what_the_window_holds_the_oldest_first() -> None:
+    asked: list[Any] = []
+
+    def stream(params: Any) -> list[Any]:
+        asked.append(params)
+        call = {"id": f"c{len(asked)}", "function": {"name": "read", "arguments": "{}"}}
+        chunk = {"content": "", "tool_calls": [call]} if len(asked) < 5 else {"content": "done"}
+        return [{"chunk": {**chunk, "is_final": True}}]
+
+    read = {**ADD, "tool_name": "read", "parameters": None}
+    calls = {"models.stream": stream, "tools.call": lambda _: {"result": "员工手册" * 4000}}
+    async with pretend_host(LocalAgent(), calls=calls) as host:
+        results = await host.run("read it all", resources=resources(read, window=20_000))
+    assert results.text == "done"
+    assert all(tokens_of_all(shown(params)) < 15_000 for params in asked)
+    *older, last = (len(text) for text in texts(shown(asked[-1])) if "员工" in text)
+    assert len(older) == 3
+    assert max(older) < 600
+    assert last > 10_000
 
 
 async def test_a_model_that_is_not_offered_is_named_with_the_cure() -> None:
@@ -219,6 +252,27 @@ async def test_input_that_arrives_meanwhile_is_answered_in_the_same_run() -> Non
     assert results.text.splitlines()[-1] == "I will remember that your name is Bo."
 
 
+async def test_files_that_arrive_meanwhile_are_seen_too() -> None:
+    refs = [{"artifact_id": "cat", "mime_type": "image/png", "name": "cat.png"}]
+    waiting = [{"claimed_run_id": "r", "runner_id": "x", "event": {"event_id": "e", "event_type": "message.received",
+                "source": "api"}, "input": {"attachments": refs}}]  # fmt: skip
+    asked: list[Any] = []
+
+    def pull(_: Any) -> dict[str, Any]:
+        taken, waiting[:] = list(waiting), []
+        return {"items": taken}
+
+    async def slow(params: Any) -> dict[str, Any]:
+        host.send(encoding.notification("steering_available", {"run_id": params.run_id, "waiting": 1}))
+        return {"result": params.parameters["a"]}
+
+    calls = calls_of(asked, **{"steering.pull": pull, "tools.call": slow})
+    async with pretend_host(LocalAgent(), calls=calls, artifacts={"cat": b"\x89PNG1"}) as host:
+        await host.run('call add {"a": 1, "b": 1}', resources=resources(ADD))
+    (picture,) = shown(asked[-1])[-1]["content"]
+    assert picture["image_base64"] == "data:image/png;base64,iVBORzE="
+
+
 @pytest.mark.parametrize(("word", "made"), [("yes", True), ("no", False), ("what would that cost?", False)])
 async def test_a_call_that_needs_approval_waits_for_a_word_and_counts_once(word: str, made: bool) -> None:
     config = {"approve": ["add"]}
@@ -233,6 +287,30 @@ async def test_a_call_that_needs_approval_waits_for_a_word_and_counts_once(word:
         await host.run("yes", resources=resources(ADD), config=config)
         assert len([call for call in host.calls if call.method == "tools.call"]) == int(made)
     assert second.text == ("add: 5" if made else f"add failed: {answers(second)[0]}")
+
+
+@pytest.mark.parametrize(
+    ("text", "locale", "chinese"),
+    [
+        ("请算：\n{call}", None, True),
+        ("{call}", None, False),
+        ("{call}", "zh-Hans", True),
+        ("请算：\n{call}", "en-GB", False),
+    ],
+)
+async def test_it_asks_in_the_language_of_its_user(text: str, locale: str | None, chinese: bool) -> None:
+    config = {"approve": ["add"]}
+    said = text.format(call='call add {"a": 2, "b": 3}')
+    async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
+        runtime = {"trace_id": "t", "locale": locale}
+        asked = await host.run(said, resources=resources(ADD), config=config, runtime=runtime)
+        assert ("以下操作需要你的批准" in asked.text) is chinese
+        last = asked.text.split("\n\n")[-1]  # a line right after a list would be drawn as part of it
+        assert last == ("请回答“同意”或“拒绝”。" if chinese else "Answer yes or no.")
+        assert ("I need your approval" in asked.text) is not chinese
+        hints = next(one.data.ui_hints for one in asked if one.type == "message.completed")
+        yes = hints["items"][0]["text"]
+        assert answers(await host.run(yes, resources=resources(ADD), config=config)) == [5]
 
 
 async def test_an_interrupt_is_answered_by_its_own_resume_entry() -> None:

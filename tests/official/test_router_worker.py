@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from official.speaking import ADD, adding, resources
+from paddock_runners.local_agent.approvals import KEY
 from paddock_runners.router_worker import RouterWorker
+from paddock_sdk.protocol.results import ToolCallCompleted
 from paddock_sdk.testing import RunResults, pretend_host
 
 pytestmark = pytest.mark.anyio
@@ -77,3 +79,22 @@ async def test_a_model_that_does_not_route_leaves_all_tools_to_the_worker() -> N
     async with pretend_host(RouterWorker(), calls={"models.stream": stream}) as host:
         results = await host.run("hi", resources=resources(ADD, PAY), config={"own_tools": []})
     assert results.text == "add, pay"
+
+
+async def test_a_call_that_was_approved_is_made_whatever_the_router_makes_of_the_yes() -> None:
+    waiting = [{"id": "c1", "name": "pay", "arguments": '{"a": 2, "b": 3}'}]
+    calls = {"models.stream": routing([]), "tools.call": adding}
+    async with pretend_host(RouterWorker(), calls=calls, state={"conversation": {KEY: waiting}}) as host:
+        results = await host.run("yes", resources=resources(ADD, PAY), config={"own_tools": [], "approve": ["pay"]})
+    (made,) = (one for one in results if isinstance(one, ToolCallCompleted))
+    assert (made.data.error, made.data.result) == (None, 5)
+
+
+async def test_the_router_knows_what_was_said_before() -> None:
+    asked: list[Any] = []
+    calls = {"models.stream": routing(asked, "add"), "tools.call": adding}
+    history = [("user", "add 2 and 3"), ("assistant", "5")]
+    async with pretend_host(RouterWorker(), calls=calls, history=history) as host:
+        await host.run("and 4?", resources=resources(ADD, PAY), config={"own_tools": []})
+    told = asked[0].messages[-1].text
+    assert told == "Said before:\nuser: add 2 and 3\nassistant: 5\n\nThe message:\nand 4?"

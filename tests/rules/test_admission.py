@@ -20,12 +20,17 @@ from paddock.rules.admission import admits, next_in_line
     ],
 )
 def test_everybody_gets_a_fair_share_of_ten_seats(busy: dict[str, int], workspace: str, expected: bool) -> None:
-    assert admits(busy, workspace, 10) is expected
+    assert admits(busy, workspace, 10, several=True) is expected
+
+
+def test_where_nobody_else_ever_asks_one_workspace_gets_all_seats() -> None:
+    assert admits({"a": 9}, "a", 10, several=False)
+    assert not admits({"a": 10}, "a", 10, several=False)
 
 
 def test_a_host_with_one_seat_has_one_seat() -> None:
-    assert admits({}, "a", 1)
-    assert not admits({"a": 1}, "b", 1)
+    assert admits({}, "a", 1, several=True)
+    assert not admits({"a": 1}, "b", 1, several=True)
 
 
 def test_of_those_who_wait_the_one_with_the_fewest_runs_is_next() -> None:

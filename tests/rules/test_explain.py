@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.rules.explain import LAYERS, explain, meant
+from paddock.rules.explain import LAYERS, Reason, explain, meant
 from paddock.rules.gate import LOOKED_AT
 from paddock.rules.permissions import ABOVE_CEILING, BindingPolicy, RunScope, allowance
 from paddock.rules.rows import RunRow
@@ -96,6 +96,7 @@ def test_a_resource_is_explained_too(action: str, resource: str, granted: bool, 
     story = explain(RUN, GRANTED, action, resource, 50.0)
     assert (story.granted, story.layer) == (granted, "" if granted else "agent")
     assert words in story.because[0]
+    assert "; ".join(reason.words for reason in story.reasons)[1:] == story.because[0][1:-1]
 
 
 def test_other_conversations_are_explained_when_they_are_granted() -> None:
@@ -121,3 +122,16 @@ def test_what_was_granted_ends_with_the_run(run: RunRow, now: float, words: str)
 def test_a_slip_in_the_name_of_a_call_is_recognised() -> None:
     assert meant("history.pages") == "there is no host call 'history.pages'; did you mean history.page?"
     assert "there are: models.invoke, " in meant("zzz")
+
+
+def test_reasons_have_codes_and_what_fills_them_for_programs_that_speak_another_language() -> None:
+    ended = replace(RUN, status="failed", code="runner.crashed")
+    story = explain(ended, GRANTED, "tools.call", "look", 50.0)
+    assert story.reasons == [
+        Reason("granted", {"agent": "helper"}),
+        Reason("kind.operation_missing", {"name": "look", "kind": "tools", "granted": "detail", "operation": "call"}),
+        Reason("ended", {"status": "runner.crashed"}),
+    ]
+    nothing = explain(RUN, GRANTED, "storage.get", "plugin", 50.0).reasons[-1]
+    assert nothing == Reason("within.missing", {"name": "plugin", "kind": "storage_areas", "granted": ""})
+    assert nothing.words == "'plugin' is not one of its storage areas; granted are: none"

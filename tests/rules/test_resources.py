@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddock.rules.permissions import FILLS, BindingPolicy, RunScope, allowance, granted_files
-from paddock.rules.resources import Choice, Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool
+from paddock.rules.resources import Choice, Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool, not_offered
 from paddock.rules.run_context import AgentPart, RunInput, agent_part, run_context, unseen_tools
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -205,3 +205,11 @@ def test_a_key_in_a_header_is_in_no_hash_and_refs_are_empty_for_who_does_not_wan
 
     assert refs("one") == refs("two")
     assert a_part(manifest=a_manifest(wants_static_context_refs=False)).static_refs == {}
+
+
+def test_a_tool_of_an_mcp_server_that_is_not_there_names_the_server() -> None:
+    """Servers come up after the host; an agent that needs one looked broken, and nothing said why."""
+    away, unknown = not_offered("tools", {"files__*": frozenset({"call"}), "add": frozenset({"call"})}, ["sub"])
+    assert "'files__*' is not offered here: the MCP server 'files' is not up (yet; the log says why)" in away
+    assert unknown == "tools: 'add' is not offered here"
+    assert not_offered("tools", {"files__*": frozenset({"call"})}, ["files__read"]) == []

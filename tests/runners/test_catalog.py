@@ -18,6 +18,7 @@ name = "good"
 version = "1.2"
 command = ["python", "main.py"]
 runs_per_process = 1
+needs_settings = true
 [permissions]
 history = ["page"]
 storage = ["plugin"]
@@ -39,6 +40,7 @@ def test_a_plugin_file_is_read_whole(tmp_path: Path) -> None:
     plugin = load_plugin(write(tmp_path / "good"))
     assert (plugin.id, plugin.version, plugin.command) == ("test/good", "1.2", ("python", "main.py"))
     assert (plugin.runs_per_process, plugin.isolation, plugin.network) == (1, "L1", True)
+    assert plugin.needs_settings
     assert plugin.ceiling == AgentRunnerPermissions(history=["page"], storage=["plugin"])
     assert plugin.python_path == (tmp_path / "good" / "src",)
 
@@ -47,6 +49,7 @@ def test_what_is_left_out_means_the_least(tmp_path: Path) -> None:
     text = '[plugin]\nauthor = "a"\nname = "n"\ncommand = ["x"]\n'
     plugin = load_plugin(write(tmp_path / "least", text))
     assert (plugin.ceiling, plugin.isolation, plugin.network) == (AgentRunnerPermissions(), "L0", False)
+    assert not plugin.needs_settings
 
 
 FAULTS = [

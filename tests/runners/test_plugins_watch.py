@@ -60,6 +60,17 @@ async def test_plugins_are_taken_up_when_the_list_changes_and_only_then(tmp_path
         assert await watched.look() == [("me/one", "allowed")]  # the same again is put in anew, to mend it
 
 
+async def test_a_runner_that_cannot_answer_without_settings_is_not_offered_by_its_own_name(tmp_path: Path) -> None:
+    catalog = Catalog.load(installed=tmp_path)
+    async with house(tmp_path, list(catalog.plugins.values())) as there:
+        names = set(there.gateway.names("w", installed=True))
+        assert {"echo", "local-agent", "router-worker"} <= names
+        assert {"acp", "claude-code", "codex", "http"}.isdisjoint(names)
+        assert (
+            await there.gateway.manifest("plugin:paddock/http/default", "w")
+        ).name == "default"  # an agent may use it
+
+
 async def test_a_changed_plugin_is_left_out_said_once_and_hides_no_other(tmp_path: Path) -> None:
     async with house(tmp_path) as there:
         watched = Watched(there.gateway, tmp_path)

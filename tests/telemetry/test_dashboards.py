@@ -21,7 +21,7 @@ ASKED = {
     **{panel["title"]: [target["expr"] for target in panel["targets"]] for panel in DASHBOARD["panels"]},
     **{rule["alert"]: [rule["expr"]] for rule in RULES},
 }
-FUNCTIONS = {"sum", "rate", "min", "max", "count", "increase", "by", "and", "topk", "histogram_quantile"}
+FUNCTIONS = {"sum", "rate", "min", "max", "count", "increase", "by", "and", "on", "topk", "histogram_quantile"}
 
 
 def told() -> dict[str, set[str]]:
@@ -80,3 +80,8 @@ def test_panels_have_names_of_their_own_and_do_not_overlap() -> None:
 
 def test_alerts_say_what_to_do() -> None:
     assert all({"summary", "do"} <= set(rule["annotations"]) and rule["for"] for rule in RULES)
+
+
+def test_a_host_that_has_no_neighbours_is_not_said_to_miss_its_bus() -> None:
+    [away] = [rule for rule in RULES if rule["alert"] == "PaddockBusIsAway"]
+    assert "max by (instance) (paddock_hosts) > 1" in away["expr"]

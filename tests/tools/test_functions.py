@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio
+import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
@@ -80,6 +81,15 @@ def test_the_schema_is_made_of_annotations_and_docstring() -> None:
 async def test_arguments_arrive_in_their_types_and_the_result_goes_out_as_json() -> None:
     result = await said(offering(book), "book", day="2026-01-31", kind="room", place={"city": "Bonn"}, json="n")
     assert result == {"day": "2026-01-31", "kind": "room", "city": "Bonn", "seats": 1, "note": "n"}
+
+
+async def test_numbers_that_json_does_not_have_are_said_in_words() -> None:
+    def mean(values: list[float]) -> dict[str, float]:
+        """The mean."""
+        return {"mean": sum(values) / len(values) if values else float("nan"), "most": float("inf"), "many": 2**70}
+
+    answer = await offering(mean).call(a_use("mean", values=[]))
+    assert msgspec.json.decode(answer.content) == {"mean": "NaN", "most": "Infinity", "many": 2**70}
 
 
 async def test_wrong_arguments_are_refused_before_the_call_in_words_for_the_model() -> None:

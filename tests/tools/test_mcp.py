@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -129,16 +130,50 @@ async def test_a_list_that_changes_is_read_again() -> None:
         assert await said(tools, "moody__greet", name="Ann") == {"result": "Hello, Ann"}
 
 
-async def test_a_server_over_http_is_listed_and_called() -> None:
-    port = free_port()
+@asynccontextmanager
+async def moody_at(port: int) -> AsyncIterator[None]:
     with subprocess.Popen([sys.executable, MOODY, str(port)], stderr=subprocess.DEVNULL) as process:
         try:
-            async with running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
-                (server,) = tools.servers
-                await eventually(lambda: server.problem is None)
-                assert await said(tools, "moody__add", a=20, b=22) == {"result": 42}
+            yield
         finally:
             process.kill()
+
+
+async def test_a_server_over_http_is_listed_and_called() -> None:
+    port = free_port()
+    async with moody_at(port), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        await eventually(lambda: server.problem is None)
+        assert await said(tools, "moody__add", a=20, b=22) == {"result": 42}
+
+
+async def test_a_server_over_http_that_began_anew_unnoticed_is_asked_again_as_a_new_one() -> None:
+    port = free_port()
+    async with running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        async with moody_at(port):
+            await eventually(lambda: server.problem is None)
+        async with moody_at(port):
+            await eventually(lambda: is_open(port))
+            both = await asyncio.gather(said(tools, "moody__add", a=1, b=2), said(tools, "moody__add", a=3, b=4))
+            assert both == [{"result": 3}, {"result": 7}]
+
+
+async def test_stopping_is_the_end_also_when_the_server_dies_at_that_moment() -> None:
+    port = free_port()
+    async with asyncio.timeout(30), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        async with moody_at(port):
+            await eventually(lambda: server.problem is None)
+            hanging = asyncio.create_task(calling(tools, "moody__hang"))
+            await eventually(lambda: server.problem is None and not hanging.done())
+            await said(tools, "moody__add", a=1, b=2)
+    assert (await hanging).is_error
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def test_the_reference_time_server_works() -> None:

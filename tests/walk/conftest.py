@@ -1,14 +1,27 @@
+import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nats_server import NatsServer
+from paddock.storage.postgres import rebuilding
 from paddock.storage.sqlite.copying import has_database
 from paddock.storage.sqlite.rebuilding import compare
 from paddock.storage.verifying import look
 from postgres_server import a_database
+from s3_server import an_imitation_of_s3
 from walk.hosts import HostProcess
+from walk.two_hosts import TwoHosts
+
+ONE, TWO = "one host", "two hosts"
+EVERYWHERE = [ONE, TWO]
+"""The embedded default, and two hosts of a cluster with the client at the wrong one. A test of this room runs on each,
+unless it says that it is about one host: `@alone`."""
+alone = pytest.mark.parametrize("new_host", [ONE], indirect=True)
+KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 
 def assert_as_written(data: Path) -> None:
@@ -18,35 +31,48 @@ def assert_as_written(data: Path) -> None:
         assert [difference.sentence for difference in compare(data)] == []
 
 
-@pytest.fixture(params=["embedded", "postgres"])
-def store(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where the hosts of a test keep conversations; a test that asks for it runs once on each."""
-    if request.param == "embedded":
-        yield "embedded"
-    else:
-        with a_database() as address:
-            yield address
+async def assert_database_as_written(address: str) -> None:
+    assert [(session, damage.what) async for session, damage in rebuilding.check(address) if damage] == []
+    assert [difference.sentence async for difference in rebuilding.compare(address)] == []
 
 
-@pytest.fixture
-def new_host(tmp_path: Path) -> Iterator[Callable[..., HostProcess]]:
-    """Makes hosts that are gone after the test, whatever happened in it."""
+@pytest.fixture(scope="session")
+def engines() -> Iterator[dict[str, str]]:
+    """What the hosts of a cluster share beside their database."""
+    nats = NatsServer().start()
+    with an_imitation_of_s3() as bucket:
+        yield {"PADDOCK_BUS": nats.url, "PADDOCK_ARTIFACTS": bucket, **KEYS}
+    nats.kill()
+
+
+@contextmanager
+def hosts_of(request: pytest.FixtureRequest, home: Path) -> Iterator[Callable[..., HostProcess]]:
+    """Makes hosts, each alone or in fact two, as the test is run; they are gone afterwards, whatever happened in it."""
     made: list[HostProcess] = []
+    with ExitStack() as stack:
+        shared: dict[str, str] = {}
+        if request.param == TWO:
+            shared = {"PADDOCK_STORE": stack.enter_context(a_database()), **request.getfixturevalue("engines")}
 
-    def make(name: str = "data", *, store: str = "embedded", **more: Any) -> HostProcess:
-        env = {"PADDOCK_STORE": store} | more.pop("env", {})
-        host = HostProcess(tmp_path / name, env=env, **more)
-        made.append(host)
-        return host
+        def make(name: str = "data", **more: Any) -> HostProcess:
+            env = shared | more.pop("env", {})
+            made.append((TwoHosts if shared else HostProcess)(home / name, env=env, **more))
+            return made[-1]
 
-    yield make
-    for host in made:
-        if host.process is not None and host.process.poll() is None:
-            host.process.kill()
-            host.process.wait(30)
-        assert_as_written(host.data)
+        yield make
+        for host in made:
+            host.end()
+            assert_as_written(host.data)
+        if shared:
+            asyncio.run(assert_database_as_written(shared["PADDOCK_STORE"]))
+
+
+@pytest.fixture(params=EVERYWHERE)
+def new_host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., HostProcess]]:
+    with hosts_of(request, tmp_path) as make:
+        yield make
 
 
 @pytest.fixture
-def host(new_host: Callable[..., HostProcess], store: str) -> HostProcess:
-    return new_host(store=store).start()
+def host(new_host: Callable[..., HostProcess]) -> HostProcess:
+    return new_host().start()

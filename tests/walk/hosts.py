@@ -8,7 +8,8 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,13 +71,22 @@ class HostProcess:
     process: "subprocess.Popen[str] | warm.Process | None" = None
     url: str = ""
     output: list[str] = field(default_factory=list)
+    agents_file: Path = Path()
+
+    def __post_init__(self) -> None:
+        if self.agents_file == Path():
+            self.agents_file = self.data.parent / f"{self.data.name}-agents.yaml"
+
+    @property
+    def at_work(self) -> "HostProcess":
+        """Where the last message went."""
+        return self
 
     def start(self, *, seconds: float = 60.0) -> "HostProcess":
         command = ["serve", "--data", str(self.data), "--port", "0", *self.extra]
         if self.agents is not None:
-            file = self.data.parent / f"{self.data.name}-agents.yaml"
-            file.write_text(self.agents)
-            command += ["--agents", str(file)]
+            self.agents_file.write_text(self.agents)
+            command += ["--agents", str(self.agents_file)]
         for directory in self.plugins:
             command += ["--plugins", str(directory)]
         env = {key: value for key, value in os.environ.items() if not key.startswith("PADDOCK_")} | self.env
@@ -97,6 +107,11 @@ class HostProcess:
             if found := READY.search(line):
                 self.url = found[1]
 
+    @property
+    def port(self) -> int:
+        """Where it listens; while it does not, one at which nobody is."""
+        return int(self.url.rpartition(":")[2] or 1)
+
     def says(self, *words: str) -> bool:
         """Whether one of its lines has all these words, now or soon: what it says is read on a thread of its own."""
         wait_until(lambda: any(all(word in line for word in words) for line in self.output), 30, f"it saying {words}")
@@ -107,6 +122,11 @@ class HostProcess:
         assert self.process is not None
         self.process.kill()
         self.process.wait(30)
+
+    def end(self) -> None:
+        """Whatever happened to it: it is gone now."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
 
     def stop(self) -> int:
         assert self.process is not None
@@ -156,6 +176,13 @@ class HostProcess:
             lambda: self.run(task_id)["status"] in {"completed", "failed", "cancelled"}, seconds, "the run's end"
         )
         return self.run(task_id)
+
+
+def start_together(hosts: Sequence[HostProcess]) -> None:
+    """All at once; one that does not start says why."""
+    with ThreadPoolExecutor(len(hosts)) as pool:
+        for _ in pool.map(HostProcess.start, hosts):
+            pass
 
 
 def alive(pid: int) -> bool:

@@ -5,7 +5,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 import psutil
@@ -13,8 +12,7 @@ import pytest
 
 import loopback
 from patience import at_most
-from postgres_server import a_database
-from walk.conftest import assert_as_written
+from walk.conftest import EVERYWHERE, alone, hosts_of
 from walk.hosts import NASTY, HostProcess, alive, events_in, text_of, wait_until
 
 AGENTS = """
@@ -29,15 +27,13 @@ agents:
 pytestmark = pytest.mark.xdist_group("a_message_walks")
 
 
-@pytest.fixture(scope="module", params=["embedded", "postgres"])
+@pytest.fixture(scope="module", params=EVERYWHERE)
 def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostProcess]:
-    """One host on each store for all tests that leave it running; `slow` behaves as it is told."""
-    with a_database() if request.param == "postgres" else nullcontext("embedded") as store:
-        data = tmp_path_factory.mktemp("walk") / "data"
-        host = HostProcess(data, agents=AGENTS, plugins=(NASTY,), env={"PADDOCK_STORE": store}).start()
+    """One for all tests that leave it running; `slow` behaves as it is told."""
+    with hosts_of(request, tmp_path_factory.mktemp("walk")) as make:
+        host = make(agents=AGENTS, plugins=(NASTY,)).start()
         yield host
         assert host.stop() == 0
-        assert_as_written(data)
 
 
 def test_a_message_is_answered_by_a_runner_and_streamed_out(host: HostProcess) -> None:
@@ -52,6 +48,7 @@ def test_a_message_is_answered_by_a_runner_and_streamed_out(host: HostProcess) -
     assert host.run(body["taskId"])["status"] == "completed"
 
 
+@alone
 def test_ready_within_three_seconds_and_gone_without_a_child(new_host: Callable[..., HostProcess]) -> None:
     new_host("warm", fresh=True).start().stop()
     begin = time.monotonic()
@@ -68,6 +65,7 @@ def test_ready_within_three_seconds_and_gone_without_a_child(new_host: Callable[
     wait_until(lambda: not any(map(alive, pids)), 30, "the end of all children")
 
 
+@alone
 def test_runners_that_nobody_chose_start_when_they_are_called(new_host: Callable[..., HostProcess]) -> None:
     host = new_host().start()
     wait_until(lambda: runners_of(host), 30, "the first runner")
@@ -171,8 +169,8 @@ def test_the_standard_door_answers_a_stock_client_in_one_request(host: HostProce
     assert [event.type for event in events if event.type.startswith("RUN_")] == ["RUN_STARTED", "RUN_FINISHED"]
 
 
-def test_no_grandchild_survives_its_host(new_host: Callable[..., HostProcess], store: str, tmp_path: Path) -> None:
-    host, file = new_host(agents=AGENTS, plugins=(NASTY,), store=store).start(), tmp_path / "pid"
+def test_no_grandchild_survives_its_host(new_host: Callable[..., HostProcess], tmp_path: Path) -> None:
+    host, file = new_host(agents=AGENTS, plugins=(NASTY,)).start(), tmp_path / "pid"
     host.post(f"children {file}", agent="slow")
     wait_until(lambda: file.exists() and file.read_text(), 30, "the grandchild's birth")
     pid = int(file.read_text())

@@ -14,14 +14,15 @@ import pytest
 import loopback
 import warm
 from needs import not_run
+from walk.conftest import alone
 from walk.hosts import NASTY, Event, HostProcess, events_in, text_of, wait_until
 
 AGENTS = 'default_agent: slow\nagents:\n  slow: {runner: "plugin:test/slow/default"}\n'
 
 
 @pytest.fixture
-def host(new_host: Callable[..., HostProcess], store: str) -> HostProcess:
-    return new_host(agents=AGENTS, plugins=(NASTY,), store=store).start()
+def host(new_host: Callable[..., HostProcess]) -> HostProcess:
+    return new_host(agents=AGENTS, plugins=(NASTY,)).start()
 
 
 def test_an_interrupted_run_fails_visibly_and_its_stream_goes_on_where_it_was(host: HostProcess) -> None:
@@ -87,6 +88,7 @@ def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
         assert sum(kind in {"RUN_FINISHED", "RUN_ERROR"} for kind in kinds) == 1, f"seed {seed}: {kinds}"
 
 
+@alone
 def test_a_second_host_on_the_same_directory_is_refused_with_a_sentence(host: HostProcess) -> None:
     second = warm.run(["serve", "--data", host.data, "--port", "0"], env=os.environ)
     assert second.returncode == 2
@@ -94,6 +96,7 @@ def test_a_second_host_on_the_same_directory_is_refused_with_a_sentence(host: Ho
     assert "Traceback" not in second.stderr
 
 
+@alone
 def test_a_full_disk_refuses_with_503_and_accepts_again_when_there_is_room(
     new_host: Callable[..., HostProcess], tmp_path: Path
 ) -> None:

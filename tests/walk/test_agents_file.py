@@ -38,10 +38,9 @@ def names(host: HostProcess) -> list[str]:
 
 def write(host: HostProcess, text: str) -> None:
     """As editors save: a new file in the place of the old one."""
-    file = host.data.parent / f"{host.data.name}-agents.yaml"
-    fresh = file.with_suffix(".new")
+    fresh = host.agents_file.with_suffix(".new")
     fresh.write_text(text)
-    fresh.replace(file)
+    fresh.replace(host.agents_file)
 
 
 def test_a_change_is_in_force_without_a_restart_and_a_mistake_changes_nothing(host: HostProcess) -> None:
@@ -50,6 +49,7 @@ def test_a_change_is_in_force_without_a_restart_and_a_mistake_changes_nothing(ho
     wait_until(lambda: names(host) == ["one", "two"], what="the new agent")
     accepted = host.post("hello", agent="two").json()
     assert text_of(host.events(accepted["taskId"])) == "hello"
+    wait_until(lambda: names(host) == ["one", "two"], what="the new agent wherever it is asked for")
 
     write(host, "agents:\n  one: {runner: nonsense}\n")
     wait_until(lambda: "problem" in listed(host), what="the mistake being said")
@@ -84,3 +84,5 @@ def test_the_command_line_lists_and_checks_agents(host: HostProcess, tmp_path: P
     file.write_text("agents: {a: {runner: x}}")
     seen = paddock("agents", "check", str(file))
     assert (seen.returncode, "line 1: agents.a.runner is wrong" in seen.stderr) == (1, True)
+    file.write_text(f"agents: {{a: {{runner: '{ECHO}', toolz: []}}}}")
+    assert paddock("agents", "check", str(file)).stderr.endswith("is no key here; did you mean tools?\n")

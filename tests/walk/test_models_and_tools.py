@@ -113,7 +113,7 @@ def test_models_tools_and_servers_of_the_file_are_taken_up_while_the_host_runs(
     with model_server() as server:
         server.otherwise = Says("Hi from there")
         host = new_host(agents=AGENTS, plugins=(PLUGINS,), env={"PADDOCK_DISCOVER_MODELS": "false"}).start()
-        file = host.data.parent / f"{host.data.name}-agents.yaml"
+        file = host.agents_file
 
         def says(text: str, agent: str, part: str) -> None:
             def answer() -> str:

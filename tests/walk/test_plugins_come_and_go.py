@@ -12,6 +12,7 @@ import pytest
 
 import warm
 from paddock.compose.parts import mark_of
+from walk.conftest import alone
 from walk.hosts import HostProcess, text_of, wait_until
 
 RUNNER = """\
@@ -89,6 +90,7 @@ def command(process: psutil.Process) -> list[str]:
         return []
 
 
+@alone  # on two hosts: tests/cluster/test_plugins_everywhere.py
 def test_a_plugin_is_installed_replaced_and_removed_while_the_host_runs(host: HostProcess, tmp_path: Path) -> None:
     installed = paddock(host, "runner", "install", a_plugin(tmp_path / "one", "1.0"), "--yes")
     assert "takes it up within seconds" in installed.stdout, installed.stderr

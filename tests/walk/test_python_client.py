@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,6 @@ from paddock_sdk.client import Client, GoneError, RefusedError
 from walk.hosts import HostProcess
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "history.md"
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[HostProcess]:
-    process = HostProcess(tmp_path / "data").start()
-    yield process
-    process.stop()
 
 
 def test_a_conversation_by_the_python_client(host: HostProcess) -> None:
@@ -46,6 +38,23 @@ def test_a_conversation_by_the_python_client(host: HostProcess) -> None:
     assert "".join(client.answer(edited.task_id)) == "otherwise"
     told = [message.content for message in client.history(accepted.thread_id).messages]
     assert told == ["hello", "hello", "otherwise", "otherwise"]
+
+
+def test_everything_on_the_page_about_python_works(host: HostProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (GUIDE.parent / "python.md").read_text(encoding="utf-8")
+    shown = "\n".join(re.findall(r"^```py\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    exec(shown.replace("http://127.0.0.1:8484", host.url), {})
+    told = capsys.readouterr().out.splitlines()
+    assert told[:3] == [
+        "Hello. I am the demo model; say help to see what I can do.",
+        "I will remember that your name is Ann.",
+        "Your name is Ann.",
+    ]
+    assert told[3:5] == ["cancelled", "cancelled"]
+    assert told[5].endswith(" user my name is Ann")
+    assert any(line == f"{line.split()[0]} my name is Ann" for line in told), "the conversation is called by its words"
+    assert told[-2].startswith("404 there is no agent 'nobody'; known are: ")
+    assert "'assistant'" in told[-1]
 
 
 def test_the_guide_finds_a_conversation_again(host: HostProcess, capsys: pytest.CaptureFixture[str]) -> None:

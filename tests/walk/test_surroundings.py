@@ -20,6 +20,18 @@ agents:
 """
 
 
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Where all hosts have the directories of runs."""
+    return tmp_path / "shared" / "default"
+
+
+@pytest.fixture
+def host(new_host: Callable[..., HostProcess], root: Path) -> HostProcess:
+    env = {"PADDOCK_WORKING_DIRECTORIES": str(root.parent)}
+    return new_host(agents=AGENTS, plugins=(HARNESS,), env=env).start()
+
+
 def told(host: HostProcess, words: str, agent: str, thread: str | None = None) -> dict[str, Any]:
     accepted = host.post(words, agent=agent, thread=thread).json()
     events = host.events(accepted["taskId"])
@@ -28,13 +40,12 @@ def told(host: HostProcess, words: str, agent: str, thread: str | None = None) -
 
 
 def test_a_run_reaches_its_endpoint_and_its_directory_and_both_end_when_they_should(
-    new_host: Callable[..., HostProcess],
+    host: HostProcess, root: Path
 ) -> None:
-    host = new_host(agents=AGENTS, plugins=(HARNESS,)).start()
     thread, other = str(uuid.uuid4()), str(uuid.uuid4())
     first = told(host, "knock token where write=a project", "open", thread)
-    assert (first["knock"], first["endpoint"]) == (200, f"{host.url}/mcp/run")
-    assert first["where"] == str(host.data / "workspaces" / "default" / thread / "open")
+    assert (first["knock"], first["endpoint"]) == (200, f"{host.at_work.url}/mcp/run")
+    assert first["where"] == str(root / thread / "open")
     assert Path(first["project"][0]).read_text().startswith("# What this session is")
     token = first["token"][::-1]
     assert token not in Path(first["project"][1]).read_text()
@@ -47,22 +58,20 @@ def test_a_run_reaches_its_endpoint_and_its_directory_and_both_end_when_they_sho
         assert client.post("/mcp/run", json={}, headers=headers).status_code == 401
         assert client.post("/mcp/run", json={}).status_code == 401, "the keyless rule does not count here"
         assert client.delete(f"/api/v1/agent/sessions/{thread}").status_code == 204
-    assert not (host.data / "workspaces" / "default" / thread).exists()
-    assert (host.data / "workspaces" / "default" / other).exists()
+    assert not (root / thread).exists()
+    assert (root / other).exists()
     seen = "".join(host.output) + "".join(path.read_text("latin-1") for path in host.data.glob("*.db*"))
     assert token not in seen
 
 
 def test_at_l1_a_run_sees_its_own_directory_and_the_way_to_its_endpoint_and_nothing_else(
-    new_host: Callable[..., HostProcess],
+    host: HostProcess, root: Path
 ) -> None:
     if not install("bubblewrap", "bwrap"):
         not_run("a run at isolation L1, because bubblewrap cannot be installed here")
     if active_level().level != "L1":
         pytest.fail(active_level().why)
-    host = new_host(agents=AGENTS, plugins=(HARNESS,)).start()
     thread, other = str(uuid.uuid4()), str(uuid.uuid4())
-    root = host.data / "workspaces" / "default"
     open_one = told(host, "write=theirs uid", "open", other)
     inside = told(
         host,

@@ -11,9 +11,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 import loopback
 from telemetry.test_metrics import numbers
+from walk.conftest import alone
 from walk.hosts import HostProcess
 
 
+@alone  # each host has numbers of its own
 def test_a_run_and_its_host_calls_are_in_the_numbers_of_a_real_host(new_host: Callable[..., HostProcess]) -> None:
     host = new_host().start()
     host.events(host.post("what time is it?", agent="assistant").json()["taskId"])

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import loopback
+from patience import at_most
 from postgres_server import Server, new_server
+from walk.conftest import alone
 from walk.hosts import HostProcess, text_of, wait_until
 
 
@@ -16,10 +18,11 @@ def server() -> Iterator[Server]:
     server.let_go()
 
 
+@alone
 def test_a_host_refuses_while_its_database_is_away_and_goes_on_when_it_is_back(
     server: Server, new_host: Callable[..., HostProcess]
 ) -> None:
-    host = new_host(store=server.new_database()).start()
+    host = new_host(env={"PADDOCK_STORE": server.new_database()}).start()
     before = host.post("before").json()["taskId"]
     assert "before" in text_of(host.events(before))
 
@@ -29,7 +32,7 @@ def test_a_host_refuses_while_its_database_is_away_and_goes_on_when_it_is_back(
     assert (refused.status_code, "Retry-After" in refused.headers) == (503, True)
 
     server.start()
-    wait_until(lambda: loopback.get(f"{host.url}/readyz").status_code == 200, 30, "being ready again")
+    wait_until(lambda: loopback.get(f"{host.url}/readyz").status_code == 200, at_most(5), "being ready again")
     after = host.post("after").json()["taskId"]
     assert "after" in text_of(host.events(after))
     assert "before" in text_of(host.events(before))

@@ -46,7 +46,7 @@ export default function AgentsPage({ agent }: { agent: string | null }) {
           )}
         </header>
         {agents.value?.problem && <Notice tone="bad" title={agents.value.problem} />}
-        {agent && !runners.value && !runners.problem && <p className="hint">{t("app.loading")}</p>}
+        {!(agent ? runners.value : agents.value) && !(agents.problem ?? runners.problem) && <p className="hint">{t("app.loading")}</p>}
         {agent ? (
           runners.value && <AgentEditor agent={agent} runners={runners.value.runners} />
         ) : (
@@ -57,7 +57,7 @@ export default function AgentsPage({ agent }: { agent: string | null }) {
                 <AgentTile key={one.agentId} agent={one} />
               ))}
             </div>
-            <h2>{t("ag.runners")}</h2>
+            {runners.value && <h2>{t("ag.runners")}</h2>}
             {runners.problem && <ProblemNotice problem={runners.problem} again={runners.again} />}
             <div className="tiles">
               {(runners.value?.runners ?? []).map((one) => (

@@ -1,6 +1,6 @@
 /** A conversation: its turns, what waits for an answer, and the place to write. */
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { patch } from "../api/client";
+import { get } from "../api/client";
 import type { AgentEntry, Approval } from "../api/shapes";
 import { hasEnded, type Run } from "../model/run";
 import { asProblem, sentence, useLoaded } from "../ui/data";
@@ -10,7 +10,7 @@ import { Notice } from "../ui/parts";
 import { go, toNewWith, toThread, type Sought } from "../ui/router";
 import { useWords } from "../words";
 import { Composer } from "./Composer";
-import { sessionPath, ThreadFollower, type Followed } from "./follow";
+import { ThreadFollower, type Followed } from "./follow";
 import { Members } from "./Members";
 import { answerOpen } from "./answers";
 import { ApprovalCard, HandoverCard, OpenQuestions, openOf } from "./Questions";
@@ -62,7 +62,7 @@ interface ConversationProps {
 
 function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationProps) {
   const { t } = useWords();
-  const { agentName, known, defaultAgent, threads } = useWorld();
+  const { agents, agentName, known, defaultAgent, threads } = useWorld();
   const [follower, { thread, connection, problem }] = useFollowed(id, fresh);
   const { search, goal, turnId: soughtTurn } = useSought(sought, follower, connection === "live" || thread.turns.length > 0);
   const forget = useCallback(() => go(toThread(id), true), [id]);
@@ -110,33 +110,47 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
     [t],
   );
 
+  const listed = useRef(agents.value); // as `there` below
+  listed.current = agents.value;
+  /** A first message goes to whom it calls by name, also when it is sent before the list of names is there. */
+  const addressed = useCallback(
+    async (out: Outgoing): Promise<Outgoing> => {
+      if (!fresh || !out.text.startsWith("@")) return out;
+      const { agents } = listed.current ?? (await get<{ agents: AgentEntry[] }>("/api/v1/agents"));
+      return { ...out, agent: mentionedIn(out.text, agents) ?? out.agent };
+    },
+    [fresh],
+  );
+
   const dispatch = useCallback(
     (out: Outgoing) => {
       setPending((before) => [...before.filter((one) => one.out.runId !== out.runId), { out, problem: null }]);
-      sendMessage(out)
+      addressed(out)
+        .then(sendMessage)
         .then((accepted) => {
           if (accepted.created) {
-            void patch(sessionPath(out.threadId), { title: titleOf(out.text) }).then(threads.again, () => undefined);
+            void threads.again(); // the host calls it by its first words
             if (here.current) go(toThread(out.threadId), true);
             else onLeftBehind();
           }
           if (here.current) follower.begin();
         })
         .catch((error: unknown) => {
-          const said = sentence(asProblem(error), t);
+          const problem = asProblem(error);
+          const said = problem.status === 0 ? t("chat.not_reached") : sentence(problem, t); // nothing is sent again by itself
           setPending((before) => before.map((one) => (one.out.runId === out.runId ? { ...one, problem: said } : one)));
         });
     },
-    [follower, t, threads, onLeftBehind],
+    [addressed, follower, t, threads, onLeftBehind],
   );
 
   const [said, setSaid] = useState(0);
   const send = useCallback(
     (text: string, uploads: Upload[] = []) => {
       setSaid((count) => count + 1);
-      dispatch(newOutgoing(id, text, fresh ? (mentionedIn(text, known) ?? agent) : null, uploads));
+      dispatch(newOutgoing(id, text, fresh ? agent : null, uploads));
     },
-    [dispatch, id, fresh, agent, known],
+    [dispatch, id, fresh, agent],
   );
 
   /** Who answered this, unless they are no longer there. */
@@ -227,11 +241,13 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
         said={said}
         draw={(index) => {
           const turn = thread.turns[index];
+          const speaker = turn ? (speakerOf(turn, known) ?? active) : null;
           return (
             turn && (
               <TurnView
                 turn={turn}
-                agentName={agentName(speakerOf(turn, known) ?? active)}
+                agentId={speaker}
+                agentName={agentName(speaker)}
                 newest={turn === newest}
                 busy={Boolean(live)}
                 feedback={rated}
@@ -296,11 +312,6 @@ function mentionedIn(text: string, known: AgentEntry[]): string | null {
 }
 
 const askedIn = (turn: Run): string => `${turn.turnId}.0`;
-
-function titleOf(text: string): string {
-  const line = text.replace(/^@\S+\s*/, "").split("\n")[0]?.trim() ?? "";
-  return line.length > 60 ? `${line.slice(0, 57)}…` : line || text.slice(0, 60);
-}
 
 /** The moment of a turn with which a day begins. */
 function newDay(turn: Run, before: Run | undefined): number | null {

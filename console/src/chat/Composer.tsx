@@ -129,7 +129,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
           rows={1}
           value={text}
           disabled={disabled}
-          placeholder={dragging ? t("chat.drop") : t(narrow ? "chat.placeholder_short" : "chat.placeholder", { agent })}
+          placeholder={dragging ? t("chat.drop") : t(!agent ? "chat.placeholder_early" : narrow ? "chat.placeholder_short" : "chat.placeholder", { agent })}
           aria-label={t("chat.write")}
           role={offered.length ? "combobox" : undefined}
           aria-expanded={offered.length ? true : undefined}

@@ -23,6 +23,8 @@ export interface TurnActions {
 }
 interface Props {
   turn: Run;
+  /** Who answers this, or will. */
+  agentId: string | null;
   agentName: string;
   newest: boolean;
   busy: boolean;
@@ -37,7 +39,7 @@ interface Props {
   sought: boolean;
 }
 
-export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, feedback, actions, place: at, of, newDay, sought }: Props) {
+export const TurnView = memo(function TurnView({ turn, agentId, agentName, newest, busy, feedback, actions, place: at, of, newDay, sought }: Props) {
   const { day } = useWords();
   const answers = turn.parts.filter((part): part is Part & { kind: "text" } => part.kind === "text" && part.text !== "");
   const last = answers.at(-1);
@@ -60,7 +62,7 @@ export const TurnView = memo(function TurnView({ turn, agentName, newest, busy, 
         {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
         <div className="answer">
           <div className="speaker">
-            <span className={`avatar hue-${hueOf(turn.agentId ?? agentName)}`} aria-hidden="true">
+            <span className={`avatar hue-${hueOf(agentId ?? agentName)}`} aria-hidden="true">
               {(agentName || "?").slice(0, 1).toUpperCase()}
             </span>
             <strong>{agentName}</strong>

@@ -45,12 +45,13 @@ export function useUploads(): Uploads {
     } catch (error) {
       drop(key);
       const said = asProblem(error);
-      setProblem(said instanceof Problem && said.status === 404 ? t("chat.no_attachments") : sentence(said, t));
+      setProblem(said instanceof Problem && said.status === 404 ? t("chat.no_attachments") : `${file.name}: ${sentence(said, t)}`);
     }
   };
   const add = (files: File[]) => {
-    setProblem(null);
-    for (const file of files.slice(0, MOST - previews.length)) {
+    const room = MOST - previews.length;
+    setProblem(files.length > room ? t("chat.most_images", { most: MOST, left: files.length - room }) : null);
+    for (const file of files.slice(0, room)) {
       if (!file.type.startsWith("image/")) {
         setProblem(t("chat.only_images", { name: file.name }));
         continue;

@@ -3,6 +3,7 @@ import { createContext, useContext, useMemo, type ReactNode } from "react";
 import type { AgentEntry, Me, SessionEntry } from "../api/shapes";
 import { useLoaded, type Loaded } from "../ui/data";
 import { useWords, type Speaker } from "../words";
+import { known as knownWord } from "../words/said";
 
 export interface World {
   me: Loaded<Me>;
@@ -21,9 +22,9 @@ export function Knowing({ children }: { children: ReactNode }) {
   const me = useLoaded<Me>("/api/v1/users/me");
   const agents = useLoaded<{ agents: AgentEntry[]; problem?: string }>("/api/v1/agents", 30_000);
   const threads = useLoaded<{ sessions: SessionEntry[]; next: number | null }>("/api/v1/agent/sessions?limit=200", 15_000);
-  const { pick } = useWords();
+  const { pick, t } = useWords();
   const listed = agents.value?.agents;
-  const known = useMemo(() => inOrder((listed ?? []).map((agent) => named(agent, pick))), [listed, pick]);
+  const known = useMemo(() => inOrder((listed ?? []).map((agent) => named(agent, pick, t))), [listed, pick, t]);
   const world = useMemo<World>(
     () => ({
       me,
@@ -39,8 +40,10 @@ export function Knowing({ children }: { children: ReactNode }) {
   return <Context.Provider value={world}>{children}</Context.Provider>;
 }
 
-/** A runner that answers under its own name is called what it calls itself in this language. */
-function named(agent: AgentEntry, pick: Speaker["pick"]): AgentEntry {
+/** A runner that answers under its own name is called what it calls itself in this language; ours are what we call them. */
+function named(agent: AgentEntry, pick: Speaker["pick"], t: Speaker["t"]): AgentEntry {
+  const ours = agent.origin === "built-in" ? knownWord(`ag.name.${agent.agentId}`) : null;
+  if (ours) return { ...agent, label: t(ours) };
   return agent.origin === "runner" && agent.label === agent.agentId ? { ...agent, label: pick(agent.runnerLabel) || agent.label } : agent;
 }
 

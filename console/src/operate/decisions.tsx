@@ -7,6 +7,7 @@ import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Empty, Notice, ProblemNotice, Status } from "../ui/parts";
 import { toRun } from "../ui/router";
 import { useWords } from "../words";
+import { reasonInWords } from "../words/said";
 import { Listing } from "./table";
 
 export function ApprovalsPart() {
@@ -22,6 +23,13 @@ export function ApprovalsPart() {
   );
 }
 
+const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/;
+
+/** Ids are shown by their beginning, as in the list of runs; a name is shown whole. */
+function Resource({ name }: { name: string }) {
+  return UUID.test(name) ? <code title={name}>{name.slice(0, 8)}</code> : <span className="long">{name}</span>;
+}
+
 const RESULTS = ["allowed", "unauthorized", "not_found", "invalid_argument", "rate_limited", "payload_too_large", "deadline_exceeded", "runtime_error"] as const;
 
 interface Decision {
@@ -32,6 +40,8 @@ interface Decision {
   resource: string;
   result: string;
   reason: string;
+  reasonCode?: string;
+  reasonParams?: Record<string, string>;
   taskId?: string;
 }
 type Page = { decisions: Decision[]; next: string | null };
@@ -65,13 +75,13 @@ export function AuditPart() {
         { name: t("op.time"), show: (row) => time(row.time) },
         { name: t("op.actor"), show: (row) => row.actor },
         { name: t("op.action"), show: (row) => (row.taskId ? <a href={toRun(row.taskId)}>{row.action}</a> : row.action) },
-        { name: t("op.resource"), show: (row) => <span className="long">{row.resource}</span> },
+        { name: t("op.resource"), show: (row) => <Resource name={row.resource} /> },
         {
           name: t("op.result"),
           show: (row) => (
             <>
               <Status of={row.result} />
-              <p className="hint reason">{row.reason}</p>
+              <p className="hint reason">{reasonInWords(row, t)}</p>
             </>
           ),
         },

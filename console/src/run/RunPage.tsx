@@ -13,6 +13,7 @@ import { Folded, useKept, Within } from "../ui/kept";
 import { Empty, Failure, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
 import { go, toRun, toThread } from "../ui/router";
 import { useWords } from "../words";
+import { whyInWords, type Reason } from "../words/said";
 import type { WordKey } from "../words/en";
 import { useNews } from "./live";
 import { differences, inputOf, KINDS, named, namesIn, tookOf, type EntryKind, type Grant, type Story, type StoryEntry } from "./story";
@@ -162,16 +163,17 @@ interface Explained {
   granted: boolean;
   layer: string;
   because: string[];
+  reasons?: Reason[];
 }
 
 /** Which layer decided about a host call, in words, asked for when somebody wants to know. */
 function Why({ run, action, resource }: { run: string; action: string; resource?: string }) {
   const { t } = useWords();
-  const [told, setTold] = useKept<string | null>(`why ${action} ${resource ?? ""}`, null);
+  const [told, setTold] = useKept<Explained | string | null>(`why ${action} ${resource ?? ""}`, null);
   const ask = () => {
     const about = resource ? `&resource=${encodeURIComponent(resource)}` : "";
     get<Explained>(`/api/v1/agent/runs/${run}/explain?action=${encodeURIComponent(action)}${about}`)
-      .then((answer) => setTold(answer.because.join(" ")))
+      .then(setTold)
       .catch((error: unknown) => setTold(sentence(asProblem(error), t)));
   };
   return (
@@ -182,7 +184,7 @@ function Why({ run, action, resource }: { run: string; action: string; resource?
           {t("run.why")}
         </button>
       ) : (
-        <span>{told}</span>
+        <span>{typeof told === "string" ? told : whyInWords(told, t)}</span>
       )}
     </span>
   );

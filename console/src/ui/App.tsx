@@ -1,19 +1,19 @@
 /** The frame of every page: where one can go, who one is, and the page itself. */
-import { lazy, Suspense, useEffect, useState, type FormEvent } from "react";
+import { useEffect, useState, type FormEvent } from "react";
+import AgentsPage from "../agents/AgentsPage";
 import { keyOfThisTab, onStranger, rememberKey } from "../api/client";
 import { ChatPage } from "../chat/ChatPage";
 import { ThreadList } from "../chat/ThreadList";
 import { Knowing, useWorld } from "../chat/world";
+import OperatePage from "../operate/OperatePage";
+import RunPage from "../run/RunPage";
 import { useWords, type Language } from "../words";
+import { Floor } from "./Floor";
 import { Icon, type IconName } from "./icons";
 import { forgetKept } from "./kept";
 import { Dialog, ProblemNotice } from "./parts";
 import { usePlace, type Place } from "./router";
 import { chosenTheme, showTheme, type Theme } from "./theme";
-
-const RunPage = lazy(() => import("../run/RunPage"));
-const AgentsPage = lazy(() => import("../agents/AgentsPage"));
-const OperatePage = lazy(() => import("../operate/OperatePage"));
 
 export function App() {
   const [stranger, setStranger] = useState(false);
@@ -64,7 +64,9 @@ function SignIn({ wrong, onKey }: { wrong: boolean; onKey: (key: string) => void
           {t("sign.enter")}
         </button>
       </form>
-      <p className="hint">{t("sign.make")}</p>
+      <p className="hint">
+        {t("sign.make")} <code>paddock keys create --user NAME</code>
+      </p>
     </main>
   );
 }
@@ -113,9 +115,9 @@ function Frame() {
       <button type="button" className="veil" tabIndex={-1} aria-hidden="true" onClick={() => setDrawer(false)} />
       <main id="content" tabIndex={-1}>
         {agents.problem && !agents.value && agents.problem.status !== 401 && <ProblemNotice problem={agents.problem} again={agents.again} />}
-        <Suspense fallback={<p className="hint center">{t("app.loading")}</p>}>
+        <Floor key={place.page}>
           <Page place={place} />
-        </Suspense>
+        </Floor>
       </main>
       {settings && <Settings who={me.value ? t("app.you_are", { user: me.value.userId, workspace: me.value.workspaceId }) : ""} onClose={() => setSettings(false)} />}
     </div>

@@ -1,7 +1,8 @@
 /** Reading from the host inside a page: what came, what went wrong, and a way to ask again. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { get, Problem } from "../api/client";
-import type { WordKey } from "../words/en";
+import type { Speaker } from "../words";
+import { refusalInWords } from "../words/said";
 
 export interface Loaded<T> {
   value: T | null;
@@ -70,6 +71,6 @@ export function asProblem(error: unknown): Problem {
   return error instanceof Problem ? error : new Problem(0, "unreachable", error instanceof Error ? error.message : "");
 }
 
-export function sentence(problem: Problem, t: (key: WordKey) => string): string {
-  return problem.status === 0 ? t("app.unreachable") : problem.message;
+export function sentence(problem: Problem, t: Speaker["t"]): string {
+  return refusalInWords(problem, t);
 }

@@ -58,14 +58,14 @@ export function ProblemNotice({ problem, again }: { problem: Problem; again?: ()
   );
 }
 
-/** Why a run failed: what it means and what to do where that is known, and the host's own sentence. */
+/** Why a run failed: what it means and what to do where that is known, and the sentence it came with, unless that says the same once more. */
 export function Failure({ code, message }: { code: string; message: string }) {
   const { t } = useWords();
   const key = `failure.${code}`;
   return (
     <>
       {key in en && <p>{t(key as WordKey)}</p>}
-      {message && <p className={key in en ? "said" : ""}>{message}</p>}
+      {message && !(key in en && code.startsWith("host_")) && <p className={key in en ? "said" : ""}>{message}</p>}
       <code>{code}</code>
     </>
   );

@@ -80,8 +80,9 @@ class Run:
 
     async def _open(self) -> Results:
         api = HostApi(self._calls, self._secrets)
-        if self._runner.bootstrap == "recent_tail" and self._ctx.context.available_apis.history_page:
-            page = await api.history.page(limit=self._runner.bootstrap_limit + 1)
+        length = self._runner.tail_length(self._ctx) if self._runner.bootstrap == "recent_tail" else 0
+        if length > 0 and self._ctx.context.available_apis.history_page:
+            page = await api.history.page(limit=length + 1)
             self._ctx.keep_recent_tail(page.items)
         results: Any = self._runner.run(self._ctx, api)
         if not hasattr(results, "__aiter__"):

@@ -39,9 +39,15 @@ class RunContext(AgentRunContext):
         return self._recent_tail
 
     def keep_recent_tail(self, newest_first: Sequence[TranscriptItem]) -> None:
-        """Called once, before `run()`. The current input is not its own history."""
-        earlier = [item for item in newest_first if item.event_id != self.event.event_id]
-        self._recent_tail = tuple(reversed(earlier))
+        """Called once, before `run()`. Neither the current input nor what waits in line behind it is its history."""
+        self._recent_tail = tuple(item for item in reversed(newest_first) if self.is_earlier(item))
+
+    def is_earlier(self, item: TranscriptItem) -> bool:
+        """Whether it was said before this input: neither the input itself nor what waits in line behind it."""
+        here = self.context.event_seq
+        if item.event_id == self.event.event_id:
+            return False
+        return item.role not in {"user", "system"} or here is None or item.seq is None or item.seq < here
 
 
 class AgentRunner:
@@ -58,6 +64,10 @@ class AgentRunner:
     bootstrap: ClassVar[Literal["none", "recent_tail"]] = "none"
     """`recent_tail`: the last items of the conversation are fetched into `ctx.recent_tail` before `run()`."""
     bootstrap_limit: ClassVar[int] = 20
+
+    def tail_length(self, ctx: RunContext) -> int:  # noqa: ARG002 - for those who let an agent's owner say
+        """How many items that is at most."""
+        return self.bootstrap_limit
 
     def run(self, ctx: RunContext, api: HostApi) -> Results:  # noqa: ARG002 - the signature to write
         """Answer one event: `async def run(self, ctx, api)` with `yield delta(...)`, `yield message(...)` and so on."""

@@ -6,7 +6,7 @@ readers go back to the store.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, cast
 
@@ -22,6 +22,11 @@ log = structlog.get_logger("paddock.bus")
 CONNECT_SECONDS = 2.0
 RETRY_SECONDS = 0.5
 FLUSH_SECONDS = 2.0
+PING_SECONDS = 2
+MAX_PINGS = 2
+"""A server that left so many unanswered when the next is due counts as away: six seconds of silence."""
+PONG_SECONDS = 60.0
+"""Longer than any answer is waited for: by then the connection is another one."""
 MAX_WAITING = 10_000
 """Words on their way out; more are dropped, oldest first: who misses them finds them in the store."""
 MAX_BYTES = 1024 * 1024
@@ -55,6 +60,7 @@ class NatsBus:
         self._waiting: deque[tuple[str, bytes]] = deque(maxlen=MAX_WAITING)
         self._bell = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._asked: set[asyncio.Task[None]] = set()
         self.on_lost: Callable[[], None] = lambda: None
 
     @property
@@ -67,14 +73,13 @@ class NatsBus:
         self._tasks = [asyncio.create_task(self._speak()), asyncio.create_task(self._stay_connected())]
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await _end(self._tasks)
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(*AWAY):
                 async with asyncio.timeout(FLUSH_SECONDS):
                     await connection.close()
+        await _end(self._asked)
 
     def healthy(self) -> bool:
         return self._connection is not None and bool(self._connection.is_connected)
@@ -90,7 +95,7 @@ class NatsBus:
         if self.healthy():
             with suppress(*AWAY):
                 await self._listen(subscription)
-                await self._connection.flush(FLUSH_SECONDS)
+                await self._reach_the_server()
         return subscription
 
     async def drop(self, subscription: _Subscription) -> None:
@@ -103,6 +108,18 @@ class NatsBus:
 
     async def _listen(self, subscription: _Subscription) -> None:
         subscription.held = await self._connection.subscribe(subscription.subject, cb=subscription.on_message)
+
+    async def _reach_the_server(self) -> None:
+        """Until it has what we sent, if it answers soon. A wait may end early, as its reader has gone; the question
+        stays: an answer that nobody waits for ends what the library hears with, and the host would be deaf."""
+        asked = asyncio.create_task(self._ask(self._connection))
+        self._asked.add(asked)
+        asked.add_done_callback(self._asked.discard)
+        await asyncio.wait({asked}, timeout=FLUSH_SECONDS)
+
+    async def _ask(self, connection: Any) -> None:
+        with suppress(*AWAY):
+            await connection.flush(PONG_SECONDS)
 
     async def _connect(self) -> None:
         async with asyncio.timeout(CONNECT_SECONDS):  # told to try for ever, the library does so the first time too
@@ -119,8 +136,8 @@ class NatsBus:
             max_reconnect_attempts=-1,
             reconnect_time_wait=RETRY_SECONDS,
             allow_reconnect=True,
-            ping_interval=5,
-            max_outstanding_pings=2,
+            ping_interval=PING_SECONDS,
+            max_outstanding_pings=MAX_PINGS,
             pending_size=PENDING_BYTES,
             disconnected_cb=self._lost,
             reconnected_cb=self._back,
@@ -146,6 +163,8 @@ class NatsBus:
             self._waiting.clear()
 
     async def _lost(self) -> None:
+        if self._connection is None:
+            return  # it was closed here
         log.warning("the bus is away; streams are read from the store", action="bus.lost")
         self.on_lost()
 
@@ -154,6 +173,12 @@ class NatsBus:
 
     async def _wrong(self, error: Exception) -> None:
         log.debug("the bus says", action="bus.error", reason=without_secrets(str(error)))
+
+
+async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 AWAY = (nats.errors.Error, OSError, TimeoutError)

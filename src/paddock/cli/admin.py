@@ -10,7 +10,7 @@ from urllib.parse import quote
 from paddock.cli import database, presence
 from paddock.cli.client import connect
 from paddock.cli.failures import FAILED, USAGE, CommandError
-from paddock.cli.output import write
+from paddock.cli.output import counted, write
 from paddock.rules.addresses import is_postgres
 from paddock.rules.rebuilding import Difference
 from paddock.settings import Settings
@@ -33,8 +33,9 @@ def verify_all(data: Path | None, settings: Settings) -> int:
         if looked.problem is not None:
             problems.append(looked.sentence)
     _show(problems)
-    seen = f"{counts['conversation']} conversations and {counts['bytes']} stored files were looked at"
-    write(f"{seen}: {f'{len(problems)} problems' if problems else 'everything is as it was written'}.\n")
+    seen = f"{counted(counts['conversation'], 'conversation')} and {counted(counts['bytes'], 'stored file')}"
+    found = counted(len(problems), "problem") if problems else "everything is as it was written"
+    write(f"Looked at {seen}: {found}.\n")
     return FAILED if problems else 0
 
 
@@ -76,7 +77,7 @@ def back_up(target: Path, data: Path | None, settings: Settings) -> int:
 
         return back_up_database(target.absolute(), settings)
     manifest = backups.back_up(_existing(data), target.absolute())
-    write(f"{len(manifest['files'])} files are backed up in {target}.\n")
+    write(f"Backed up {counted(len(manifest['files']), 'file')} in {target}.\n")
     return 0
 
 
@@ -90,7 +91,7 @@ def restore(source: Path, data: Path | None, settings: Settings) -> int:
     directory = presence.data_directory(data).absolute()
     manifest = backups.restore(source.absolute(), directory)
     problems = _show(looked.sentence for looked in look(directory) if looked.problem is not None)
-    write(f"{len(manifest['files'])} files are restored in {directory}.\n")
+    write(f"Restored {counted(len(manifest['files']), 'file')} in {directory}.\n")
     if problems:
         write(f"{problems} problems were in the data when it was backed up; they are named above.\n")
     return FAILED if problems else 0

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.cli.client import connect
-from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli.failures import FAILED, USAGE, CommandError, as_sentence
 from paddock.cli.output import write
 from paddock.settings import Settings
 
@@ -41,7 +41,7 @@ def check(settings: Settings, file: Path | None) -> int:
     try:
         defined = read_file(path)
     except AgentsFileError as error:
-        raise CommandError(f"{error}.") from error
+        raise CommandError(as_sentence(error)) from error
     missing = without_runner(settings, path)
     for agent_id, plugin in missing.items():
         write(f"{agent_id}: the plugin {plugin} is not installed; paddock runner install puts it in.\n")

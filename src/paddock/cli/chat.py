@@ -1,18 +1,20 @@
 """Talk to an agent from the terminal: one message and its answer, or a conversation."""
 
 import os
+import re
 import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from paddock.cli.answers import DIM, RED, AnswerPrinter, Ending, JsonPrinter, colours_wanted, ending, painted
-from paddock.cli.client import HostClient, connect
+from paddock.cli.client import HostClient, RefusedError, connect
 from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.line_input import LineInput
 from paddock.cli.members import HELP as MEMBERS_HELP
-from paddock.cli.members import Members
+from paddock.cli.members import NOT_FOUND, SESSIONS, Members
 from paddock.cli.program import command
 from paddock.cli.turns import Turn
 
@@ -21,6 +23,7 @@ MAX_TEXT = 10_000
 """What a host takes as one message, in characters."""
 NOT_TEXT = "What you say must be text in UTF-8, and this is not."
 HELP = "/new starts another conversation, /quit leaves. Ctrl-C stops an answer, arrow-up brings back what you typed."
+MAX_COMMAND_WORDS = 2
 ASKS_TO_HAND_OVER = "paddock.handover.prompt"
 
 
@@ -35,6 +38,10 @@ class Chat:
     colours: bool
     again: str
     """The command that comes back to this host."""
+    later: Callable[[str], str]
+    """The command that goes on with a conversation, by its id."""
+    another: Callable[[], str] = lambda: str(uuid.uuid4())
+    """The id of another conversation."""
 
     def printer(self) -> AnswerPrinter | JsonPrinter:
         return JsonPrinter() if self.as_json else AnswerPrinter(colours=self.colours)
@@ -44,13 +51,15 @@ def chat(
     message: str | None, *, agent: str | None, url: str | None, data: Path | None, thread: str | None, as_json: bool
 ) -> int:
     """Returns the exit code."""
+    again = command("chat", url=url, data=data)
     talk = Chat(
         connect=lambda: connect(url, data),
-        thread_id=thread or str(uuid.uuid4()),
+        thread_id=_conversation(thread, lambda: connect(url, data)),
         agent=agent,
         as_json=as_json,
         colours=colours_wanted(sys.stdout, os.environ),
-        again=command("chat", url=url, data=data),
+        again=again,
+        later=lambda thread_id: f"{again} --thread {thread_id}",
     )
     if message is None and sys.stdin.isatty():
         return converse(talk)
@@ -58,6 +67,22 @@ def chat(
     if sys.stderr.isatty():
         _say_how_to_go_on(talk)
     return code
+
+
+def _conversation(named: str | None, reach: Callable[[], HostClient]) -> str:
+    """A new one, one by its id, or one by the name that an AG-UI client gave it."""
+    if named is None:
+        return str(uuid.uuid4())
+    try:
+        return str(uuid.UUID(named))
+    except ValueError:
+        pass
+    try:
+        return str(reach().call("GET", f"{SESSIONS}/{quote(named, safe='')}")["threadId"])
+    except RefusedError as refused:
+        if refused.status != NOT_FOUND:
+            raise
+        raise CommandError(f"There is no conversation {named!r}. Without --thread a new one begins.") from refused
 
 
 def one_message(talk: Chat, text: str) -> int:
@@ -73,7 +98,7 @@ def _from_pipe() -> str:
 
 
 def _say_how_to_go_on(talk: Chat) -> None:
-    _aside(painted(f"To go on later: {talk.again} --thread {talk.thread_id}", DIM, on=talk.colours))
+    _aside(painted(f"To go on later: {talk.later(talk.thread_id)}", DIM, on=talk.colours))
 
 
 def say(talk: Chat, text: str, speakers: "Speakers | None" = None) -> Ending:
@@ -140,19 +165,28 @@ def converse(talk: Chat) -> int:
                 case "/quit" | "/exit":
                     break
                 case "/new":
-                    talk = replace(talk, thread_id=str(uuid.uuid4()))
+                    talk = replace(talk, thread_id=talk.another())
                 case "/help":
                     _aside(painted(f"{HELP}\n{MEMBERS_HELP}", DIM, on=talk.colours))
                 case "":
                     pass
                 case command if _members(talk).handles(command):
                     _obey(talk, command, speakers)
+                case unknown if _looks_like_a_command(unknown):
+                    sorry = f"{unknown.split()[0]} is no command, so nothing was sent; /help says which there are."
+                    _aside(painted(sorry, RED, on=talk.colours))
                 case _:
                     _answer(talk, text, speakers)
     finally:
         lines.save()
     _say_how_to_go_on(talk)
     return 0
+
+
+def _looks_like_a_command(text: str) -> bool:
+    """A slash and a word: a path, or a sentence that begins with one, is something to say."""
+    word = text.split(maxsplit=1)[0]
+    return re.fullmatch(r"/[a-z]+", word) is not None and len(text.split()) <= MAX_COMMAND_WORDS
 
 
 class Speakers:

@@ -20,7 +20,7 @@ DEFAULT_URL = "http://127.0.0.1:8484"
 UNAUTHENTICATED = 401
 
 
-__all__ = ["UNAVAILABLE", "Event", "HostClient", "HostGoneError", "RefusedError", "connect"]
+__all__ = ["UNAUTHENTICATED", "UNAVAILABLE", "Event", "HostClient", "HostGoneError", "RefusedError", "connect"]
 
 ELSEWHERE = (
     "On the host's own machine, add --data DIR with its data directory; elsewhere, put your key into PADDOCK_API_KEY."

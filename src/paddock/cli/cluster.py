@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from paddock.cli.failures import FAILED, USAGE, CommandError
-from paddock.cli.output import write
+from paddock.cli.output import counted, write
 from paddock.compose.cluster import blobs_of
 from paddock.ports.artifacts import Blobs
 from paddock.rules.addresses import is_postgres
@@ -23,7 +23,7 @@ NEEDS_STORE = "Say which database, with --store postgresql://... or PADDOCK_STOR
 
 
 def migrate(settings: Settings, *, only_check: bool) -> int:
-    """Bring the schema up to date, or only say what is to come: 1 when something is."""
+    """Bring the schema up to date, or only say what is to come: 1 when something is, 2 when nobody can tell."""
     _need_postgres(settings)
     from paddock.storage.postgres.doctor import examine
     from paddock.storage.postgres.migrate import bring_up_to_date
@@ -34,8 +34,11 @@ def migrate(settings: Settings, *, only_check: bool) -> int:
     except StorageUnavailableError as error:
         raise CommandError(f"store = {settings.shown_store} cannot be used: {error}.", exit_code=USAGE) from error
     state, says, advice = asyncio.run(examine(settings.store))
-    write(f"{says}.{f' {advice}' if advice else ''}\n")
-    return FAILED if state == "fail" or "to come" in says or "empty" in says else 0
+    sentence = f"{says}.{f' {advice}' if advice else ''}"
+    if state == "fail":
+        raise CommandError(sentence, exit_code=USAGE)
+    write(f"{sentence}\n")
+    return FAILED if "to come" in says or "empty" in says else 0
 
 
 def import_from(directory: Path, settings: Settings) -> int:
@@ -63,7 +66,7 @@ def back_up_database(target: Path, settings: Settings) -> int:
         manifest = backup.make(target, lambda whole: asyncio.run(_copy_out(whole, settings)))
     except StorageUnavailableError as error:
         raise CommandError(f"Nothing was backed up: {error}.") from error
-    write(f"{len(manifest['files'])} files are backed up in {target}.\n")
+    write(f"Backed up {counted(len(manifest['files']), 'file')} in {target}.\n")
     return 0
 
 
@@ -73,7 +76,8 @@ def restore_database(source: Path, settings: Settings) -> int:
             written, files = asyncio.run(_copy_in(whole, settings))
     except StorageUnavailableError as error:
         raise CommandError(f"Nothing was restored: {error}.") from error
-    write(f"{sum(written.values())} rows and {files} stored files are restored in {settings.shown_store}.\n")
+    rows = counted(sum(written.values()), "row")
+    write(f"Restored {rows} and {counted(files, 'stored file')} in {settings.shown_store}.\n")
     return 0
 
 

@@ -43,7 +43,7 @@ def _all(settings: Settings, found: AsyncIterator[Found]) -> list[Found]:
     try:
         return asyncio.run(gather())
     except StorageUnavailableError as error:
-        raise CommandError(f"store = {settings.shown_store}: {error}.", exit_code=USAGE) from error
+        raise CommandError(f"{settings.of_whom(error)}: {error}.", exit_code=USAGE) from error
 
 
 async def _look(settings: Settings) -> AsyncIterator[Looked]:

@@ -29,7 +29,7 @@ from paddock.cli.carrying import (
     to_host,
     to_plugin,
 )
-from paddock.cli.client import UNAVAILABLE, HostClient, HostGoneError, RefusedError, connect
+from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, connect
 from paddock.cli.elsewhere import Elsewhere
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.program import command
@@ -100,8 +100,8 @@ class Work:
                 return True
             return await self._wait_for_a_host(str(error))
         except RefusedError as error:
-            if error.status == UNAVAILABLE:
-                return await self._wait_for_a_host(str(error))
+            if error.status == UNAVAILABLE or (error.status == UNAUTHENTICATED and self._was_attached):
+                return await self._wait_for_a_host(str(error))  # a host that starts anew has another local token
             if not self._was_attached:
                 raise
             say(f"the host refused it: {error}; {ON_SAVE}")

@@ -83,6 +83,40 @@ def _store(settings: Settings) -> Finding:
     return Finding("store", state, says, remedy)
 
 
+def _bus(settings: Settings) -> Finding:
+    if settings.bus == EMBEDDED:
+        return Finding("bus", "ok", "embedded: this host rings nobody else")
+    if asyncio.run(_rings(settings.bus)):
+        return Finding("bus", "ok", f"NATS at {settings.shown_bus}")
+    remedy = "Start NATS, or set bus to another. Hosts work without it; what one says reaches others late."
+    return Finding("bus", "fail", f"{settings.shown_bus} does not answer", remedy)
+
+
+async def _rings(address: str) -> bool:
+    from paddock.bus.chosen import bus_at
+
+    bus = bus_at(address)
+    await bus.open()
+    try:
+        return bus.healthy()
+    finally:
+        await bus.close()
+
+
+def _artifacts(settings: Settings) -> Finding:
+    if settings.artifacts == EMBEDDED:
+        return Finding("artifacts", "ok", f"embedded: files in {settings.data / 'blobs'}, for this host alone")
+    from paddock.rules.errors import FilesUnavailableError
+    from paddock.storage.s3 import S3Blobs
+
+    try:
+        asyncio.run(S3Blobs(settings.artifacts, beside=settings.data).reach())
+    except FilesUnavailableError as error:
+        remedy = "Start it, make the bucket, or look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        return Finding("artifacts", "fail", f"{settings.shown_artifacts}: {error}", remedy)
+    return Finding("artifacts", "ok", f"{settings.shown_artifacts} can be read")
+
+
 def _data_directory(settings: Settings) -> Finding:
     from paddock.rules.errors import StorageUnavailableError
     from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
@@ -260,6 +294,8 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _python,
     _paddock,
     _store,
+    _bus,
+    _artifacts,
     _data_directory,
     _disk_space,
     _port,

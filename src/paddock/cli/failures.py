@@ -10,3 +10,9 @@ class CommandError(Exception):
     def __init__(self, message: str, *, exit_code: int = FAILED) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def as_sentence(error: object) -> str:
+    """What an error says, with an end: some end in a question (`did you mean tools?`)."""
+    text = str(error)
+    return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,8 +16,8 @@ from paddock.cli.failures import CommandError
 from paddock.cli.output import write
 
 ASK_SECONDS = 20.0
-LOCAL = Path("harnesses/node_modules/.bin")
-"""Where `make harnesses` puts them in a checkout of Paddock."""
+LOCAL = tuple(Path(name) for name in ("harnesses/node_modules/.bin", "harnesses/acp/node_modules/.bin"))
+"""Where `make harnesses` and `make harnesses-acp` put them in a checkout of Paddock. Runs look on the PATH alone."""
 NUMBER = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -29,8 +29,6 @@ class Known:
     package: str
     tested: str
     runner: str
-    exact: bool = True
-    """Run by our own tests; else tried by hand."""
     node: tuple[int, int] | None = None
 
     @property
@@ -42,19 +40,12 @@ HARNESSES: Mapping[str, Known] = {
     "claude-code": Known("claude", "@anthropic-ai/claude-code", "2.1.325", "claude-code"),
     "codex": Known("codex", "@openai/codex", "0.166.0", "codex"),
     "kimi-code": Known("kimi", "@moonshot-ai/kimi-code", "2.1.0", "acp, preset kimi-code", node=(22, 19)),
-    "opencode": Known("opencode", "opencode-ai", "1.18.33", "acp, preset opencode", exact=False),
-    "gemini": Known("gemini", "@google/gemini-cli", "0.61.0", "acp, preset gemini", exact=False, node=(20, 0)),
+    "opencode": Known("opencode", "opencode-ai", "1.18.33", "acp, preset opencode"),
+    "gemini": Known("gemini", "@google/gemini-cli", "0.61.0", "acp, preset gemini", node=(20, 0)),
     "claude-acp": Known(
-        "claude-agent-acp",
-        "@agentclientprotocol/claude-agent-acp",
-        "0.99.1",
-        "acp, preset claude",
-        exact=False,
-        node=(22, 0),
+        "claude-agent-acp", "@agentclientprotocol/claude-agent-acp", "0.99.1", "acp, preset claude", node=(22, 0)
     ),
-    "codex-acp": Known(
-        "codex-acp", "@agentclientprotocol/codex-acp", "2.6.0", "acp, preset codex", exact=False, node=(20, 0)
-    ),
+    "codex-acp": Known("codex-acp", "@agentclientprotocol/codex-acp", "2.6.0", "acp, preset codex", node=(20, 0)),
 }
 
 State = Literal["ok", "note", "none", "fail"]
@@ -87,22 +78,29 @@ def doctor(names: Sequence[str]) -> int:
 
 def examine(name: str, known: Known) -> Finding:
     """One harness, as it is found on the PATH or in this directory."""
-    program = shutil.which(known.program, path=os.pathsep.join(_places()))
+    beside = next((place.absolute() for place in LOCAL if (place / known.program).exists()), None)
+    path = os.environ.get("PATH", os.defpath)
+    on_path = shutil.which(known.program, path=path)
+    if beside is not None and on_path is None:
+        path = f"{beside}{os.pathsep}{path}"
+    program = shutil.which(known.program, path=path)
     if program is None:
         return Finding(name, "none", f"not installed ({known.runner})", _remedy(known))
-    version = _version(program)
+    version = _version(program, path)
     if version is None:
         return Finding(name, "fail", f"{program} does not tell its version", _remedy(known))
     state, why = judge(version, known)
-    return Finding(
-        name, state, f"{version} at {program} ({known.runner}): {why}", known.install if state != "ok" else ""
-    )
+    says = f"{version} at {program} ({known.runner}): {why}"
+    if on_path is None:
+        said = f"{says}, and not on the PATH, where a run looks for it"
+        return Finding(name, "note", said, f'PATH="{beside}:$PATH" paddock serve, or name it in config.command')
+    return Finding(name, state, says, known.install if state != "ok" else "")
 
 
 def judge(version: str, known: Known) -> tuple[State, str]:
     """Tested is the pinned release; what shares its first two numbers is expected to work."""
     if version == known.tested:
-        return ("ok", "the tested version") if known.exact else ("ok", "the version the preset was written for")
+        return "ok", "the tested version"
     found, tested = _numbers(version), _numbers(known.tested)
     if found[:2] == tested[:2]:
         return "ok", f"within the tested range, {tested[0]}.{tested[1]}.x (tested: {known.tested})"
@@ -110,12 +108,7 @@ def judge(version: str, known: Known) -> tuple[State, str]:
     return "note", f"{age} than the tested range, {tested[0]}.{tested[1]}.x; it may work, nobody has tried"
 
 
-def _places() -> Iterable[str]:
-    yield from os.environ.get("PATH", os.defpath).split(os.pathsep)
-    yield str(LOCAL.absolute())
-
-
-def _version(program: str) -> str | None:
+def _version(program: str, path: str | None = None) -> str | None:
     try:
         asked = subprocess.run(
             [program, "--version"],
@@ -124,6 +117,7 @@ def _version(program: str) -> str | None:
             timeout=ASK_SECONDS,
             check=False,
             stdin=subprocess.DEVNULL,
+            env={**os.environ, "PATH": path} if path is not None else None,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

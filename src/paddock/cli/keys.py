@@ -16,7 +16,7 @@ from paddock.cli.output import write
 from paddock.host.api_keys import new_key
 from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import StorageUnavailableError
-from paddock.settings import EMBEDDED
+from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.signing_keys import rotate
@@ -57,10 +57,10 @@ def revoke(host: HostClient, key_id: str) -> int:
     return 0
 
 
-def rotate_signing(path: Path) -> int:
-    """A running host notices within a second; nothing has to be restarted."""
+def rotate_signing(settings: Settings) -> int:
+    """Running hosts notice within seconds; nothing has to be restarted."""
     try:
-        made = rotate(path, time.time())
+        made = _rotated(settings)
     except StorageUnavailableError as error:
         raise CommandError(str(error)) from error
     write(f"Addresses are signed with the key {made} from now on; the one before counts for another hour.\n")
@@ -96,3 +96,11 @@ async def _add(store: Store, row: ApiKeyRow) -> None:
         await store.add_key(row)
     finally:
         await store.close()
+
+
+def _rotated(settings: Settings) -> str:
+    if not settings.shares_signing_keys:
+        return rotate(settings.signing_file, time.time())
+    from paddock.storage.postgres.signing_keys import rotate as rotate_for_all
+
+    return asyncio.run(rotate_for_all(settings.store, time.time()))

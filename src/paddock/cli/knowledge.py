@@ -3,6 +3,7 @@
 import sys
 import time
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from paddock.cli.output import write
 
 ROOT = "/api/v1/knowledge"
 LOOK_SECONDS = 0.2
+OF_THIS_FILE = {413, 422}
+"""Refusals that say nothing about the next file; all others do: the base, the key or the host is not there."""
 SILENT_SECONDS = 300.0
 """How long a job may show no progress before we stop watching it; it goes on without us."""
 
@@ -37,16 +40,15 @@ def list_bases(*, url: str | None, data: Path | None) -> int:
 
 def list_documents(base: str, *, url: str | None, data: Path | None) -> int:
     for document in _documents(connect(url, data), base):
-        write(f"{document['documentId']}\t{document['name']}\t{document['passages']} passages\n")
+        many = "passage" if document["passages"] == 1 else "passages"
+        write(f"{document['documentId']}\t{document['name']}\t{document['passages']} {many}\n")
     return 0
 
 
 def add(base: str, files: Sequence[Path], *, url: str | None, data: Path | None) -> int:
-    """Hand all files in, then watch them until the last one has ended."""
+    """Hand all files in, then watch them until the last has ended. Each gets its word, whatever became of others."""
     host = connect(url, data)
-    contents = [(path, _read(path)) for path in files]
-    jobs = [_add(host, base, path, content) for path, content in contents]
-    ended = _watch(host, base, jobs)
+    ended = _watch(host, base, [_handed_in(host, base, path, name) for path, name in _named(files)])
     for job in ended:
         out = sys.stdout if job["status"] == "completed" else sys.stderr
         write(f"{job['name']}: {job['message']}\n", out)
@@ -82,19 +84,27 @@ def _path(base: str) -> str:
     return f"{ROOT}/{quote(base, safe='')}"
 
 
-def _read(path: Path) -> bytes:
+def _named(files: Sequence[Path]) -> list[tuple[Path, str]]:
+    """Each with its name; those that have the same one are called by their paths, as a name is there only once."""
+    many = Counter(path.name for path in files)
+    return [(path, path.name if many[path.name] == 1 else path.as_posix()) for path in files]
+
+
+def _handed_in(host: HostClient, base: str, path: Path, name: str) -> Mapping[str, Any]:
+    """The job of a file, or what would be its end where this very file is the reason that there is none."""
     try:
-        return path.read_bytes()
+        return _add(host, base, name, path.read_bytes())
     except OSError as error:
-        raise CommandError(f"Cannot read {path}: {error.strerror}.") from error
-
-
-def _add(host: HostClient, base: str, path: Path, content: bytes) -> Mapping[str, Any]:
-    body = {"name": path.name, "contentBase64": b64encode(content).decode()}
-    try:
-        return host.call("POST", f"{_path(base)}/documents", body)
+        return {"status": "failed", "name": str(path), "message": f"it cannot be read: {error.strerror}"}
     except RefusedError as error:
-        raise RefusedError(error.status, error.code, f"{path.name}: {error}") from error
+        if error.status not in OF_THIS_FILE:
+            raise
+        return {"status": "failed", "name": name, "message": str(error)}
+
+
+def _add(host: HostClient, base: str, name: str, content: bytes) -> Mapping[str, Any]:
+    body = {"name": name, "contentBase64": b64encode(content).decode()}
+    return host.call("POST", f"{_path(base)}/documents", body)
 
 
 def _documents(host: HostClient, base: str) -> Iterator[Mapping[str, Any]]:
@@ -117,6 +127,9 @@ def _watch(host: HostClient, base: str, jobs: Sequence[Mapping[str, Any]]) -> li
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         ended: list[Mapping[str, Any]] = []
         for job in jobs:
+            if job["status"] == "failed":
+                ended.append(job)
+                continue
             task = progress.add_task(job["name"], total=None, far="being read")
             for seen in _followed(host, f"{_path(base)}/jobs/{job['jobId']}"):
                 if seen["total"]:  # known once it has been read and cut into passages

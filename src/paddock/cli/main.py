@@ -1,86 +1,17 @@
-"""The command line: which commands there are. What they take is in `commands/`, one module per family; the work is in
-one module per command, imported when that command runs, so that asking a question never waits for what answers it.
-"""
+"""The program: runs a command, and whatever a person can cause ends in a sentence and an exit code."""
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
-
-from paddock.cli.commands import (
-    admin,
-    agents,
-    approvals,
-    automations,
-    deliveries,
-    harness,
-    hosting,
-    keys,
-    knowledge,
-    runner,
-    talking,
-)
-from paddock.cli.commands.options import option
 from paddock.cli.failures import FAILED, USAGE, CommandError
-
-app = typer.Typer(
-    name="paddock",
-    help="An agent host: agents plug in as runners; conversations, keys and permissions are kept in one place.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-for command in (hosting.serve, hosting.run, talking.chat, hosting.doctor, talking.explain):
-    app.command()(command)
-FAMILIES = {
-    "admin": admin.admin,
-    "keys": keys.keys,
-    "knowledge": knowledge.knowledge,
-    "approvals": approvals.approvals,
-    "automations": automations.automations,
-    "deliveries": deliveries.deliveries,
-    "agents": agents.agents,
-    "runner": runner.runner,
-    "harness": harness.harness,
-}
-for name, commands in FAMILIES.items():
-    app.add_typer(commands, name=name)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        version()
-        raise typer.Exit
-
-
-@app.callback()
-def everything(
-    debug: Annotated[bool, option("--debug", says="Show tracebacks of failures.", env="PADDOCK_DEBUG")] = False,
-    version: Annotated[  # noqa: ARG001 - its callback has done the work
-        bool,
-        typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version),
-    ] = False,
-) -> None:
-    if debug:
-        os.environ["PADDOCK_DEBUG"] = "1"
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    from importlib.metadata import version as version_of
-
-    from paddock.cli.output import write
-
-    write(version_of("paddock") + "\n")
+from paddock.cli.starting import plain_flags, start
 
 
 def main() -> None:
     """Run a command; whatever a person can cause ends in a sentence and an exit code."""
     try:
-        app()
+        _do(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -92,8 +23,18 @@ def main() -> None:
         _fail(error)
 
 
+def _do(words: Sequence[str]) -> None:
+    flags = plain_flags(words)
+    if flags is not None:
+        start(flags)
+    else:
+        from paddock.cli.app import app
+
+        app()
+
+
 def _fail(error: Exception) -> None:
-    typer.echo(f"paddock: {_sentence(error)}", err=True)
+    print(f"paddock: {_sentence(error)}", file=sys.stderr, flush=True)
     _forget_output()
     sys.exit(_exit_code(error))
 

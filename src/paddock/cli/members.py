@@ -12,8 +12,8 @@ from paddock.cli.client import HostClient, RefusedError
 from paddock.cli.failures import CommandError
 
 SESSIONS = "/api/v1/agent/sessions"
-SETTLE_SECONDS = 15.0
 NOT_FOUND = 404
+SETTLE_SECONDS = 15.0
 """A little longer than a host takes to answer for certain."""
 PAUSE = 0.1
 HELP = (
@@ -45,8 +45,18 @@ class Members:
             raise CommandError(f"Who? Try: {word} NAME")
         else:
             self._ask(COMMANDS[word], {"agent_id": name.strip()})
-            self._show(self._settled())
+            session = self._settled()
+            if word == "/invite" and name.strip() not in session["agentsInSession"]:
+                raise CommandError(self._why_not(name.strip()))
+            self._show(session)
         return None
+
+    def _why_not(self, name: str) -> str:
+        """Why an agent did not join; the host says so in its stream, which is long over for whoever asks later."""
+        known = [str(agent["agentId"]) for agent in self.connect().call("GET", "/api/v1/agents")["agents"]]
+        if name in known:
+            return f"{harmless(name)} did not join; the host's log says why"
+        return f"there is no agent {harmless(name)!r}; known are: {', '.join(known)}"
 
     def answer_handover(self) -> str | None:
         """Ask about the handover that waits for a word, if one does; the turn of whoever took over."""

@@ -6,6 +6,11 @@ from typing import TextIO
 from paddock.cli.failures import CommandError
 
 
+def counted(number: int, thing: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def write(text: str, to: TextIO | None = None) -> None:
     """Write at once, so that what cannot be written is known here."""
     out = to or sys.stdout

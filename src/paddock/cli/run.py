@@ -5,6 +5,7 @@ was left, as everything is kept in the data directory.
 """
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -20,7 +21,7 @@ from paddock.cli import presence
 from paddock.cli.answers import colours_wanted
 from paddock.cli.chat import Chat, converse, one_message
 from paddock.cli.client import connect
-from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.failures import USAGE, CommandError, as_sentence
 from paddock.cli.program import command
 from paddock.host.agents_file import AgentsFileError
 from paddock.settings import Settings
@@ -37,31 +38,52 @@ CHILD = "import sys; from paddock.cli.run import serve_while_watched; serve_whil
 def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> int:
     """Returns the exit code."""
     agent = _agent_of(file)
+    if message is not None and not message.strip():
+        raise CommandError(f'There is nothing to say. Try: {command("run")} {_typed(file)} "hello"', exit_code=USAGE)
     if message is None and not sys.stdin.isatty():
         from paddock.cli.loading import load_serve
 
         load_serve()(settings)
         return 0
-    with _host(settings):
+    again = command(f"run {_typed(file)}", data=None if settings.data == _usual_data() else settings.data)
+    with _host(file, settings):
         talk = Chat(
             connect=lambda: connect(None, settings.data),
             thread_id=_conversation(settings.data, agent, new=new),
             agent=agent,
             as_json=False,
             colours=colours_wanted(sys.stdout, os.environ),
-            again=command("chat", data=settings.data),
+            again=again,
+            later=lambda _: again,
+            another=lambda: _conversation(settings.data, agent, new=True),
         )
         return converse(talk) if message is None else one_message(talk, message)
 
 
+def refuse_no_program(file: Path) -> None:
+    """Said before the settings are read: they would call it what it is to them, an agents file."""
+    if not file.is_file():
+        raise CommandError(f"There is no file {file}. Write an agent into it first, or name another.", exit_code=USAGE)
+    if file.suffix in (".yaml", ".yml"):
+        raise CommandError(f"{file} names agents for: {command('serve')} --agents {_typed(file)}", exit_code=USAGE)
+    if file.suffix != ".py":
+        raise CommandError(f"{file} is no Python file; write the agent into one, such as my_agent.py.", exit_code=USAGE)
+
+
+def _usual_data() -> Path:
+    return Path(Settings.model_fields["data"].default).absolute()
+
+
+def _typed(file: Path) -> str:
+    return shlex.quote(str(file))
+
+
 def _agent_of(file: Path) -> str:
     """What the file's first agent is called; a mistake in the file is said before anything starts."""
-    if file.suffix != ".py" or not file.is_file():
-        raise CommandError(f"{file} is no Python file; write the agent into one, such as my_agent.py.", exit_code=USAGE)
     try:
         return load_program(file.absolute()).bindings[0].agent_id
     except AgentsFileError as error:
-        raise CommandError(f"{error}.", exit_code=USAGE) from error
+        raise CommandError(as_sentence(error), exit_code=USAGE) from error
 
 
 def _conversation(data: Path, agent: str, *, new: bool) -> str:
@@ -77,9 +99,9 @@ def _conversation(data: Path, agent: str, *, new: bool) -> str:
 
 
 @contextmanager
-def _host(settings: Settings) -> Generator[None]:
+def _host(file: Path, settings: Settings) -> Generator[None]:
     """A host for as long as the block runs."""
-    _refuse_another(settings.data)
+    _refuse_another(file, settings.data)
     settings.data.mkdir(parents=True, exist_ok=True)
     child = _ready(settings, _port(settings))
     try:
@@ -131,11 +153,16 @@ def _port(settings: Settings) -> int:
     return settings.port
 
 
-def _refuse_another(data: Path) -> None:
+def _refuse_another(file: Path, data: Path) -> None:
     there = presence.find(data)
-    if there is not None and _alive(there.pid):
-        talk = command("chat", data=data)
-        raise CommandError(f"A host serves {data} already ({there.url}). Talk to it: {talk}", exit_code=USAGE)
+    if there is None or not _alive(there.pid):
+        return
+    own = command(f"run {_typed(file)}", data=data.with_name(f"{data.name}-{file.stem}"))
+    raise CommandError(
+        f"A host serves {data} already ({there.url}), with the agents it was started with. Stop that one, give "
+        f"{file.name} a directory of its own: {own}, or talk to the one that runs: {command('chat', data=data)}",
+        exit_code=USAGE,
+    )
 
 
 def _alive(pid: int) -> bool:

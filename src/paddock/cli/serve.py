@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from paddock import compose
 from paddock.cli import logs, presence
-from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.failures import USAGE, CommandError, as_sentence
 from paddock.cli.large_pages import use_large_pages
 from paddock.cli.program import command
 from paddock.cli.run_socket import run_socket
@@ -88,7 +88,7 @@ def _reachable_store(settings: Settings) -> Generator[None]:
     except StorageUnavailableError as error:
         if settings.store == EMBEDDED:
             raise
-        raise CommandError(f"store = {settings.shown_store} cannot be used: {error}.", exit_code=USAGE) from error
+        raise CommandError(f"{settings.of_whom(error)} cannot be used: {error}.", exit_code=USAGE) from error
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -201,6 +201,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
             settling = asyncio.create_task(_settle_in())
             serving.add_done_callback(lambda _: stop.set())
             await stop.wait()
+            await house.drain()
             server.should_exit = True  # no new callers from now on
             settling.cancel()
         await serving  # the house is down and every stream has had its last event: there is only the rest to flush
@@ -210,7 +211,7 @@ def _built(settings: Settings, token: str, url: str) -> compose.House:
     try:
         return compose.build(settings, local_token=token, url=_by_name(url))
     except (AgentsFileError, ToolDefinitionError, ModelSettingsError, PlatformError) as error:
-        raise CommandError(f"{error}.", exit_code=USAGE) from error
+        raise CommandError(as_sentence(error), exit_code=USAGE) from error
 
 
 def _uvicorn(app: ASGIApp) -> uvicorn.Config:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from urllib.parse import quote
 
-from paddock.cli.client import UNAVAILABLE, Event, HostClient, HostGoneError, RefusedError
+from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, Event, HostClient, HostGoneError, RefusedError
 from paddock_sdk.client.client import run_input
 
 RUNS = "/api/v1/agent/runs"
@@ -51,7 +51,7 @@ class Turn:
                     broken_since = None
                     yield self._seen(event)
             except (HostGoneError, RefusedError) as error:
-                if isinstance(error, RefusedError) and error.status != UNAVAILABLE:
+                if isinstance(error, RefusedError) and not _passes(error.status, lost=broken_since is not None):
                     raise
                 if broken_since is not None and time.monotonic() - broken_since > PATIENCE_SECONDS:
                     raise
@@ -87,3 +87,8 @@ class Turn:
 
     def _query(self) -> str:
         return f"?agent={quote(self.agent, safe='')}" if self.agent else ""
+
+
+def _passes(status: int, *, lost: bool) -> bool:
+    """Whether a refusal may be over soon: a host that was killed and started anew has another local token."""
+    return status == UNAVAILABLE or (status == UNAUTHENTICATED and lost)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from paddock.bus.chosen import bus_at
 from paddock.host.attaching import Attaching
 from paddock.host.audit import Audit
@@ -22,9 +24,11 @@ from paddock.ports.hosts import Hosts
 from paddock.runners.gateway import Gateway
 from paddock.runners.packages import InstalledPlugins
 from paddock.runners.shared_plugins import SharedPlugins
-from paddock.settings import Settings
+from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import hosts_in
 from paddock.storage.files import FileBlobs
+
+log = structlog.get_logger("paddock.cluster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,27 @@ def peers_of(
     return peers
 
 
-def keep_in_step(peers: Peers | None, stored: StoredAgents, ingest: Ingest) -> None:
-    """What every host keeps in memory follows what others changed; what one is enough for is done by one."""
+def keep_in_step(settings: Settings, peers: Peers | None, stored: StoredAgents, ingest: Ingest) -> None:
+    """What every host keeps for itself follows what others changed; what one is enough for is done by one."""
     if peers is None:
         return
+    if settings.shares_signing_keys:
+        from paddock.storage.postgres.signing_keys import agree
+
+        peers.on_change.append(lambda: agree(settings.store, settings.signing_file))
+    if settings.artifacts == EMBEDDED:
+        peers.on_others.append(lambda: _tell_of_files(peers))
     peers.on_change.append(stored.load)
     peers.on_beat.append(ingest.wake)
     ingest.may_work = lambda: peers.is_housekeeper
+
+
+def _tell_of_files(peers: Peers) -> None:
+    if peers.others:
+        text = (
+            "files are kept in this host's own directory, and other hosts cannot read them: set artifacts to s3://..."
+        )
+        log.warning(text, action="peers.files")
 
 
 def shared_plugins_of(

@@ -160,6 +160,8 @@ class House:
     _open: bool = field(default=False)
 
     def ready(self) -> tuple[bool, str]:
+        if self.runs.admission.closed:
+            return False, "being stopped"
         if not self._open:
             return False, "starting"
         if not self.store.healthy():
@@ -245,8 +247,19 @@ class House:
                 about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
-    async def _close(self) -> None:
+    async def drain(self) -> None:
+        """Take nothing new. Where others go on with it, let running turns finish for a while; whoever comes meanwhile
+        is told to try there."""
         self.runs.admission.closed = True
+        if self.peers is None or not self.peers.others:
+            return
+        end = asyncio.get_running_loop().time() + DRAIN_SECONDS
+        while self.runs.live and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - many runs, one moment
+            await asyncio.sleep(DRAIN_LOOK_SECONDS)
+
+    async def _close(self) -> None:
+        if not self.runs.admission.closed:
+            await self.drain()
         if self.peers is not None and self.peers.others:
             await self._hand_over(self.peers)
         else:
@@ -263,10 +276,7 @@ class House:
         await self.store.close()
 
     async def _hand_over(self, peers: Peers) -> None:
-        """Let running turns finish for a while; the rest is for the others, who end it and go on with what waits."""
-        end = asyncio.get_running_loop().time() + DRAIN_SECONDS
-        while self.runs.live and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - many runs, one moment
-            await asyncio.sleep(DRAIN_LOOK_SECONDS)
+        """What has not finished is for the others, who end it and go on with what waits."""
         left = len(self.runs.live)
         try:
             async with asyncio.timeout(SHUTDOWN_SECONDS):

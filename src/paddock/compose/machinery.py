@@ -158,7 +158,7 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
     sessions = _sessions(ground, granted, runs)
     peers = peers_of(near, sessions=sessions, tails=ground.tails, runs=runs, audit=ground.audit, clock=clock)
     stored_agents, users = StoredAgents(agents, kept=store, records=store, clock=clock), Users(store, clock=clock)
-    keep_in_step(peers, stored_agents, granted.ingest)
+    keep_in_step(ground.settings, peers, stored_agents, granted.ingest)
     inbox = Inbox(
         sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
     )

@@ -46,7 +46,7 @@ from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.runners.packages.installed import RECORD_FILE
 from paddock.runners.plugins_watch import PluginsWatch
-from paddock.settings import SIGNING_KEYS, Settings
+from paddock.settings import Settings
 from paddock.storage.signing_keys import KeyFile
 from paddock.tools import builtin
 from paddock.tools.calendar import CalendarTools
@@ -87,7 +87,7 @@ def attachments_of(
         artifacts,
         store,
         ChildPictures(),
-        keys=KeyFile(settings.signing_keys or settings.data / SIGNING_KEYS, clock=clock),
+        keys=KeyFile(settings.signing_file, clock=clock),
         clock=clock,
         limits=limits,
         public_url=settings.public_url,
@@ -96,7 +96,8 @@ def attachments_of(
 
 def directories_of(settings: Settings) -> WorkingDirectories:
     root = settings.working_directories or settings.data / "workspaces"
-    return WorkingDirectories(root, apart_from=settings.data, most_bytes=settings.working_directory_mib * MIB)
+    most, homes = settings.working_directory_mib * MIB, settings.data / "homes"
+    return WorkingDirectories(root, apart_from=settings.data, most_bytes=most, homes=homes)
 
 
 async def why_no_network(store: Store) -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter, OrderedDict, deque
+from collections.abc import Mapping
 from contextlib import suppress
 
 from paddock.rules.admission import admits, next_in_line
@@ -20,6 +21,9 @@ class Admission:
         self.capacity = capacity
         self.busy: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._first: str | None = None
+        self._several = False
+        """More than one workspace has asked since the host started."""
         self.closed = False
         """The host is being stopped: nobody enters any more."""
         self.turned_away = 0
@@ -36,7 +40,9 @@ class Admission:
 
     def has_room(self, workspace: str) -> bool:
         """Whether one more run may begin at once: nobody waits, and there is room."""
-        return not self.closed and not self._waiting and admits(self.busy, workspace, self.capacity)
+        if workspace != self._first:
+            self._several, self._first = self._first is not None, self._first or workspace
+        return not self.closed and not self._waiting and self._admits(self.busy, workspace)
 
     async def enter(self, workspace: str) -> None:
         """Wait for room. Raises HostError(UNAVAILABLE) with when to try again."""
@@ -46,7 +52,7 @@ class Admission:
             return
         line = self._waiting.setdefault(workspace, deque())
         if len(line) >= MAX_WAITING:
-            raise self._full("this host is full")
+            raise self._full(self._why())
         room: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(room)
         self.look()
@@ -54,7 +60,7 @@ class Admission:
             async with asyncio.timeout(WAIT_SECONDS):
                 await room
         except TimeoutError:
-            raise self._full("this host is full") from None
+            raise self._full(self._why()) from None
         finally:
             self._forget(workspace, room)
 
@@ -73,7 +79,7 @@ class Admission:
         """Let in whoever there is room for, workspaces in turn."""
         promised = self.busy.copy()
         while self._waiting:
-            able = [name for name in self._waiting if admits(promised, name, self.capacity)]
+            able = [name for name in self._waiting if self._admits(promised, name)]
             if not able:
                 return
             workspace = next_in_line(able, promised)
@@ -84,6 +90,12 @@ class Admission:
             if not room.done():
                 room.set_result(None)
                 promised[workspace] += 1
+
+    def _admits(self, busy: Mapping[str, int], workspace: str) -> bool:
+        return admits(busy, workspace, self.capacity, several=self._several)
+
+    def _why(self) -> str:
+        return "this host is full" if self.full else "your workspace has its share of this host"
 
     def _forget(self, workspace: str, room: asyncio.Future[None]) -> None:
         line = self._waiting.get(workspace)

@@ -1,4 +1,7 @@
-"""What arrives for a session: a user's message, a result of the live turn, or any message of the session machine."""
+"""What arrives for a session: a user's message, a result of the live turn, or any message of the session machine.
+
+Also how whoever waits for the answer is told.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,8 +10,9 @@ from typing import Any
 
 from paddock.host.principals import Principal
 from paddock.rules.client_history import Supplied
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.results import Result
-from paddock.rules.rows import Row
+from paddock.rules.rows import Row, SessionRow
 from paddock.rules.run_context import TriggerSource
 from paddock.rules.run_events import RunEvent
 from paddock.rules.session.decision import Decision
@@ -109,3 +113,25 @@ class Said(Value, frozen=True):
 
 
 Arrival = Order | Ask | Said | Message
+
+
+def owns(session: SessionRow, new: NewRun) -> bool:
+    return (session.workspace_id, session.user_id) == (new.principal.workspace_id, new.principal.user_id)
+
+
+def same_answer(new: NewRun, body_hash: bytes, answer: Accepted) -> Accepted | HostError:
+    """The same request again gets the same answer; another one under the same name is refused."""
+    if body_hash == new.body_hash:
+        return answer
+    text = f"runId {new.client_run_id!r} was already used in this thread with another body or agent; use a new runId"
+    return HostError(ErrorCode.CONFLICT, text)
+
+
+def resolve(future: asyncio.Future[Any], value: Any) -> None:
+    if not future.done():
+        future.set_result(value)
+
+
+def reject(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

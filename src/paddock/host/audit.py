@@ -41,6 +41,8 @@ class Audit:
         mine = [row for row in self._pending if row.run_id == run_id]
         if mine:
             self._pending = [row for row in self._pending if row.run_id != run_id]
+        if not self._pending:
+            self._rest()
         return mine
 
     async def flush(self) -> None:
@@ -53,10 +55,14 @@ class Audit:
             raise
 
     def _go(self) -> None:
+        self._rest()
+        self._spawn(self._try())
+
+    def _rest(self) -> None:
+        """A timer that went on would ring for the rows of the next run, and write them before their time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._spawn(self._try())
 
     async def _try(self) -> None:
         try:

@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any
 
 from paddock.host.agents import Agents
-from paddock.host.draft import no_such_thread
 from paddock.host.ids import new_id
 from paddock.host.owners import Control, Owners
-from paddock.host.principals import Principal
+from paddock.host.principals import Principal, no_such_thread
 from paddock.host.session_loop import SessionLoop
 from paddock.host.session_manager import Readiness
 from paddock.host.sessions import Sessions

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from zoneinfo import ZoneInfo
 
-from paddock.host.draft import no_such_thread
-from paddock.host.principals import Principal
+from paddock.host.principals import Principal, no_such_thread
 from paddock.host.users import Users
 from paddock.ports import Records
 from paddock.rules.rows import FeedbackRow, TranscriptRow

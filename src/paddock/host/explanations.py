@@ -37,6 +37,7 @@ class Explanations:
             "allowed": story.allowed,
             "layer": story.layer,
             "because": list(story.because),
+            "reasons": [{"code": reason.code, "params": reason.params} for reason in story.reasons],
             "decisions": await self._decisions(run.run_id, action, resource),
         }
 

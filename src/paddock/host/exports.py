@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from paddock.ports import Records
+from paddock.rules.naming import name_of
 from paddock.rules.rows import SessionSummary, TranscriptRow
 
 AT_ONCE = 500
@@ -22,7 +23,7 @@ class Exports:
         """One object; every item of the conversation's present course, tools and events too."""
         about = {
             "threadId": session.session_id,
-            "title": session.title,
+            "title": name_of(session),
             "createdAt": _iso(session.created_at),
             "updatedAt": _iso(session.updated_at),
         }
@@ -39,7 +40,7 @@ class Exports:
 
     async def as_markdown(self, session: SessionSummary) -> AsyncIterator[bytes]:
         """What was said, for people; no tools and no events."""
-        title = " ".join((session.title or "Conversation").split())
+        title = " ".join((name_of(session) or "Conversation").split())
         yield f"# {title}\n".encode()
         async for rows in self._pages(session.session_id):
             for row in rows:

@@ -4,11 +4,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from paddock.host.agents import Agents
-from paddock.host.arrivals import Accepted, Firing, NewRun
-from paddock.host.draft import no_such_thread, owns, same_answer
+from paddock.host.arrivals import Accepted, Firing, NewRun, owns, same_answer
 from paddock.host.ids import new_id
 from paddock.host.owners import AcceptRun, CancelTheRun, NothingToTell, Owners
-from paddock.host.principals import Principal
+from paddock.host.principals import Principal, no_such_thread
 from paddock.host.runs import Runs
 from paddock.host.session_loop import SessionLoop
 from paddock.host.sessions import Sessions

@@ -7,8 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from paddock.host.draft import no_such_thread
-from paddock.host.principals import Principal
+from paddock.host.principals import Principal, no_such_thread
 from paddock.host.sessions import Sessions
 from paddock.host.sweeping import free
 from paddock.host.titles import repeats

@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from paddock.host.budgets import Budgets
+from paddock.host.ids import new_id
 from paddock.host.work import Work
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Models, Usage
 from paddock.rules.errors import ErrorCode, HostError
@@ -46,7 +46,7 @@ class Meter:
     def row(self) -> ModelUsageRow:
         at, used = self._grant.scope, self.usage or Usage()
         return ModelUsageRow(
-            call_id=uuid4().hex,
+            call_id=new_id(),
             run_id=at.run_id,
             session_id=at.conversation_id,
             workspace_id=at.workspace_id,
@@ -122,7 +122,7 @@ class ModelCalls:
             pieces = self._models.stream(_call(grant, asked))
             try:
                 async for piece in pieces:
-                    if piece.usage is not None:
+                    if piece.usage is not None or piece.answered_by:
                         self._used(meter, grant, piece.usage, piece.answered_by)
                     yield piece
             finally:
@@ -166,7 +166,7 @@ class ModelCalls:
             self._budgets.used(row)
 
     def _used(self, meter: Meter, grant: Grant, usage: Usage | None, answered_by: str) -> None:
-        meter.usage = usage
+        meter.usage = usage or meter.usage
         if answered_by:
             meter.answered_by = answered_by
             other = self._models.find(grant.scope.workspace_id, answered_by)

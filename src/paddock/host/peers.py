@@ -93,6 +93,7 @@ class Peers:
         await self._bus.open()
         await self._join()
         await self._beat()
+        await self._follow()
         return await self._take_over()
 
     async def keep_beating(self) -> None:
@@ -191,13 +192,17 @@ class Peers:
             self._met = met
             for tell in self.on_others:
                 tell()
-        if self._changes != self._seen_changes:
-            self._changes = self._seen_changes
-            for follow in self.on_change:
-                await follow()
+        await self._follow()
         if self.is_housekeeper and now() - self._tidied_at > TIDY_SECONDS:
             self._tidied_at = now()
             await self._hosts.tidy()
+
+    async def _follow(self) -> None:
+        """Take in what was changed for all hosts."""
+        if self._changes != self._seen_changes:
+            for follow in self.on_change:
+                await follow()
+            self._changes = self._seen_changes
 
     async def _join(self) -> None:
         await self.owners.listen()

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from paddock.rules.errors import ErrorCode, HostError
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
@@ -15,3 +17,8 @@ class Principal:
 
 DEV = Principal("default", "dev", "admin", operator=True)
 """Who acts on loopback while no key is configured, and who holds the token in the data directory."""
+
+
+def no_such_thread() -> HostError:
+    """A thread of somebody else's is told like one that is not there."""
+    return HostError(ErrorCode.NOT_FOUND, "there is no such thread")

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 
 import structlog
 
-from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
+from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said, reject
 from paddock.host.audit import Audit
-from paddock.host.draft import Draft, Memory, reject
+from paddock.host.draft import Draft
 from paddock.host.principals import Principal
+from paddock.host.session_memory import Memory
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import Batch, EventLog
@@ -46,6 +47,8 @@ TAKE_MESSAGES = 256
 TAKE_BYTES = 256 * 1024
 QUIET_SECONDS = 0.005
 """How long an ack may wait for company before it is written down alone."""
+PIECE_SECONDS = 0.002
+"""How long a piece of a message may: the end of a short answer is right behind it, and one commit does for both."""
 SNAPSHOT_EVERY = 200
 MAX_WAITING_ORDERS = 1024
 
@@ -168,25 +171,33 @@ class SessionLoop:
         return found[0] if found else None
 
     def post(self, arrival: Arrival) -> None:
-        """Hand something to the session. An ack alone waits a moment for company; everything else wakes the loop."""
+        """Hand something to the session. Acks and pieces wait a moment for company; everything else wakes the loop."""
         if self.failed:
             _turn_away([arrival], self._told or HostError(*_UNAVAILABLE, retryable=True))
             return
         self._waiting.append(arrival)
         if self._working:
             return
-        if type(arrival) is InputAcknowledged and len(self._waiting) == 1:
-            self._loop.call_soon(self._still_quiet)
+        if (patience := _patience(arrival)) is not None:
+            self._gather(patience)
         elif type(arrival) is Order and self._quiet is None:
             self._working = True
             self._take_in()  # nothing comes along with it that a turn of the loop would bring
         else:
             self._wake()
 
+    def _gather(self, patience: float) -> None:
+        """Most of what may wait comes with the rest right behind it; only what is still alone then needs a timer."""
+        if len(self._waiting) == 1:
+            self._loop.call_soon(self._still_quiet)
+        elif self._quiet is not None and self._quiet.when() > self._loop.time() + patience:
+            self._quiet.cancel()
+            self._quiet = self._loop.call_later(patience, self._wake)
+
     def _still_quiet(self) -> None:
-        """Most acks come with results right behind them; only one that is still alone needs a timer."""
         if self._waiting and not self._working and self._quiet is None:
-            self._quiet = self._loop.call_later(QUIET_SECONDS, self._wake)
+            patience = min(_patience(arrival) or 0.0 for arrival in self._waiting)
+            self._quiet = self._loop.call_later(patience, self._wake)
 
     async def submit(self, new: NewRun, task_id: str, trace_id: str) -> Accepted:
         """Ask for a run and wait until it is on record, or refused."""
@@ -361,6 +372,13 @@ class SessionLoop:
         if not self.failed:
             self.rested = self.idle
             self._fail([], cause)
+
+
+def _patience(arrival: Arrival) -> float | None:
+    """How many seconds something may wait for what comes right behind it; None for what wakes the loop."""
+    if type(arrival) is InputAcknowledged:
+        return QUIET_SECONDS
+    return PIECE_SECONDS if type(arrival) is Said and arrival.result.type == "message.delta" else None
 
 
 def _told(cause: BaseException) -> HostError:

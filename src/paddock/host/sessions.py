@@ -11,14 +11,14 @@ from typing import Any
 import structlog
 
 from paddock.host.agents import Agents
+from paddock.host.arrivals import reject, resolve
 from paddock.host.audit import Audit
-from paddock.host.draft import Memory, reject, resolve
-from paddock.host.recalling import STORE_AWAY, remember, state_of, why_left
+from paddock.host.recalling import STORE_AWAY, remembered, state_of, why_left
 from paddock.host.session_loop import Manager, Performer, SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import Batch, Claim, EventLog, Store
-from paddock.rules.chain import Head, StoredFact, seal
+from paddock.rules.chain import Head, seal
 from paddock.rules.errors import (
     ErrorCode,
     HostError,
@@ -26,7 +26,6 @@ from paddock.rules.errors import (
     StaleOwnerError,
     StorageUnavailableError,
 )
-from paddock.rules.outputs import Collected
 from paddock.rules.retention import anchor
 from paddock.rules.rows import AuditRow, LogTrimmed, SessionRow
 from paddock.rules.session import messages
@@ -255,7 +254,7 @@ class Sessions:
         waiting = self._opening[session_id] = []
         try:
             claim = await self._claim(session_id)
-            loop = self._loops[session_id] = await self._build(claim)
+            loop = self._loops[session_id] = SessionLoop(await remembered(self._store, claim), self)
             if loop.state.turn is not None and not seen_to:
                 self._see_to(session_id, loop.state.turn.turn_id, *why_left(claim), delay=0.0)
             for command in transaction_timers(loop.state):
@@ -294,47 +293,6 @@ class Sessions:
     def _replaced(self, late: SessionLoop | None) -> None:
         if late is not None:
             self.audit.soon(_refused(late.owner, UNANSWERED, self.clock()))
-
-    async def _build(self, claim: Claim) -> SessionLoop:
-        state = state_of(claim)
-        memory = Memory(claim, state)
-        if state.turn is not None or state.queue:
-            await self._recall(memory)
-        for asking in {found.turn_id for found in state.transactions if found.turn_id is not None}:
-            await self._recall_asking(memory, asking)
-        return SessionLoop(memory, self)
-
-    async def _recall_asking(self, memory: Memory, turn_id: str) -> None:
-        """Where the answers of a turn go that asked for another agent and may have ended since."""
-        if turn_id in memory.inputs:  # it goes on
-            memory.hand(turn_id)
-            return
-        for stored in await self._turn(memory.session_id, turn_id):
-            remember(memory, turn_id, stored)
-        memory.hand(turn_id)
-        memory.inputs.pop(turn_id, None)
-
-    async def _recall(self, memory: Memory) -> None:
-        """What an owner must remember to go on in the middle of turns that an earlier one began."""
-        live = memory.state.turn
-        memory.collected = Collected(live.turn_id, live.agent_id) if live else None
-        for turn_id in memory.state.live_turn_ids:
-            run = await self._store.run(turn_id)
-            if run is not None:
-                memory.book.runs[turn_id] = run
-            for stored in await self._turn(memory.session_id, turn_id):
-                remember(memory, turn_id, stored)
-
-    async def _turn(self, session_id: str, turn_id: str) -> list[StoredFact]:
-        """All facts of a turn in order of number; there are few once its messages are finished."""
-        facts: dict[int, StoredFact] = {}
-        after = 0
-        while True:
-            page = await self._store.read(session_id, after=after, turn_id=turn_id, limit=1024)
-            facts.update((fact.seq, fact) for fact in page)
-            if len(page) < 1024:
-                return [facts[seq] for seq in sorted(facts)]
-            after = page[-1].position
 
     def retired(self, session: SessionLoop) -> None:
         self._idle[session.session_id] = None

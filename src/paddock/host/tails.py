@@ -150,7 +150,7 @@ class Tails:
         self._leaving: set[asyncio.Task[None]] = set()
         self.came: Counter[str] = Counter(bus=0, log=0)
         """How readers here got what other hosts committed: by the bus, or out of the log."""
-        self.owned: Callable[[str], bool] = lambda _: True
+        self.owned: Callable[[str], bool] = lambda _: False
         """Whether this host works on a session right now, so that nobody else does."""
 
     def publish(self, session_id: str, facts: Sequence[StoredFact]) -> None:
@@ -219,10 +219,11 @@ class Tails:
         return tail
 
     def _forget_some(self) -> None:
-        """Let go of the tails unused longest; followed ones are spared and count as used."""
-        for _ in range(len(self._tails) - IDLE_TAILS):
+        """Let go of those unused longest. One that is followed, or may be in a moment because something goes on there,
+        is spared and counts as used; two are looked at for each that comes, so the others have their turn soon."""
+        for _ in range(min(2, len(self._tails) - IDLE_TAILS)):
             session_id, tail = self._tails.popitem(last=False)
-            if tail.followers:
+            if tail.followers or self.owned(session_id):
                 self._tails[session_id] = tail
 
 

@@ -6,12 +6,12 @@ start and on record as unknown; no call is ever made twice.
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
-from uuid import uuid4
 
 import anyio
 import msgspec
 import structlog
 
+from paddock.host.ids import new_id
 from paddock.host.work import Work
 from paddock.ports import Store
 from paddock.ports.tools import ToolAnswer, ToolInfo, Tools, ToolUse
@@ -131,7 +131,7 @@ class ToolCalls:
 def _intent(grant: Grant, asked: ToolsCallParams, now: float) -> ToolCallRow:
     at = grant.scope
     return ToolCallRow(
-        call_id=uuid4().hex,
+        call_id=new_id(),
         run_id=at.run_id,
         session_id=at.conversation_id,
         workspace_id=at.workspace_id,

@@ -23,6 +23,7 @@ UNUSABLE = "agent.working_directory"
 FULL = "agent.working_directory_full"
 MAX_FULL = 10_000
 MODE = 0o700
+KEPT = "conversations"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 log = structlog.get_logger("paddock.directories")
@@ -35,9 +36,18 @@ class WorkingDirectory(Value, frozen=True):
 
 
 class WorkingDirectories:
-    def __init__(self, root: Path, *, apart_from: Path | None = None, most_bytes: int | None = None) -> None:
-        """`apart_from`: what no named directory may reach, the host's own data. `most_bytes`: of one of ours."""
+    def __init__(
+        self,
+        root: Path,
+        *,
+        apart_from: Path | None = None,
+        most_bytes: int | None = None,
+        homes: Path | None = None,
+    ) -> None:
+        """`apart_from`: what no named directory may reach, the host's own data. `most_bytes`: of one of ours. `homes`:
+        where the plugins have their private ones."""
         self._root = root
+        self._homes = homes
         self._apart_from = apart_from
         self._most_bytes = most_bytes
         self._full: set[str] = set()
@@ -65,8 +75,12 @@ class WorkingDirectories:
         return fits
 
     async def forget(self, workspace_id: str, conversation_id: str) -> None:
-        """Remove what a conversation's agents left there."""
+        """Remove what a conversation's agents left there, and what its runners kept of it in their plugins' homes."""
         await asyncio.to_thread(self._remove, self._root / plain(workspace_id) / plain(conversation_id))
+        for home in self._homes.glob("*/*") if self._homes is not None else ():
+            kept = home / KEPT
+            if not kept.is_symlink():
+                await asyncio.to_thread(self._remove, kept / conversation_key(workspace_id, conversation_id))
 
     # --- within
 
@@ -109,6 +123,11 @@ def _fits(folder: Path, most: int) -> bool:
                 if total > most:
                     return False
     return True
+
+
+def conversation_key(workspace_id: str, conversation_id: str) -> str:
+    """The directory below `conversations` in a plugin's home that is this conversation's; runners know it as well."""
+    return sha256(f"{workspace_id}\0{conversation_id}".encode(errors="replace")).hexdigest()[:32]
 
 
 def plain(name: str) -> str:

@@ -9,9 +9,8 @@ from starlette.types import ASGIApp
 
 from paddock.host.client_history import ClientHistory
 from paddock.host.controls import Controls
-from paddock.host.draft import no_such_thread
 from paddock.host.inbox import Accepted
-from paddock.host.principals import Principal
+from paddock.host.principals import Principal, no_such_thread
 from paddock.http_api.ag_ui import Peer, finished, started
 from paddock.http_api.ag_ui_snapshot import MAX_ITEMS, SignedUrl, before_run, frame, snapshot
 from paddock.http_api.run_streams import RunStreams, peer_of

@@ -21,8 +21,7 @@ def create_app(*, ag_ui: AgUiDoor, native: RunsDoor, doors: Sequence[Door], orig
     """The two doors that start runs, and all others. `origins` are web pages of elsewhere that may call."""
     routes = [route for door in (ag_ui, native, *doors) for route in door.routes()]
     app = Starlette(routes=routes, exception_handlers={HTTPException: not_routed})
-    ordinary = Cors(app, origins) if origins else app
-    return ShortWay(ordinary, app.routes, ag_ui=Endpoint(ag_ui.post), runs=Endpoint(native.post))
+    return ShortWay(Cors(app, origins), app.routes, ag_ui=Endpoint(ag_ui.post), runs=Endpoint(native.post))
 
 
 class ShortWay:

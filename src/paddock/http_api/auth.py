@@ -116,10 +116,11 @@ class Auth:
 
 
 def _require_this_machine(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) -> None:
-    reason = _why_not_local(scope, headers, own_pages)
-    if reason is not None:
+    refused = _why_not_local(scope, headers, own_pages)
+    if refused is not None:
+        reason, cure = refused
         raise HostError(
-            ErrorCode.UNAUTHENTICATED, f"without a key only this machine itself may call, and {reason}: {HOW}"
+            ErrorCode.UNAUTHENTICATED, f"without a key only this machine itself may call, and {reason}: {cure}{HOW}"
         )
 
 
@@ -128,20 +129,24 @@ def _is_page_of_this_machine(origin: str) -> bool:
     return scheme in ("http", "https") and names_loopback(authority.encode())
 
 
-def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes] = frozenset()) -> str | None:
+def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) -> tuple[str, str] | None:
+    """The reason, and what can be done about it beside bringing a key."""
     client: tuple[str, int] | None = scope.get("client")
     given = _by_name(headers)
     host, origin = given.get(b"host", b""), given.get(b"origin")
     if client is None or not _is_loopback(client[0]):
-        return "the call came from another one"
+        return "the call came from another one", ""
     if not names_loopback(host):
-        return "the Host header does not name a loopback address"
+        return "the Host header does not name a loopback address", ""
     if _through_a_proxy(tuple(given)):
-        return "the call came through a proxy"
+        return "the call came through a proxy", ""
     if origin is not None and origin.lower() not in {_page_of(scope, host), *own_pages}:
-        return "the call came from a web page of another origin"
+        return "the call came from a web page of another origin", "name it in the setting `cors_origins`, or "
     if _has_body(given) and not _is_safe_type(given.get(b"content-type", b"")):
-        return "the body is neither application/json nor multipart/form-data"
+        return (
+            "the body is neither application/json nor multipart/form-data",
+            "add the header `Content-Type: application/json`, or ",
+        )
     return None
 
 

@@ -89,6 +89,7 @@ class Exchange:
             self._stream = stream
             self._timer = self._connection.loop.call_later(UNWATCHED, self._hand_over)
             stream.follower.listen(self._more)
+            self._more()  # what was committed while the beginning was read: nobody calls for that again
 
     def _more(self) -> None:
         """Something was committed. Whoever committed it calls, so nothing may go wrong here but the stream itself."""

@@ -17,6 +17,7 @@ from paddock.http_api.routing import RUNS, route
 from paddock.http_api.runs import as_json, iso
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, UsageLine
+from paddock.rules.reasons import coded
 from paddock.rules.rows import RUN_STATUSES, RunRow
 from paddock.rules.story import Chapter
 
@@ -155,7 +156,7 @@ def _chapter(one: Chapter) -> Mapping[str, Any]:
 
 
 def _decision(entry: AuditEntry) -> Mapping[str, Any]:
-    row = entry.row
+    row, why = entry.row, coded(entry.row.reason)
     told = {
         "number": entry.number,
         "time": iso(row.time),
@@ -165,6 +166,8 @@ def _decision(entry: AuditEntry) -> Mapping[str, Any]:
         "scope": row.scope,
         "result": row.result,
         "reason": row.reason,
+        "reasonCode": why and why.code,
+        "reasonParams": why and why.params,
         "taskId": row.run_id,
         "runnerId": row.runner_id,
         "threadId": row.session_id,

@@ -22,6 +22,7 @@ from paddock.http_api.routing import SESSION, route
 from paddock.http_api.runs import iso
 from paddock.http_api.session_stream import SessionStream
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.naming import name_of
 from paddock.rules.rows import SessionSummary
 from paddock.rules.run_input import body_hash
 from paddock.rules.session.context import SessionContext
@@ -193,7 +194,7 @@ class SessionsDoor:
 def _summary(row: SessionSummary) -> dict[str, Any]:
     seen = {
         "threadId": row.session_id,
-        "title": row.title,
+        "title": name_of(row),
         "archived": row.archived,
         "closed": row.closed,
         "items": row.items,

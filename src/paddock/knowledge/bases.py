@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import Any, cast
 
 import msgspec
+import structlog
 
 from paddock.knowledge.ingest import EMBED_SECONDS, Embed, Ingest
 from paddock.knowledge.vectors import Vectors, packed
@@ -28,6 +29,8 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.ranking import bounded, fuse
 from paddock.rules.rows import AuditRow
 from paddock.rules.tokens import terms_of
+
+log = structlog.get_logger("paddock.knowledge")
 
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 MAX_METADATA_BYTES = 16 * 1024
@@ -86,8 +89,11 @@ class Bases:
         words, near = await asyncio.gather(  # the words need not wait for the embedding model's answer
             self._store.find(*place, terms_of(query), limit=depth, only=only),
             self._near(place, self._embed(base.embedding_model, [query], deadline_at=self._deadline()), depth, only),
+            return_exceptions=True,
         )
-        return fuse([number for number, _ in words], near)
+        if isinstance(words, BaseException):
+            raise words
+        return fuse([number for number, _ in words], _or_nothing(near, base, words_found=bool(words)))
 
     def _deadline(self) -> float:
         return self._clock() + EMBED_SECONDS
@@ -172,6 +178,16 @@ class Bases:
         if base is None:
             raise _no_base(kb_id)
         return base
+
+
+def _or_nothing(near: Sequence[int] | BaseException, base: BaseRow, *, words_found: bool) -> Sequence[int]:
+    """What is near in meaning. While the embedding model does not answer, what the words found is answer enough."""
+    if not isinstance(near, BaseException):
+        return near
+    if not isinstance(near, HostError) or not words_found:
+        raise near
+    log.warning("found by words only", action="knowledge.retrieve", kb_id=base.kb_id, reason=near.message)
+    return ()
 
 
 def chunk_filter(filters: Mapping[str, Any]) -> ChunkFilter:

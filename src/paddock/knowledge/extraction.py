@@ -94,7 +94,8 @@ def _unreadable(name: str, why: str) -> HostError:
 
 
 def _child(name: str) -> None:
-    from paddock.knowledge.formats import UnreadableError, media_type_of, sections_of  # the host never needs them
+    from paddock.knowledge.formats import media_type_of, sections_of  # the host never needs them
+    from paddock.knowledge.reading import UnreadableError
 
     _limit()
     content = sys.stdin.buffer.read()

@@ -5,24 +5,19 @@ Runs in the child process of `extraction.py` only: the files are strangers', and
 
 import io
 import re
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
-from xml.etree import ElementTree as ET
 
+from paddock.knowledge.reading import UnreadableError, trail
+from paddock.knowledge.word import sections_of_word
 from paddock.rules.chunking import Section
 
 MAX_PAGES = 2_000
 MAX_CHARS = 20_000_000
-MAX_XML_BYTES = 64 * 1024 * 1024
 
 TEXT, MARKDOWN, HTML = "text/plain", "text/markdown", "text/html"
 PDF = "application/pdf"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-
-
-class UnreadableError(Exception):
-    """The file cannot be read; the text is one sentence that says why and what would help."""
 
 
 def media_type_of(name: str, content: bytes) -> str:
@@ -53,21 +48,21 @@ def sections_of(media_type: str, content: bytes) -> Iterator[Section]:
 # --- plain text and Markdown --------------------------------------------------------------------------------------
 
 
-def _decoded(content: bytes) -> str:
-    for encoding in _encodings(content):
+def _decoded(content: bytes, declared: str = "") -> str:
+    for encoding in _encodings(content, declared):
         try:
             text = content.decode(encoding)
-        except UnicodeDecodeError:
+        except (UnicodeError, LookupError):
             continue
         if "\x00" not in text:
             return text.replace("\r\n", "\n").replace("\r", "\n")
     raise UnreadableError("it is neither text nor Markdown, HTML, PDF or DOCX; convert it to one of these first")
 
 
-def _encodings(content: bytes) -> tuple[str, ...]:
+def _encodings(content: bytes, declared: str) -> tuple[str, ...]:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return ("utf-16",)
-    return ("utf-8-sig", "gb18030")
+    return ("utf-8-sig", declared, "gb18030") if declared else ("utf-8-sig", "gb18030")
 
 
 def _text(content: bytes) -> Iterator[Section]:
@@ -89,20 +84,17 @@ def _markdown(content: bytes) -> Iterator[Section]:
             fenced = "" if fenced else fence[1]
         found = _heading.match(line) if not fenced else None
         if found:
-            yield Section("\n".join(lines), heading=_trail(path))
+            yield Section("\n".join(lines), heading=trail(path))
             path = {level: text for level, text in path.items() if level < len(found[1])} | {len(found[1]): found[2]}
             lines = []
         lines.append(line)
-    yield Section("\n".join(lines), heading=_trail(path))
-
-
-def _trail(path: Mapping[int, str]) -> str:
-    return " > ".join(path[level] for level in sorted(path))
+    yield Section("\n".join(lines), heading=trail(path))
 
 
 # --- HTML ---------------------------------------------------------------------------------------------------------
 
-_SILENT = frozenset({"script", "style", "template", "noscript", "svg", "head"})
+_SILENT = frozenset({"script", "style", "template", "noscript", "svg", "title"})
+_charset = re.compile(rb"""<meta[^>]{1,200}charset\s*=\s*["']?([\w-]{1,40})""", re.IGNORECASE)
 _BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "figcaption", "figure", "footer"}
     | {"form", "header", "hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "tr", "ul", "td", "th"}
@@ -154,13 +146,19 @@ class _Page(HTMLParser):
             self._end_heading()
         lines = (" ".join(line.split()) for line in "".join(self._words).split("\n"))
         text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-        self.sections.append(Section(text, heading=_trail(self._path)))
+        self.sections.append(Section(text, heading=trail(self._path)))
         self._words = []
+
+
+def _declared(content: bytes) -> str:
+    """The encoding a page says it is in."""
+    found = _charset.search(content, 0, 1024)
+    return found[1].decode() if found else ""
 
 
 def _html(content: bytes) -> Iterator[Section]:
     page = _Page()
-    page.feed(_decoded(content))
+    page.feed(_decoded(content, _declared(content)))
     page.close()
     page.end_section()
     yield from page.sections
@@ -185,65 +183,10 @@ def _pdf(content: bytes) -> Iterator[Section]:
         raise UnreadableError(f"the PDF is damaged: {str(error)[:200] or type(error).__name__}") from error
 
 
-# --- DOCX ---------------------------------------------------------------------------------------------------------
-
-_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_style = re.compile(r"(?:heading|标题) ?([1-9])", re.IGNORECASE)
-
-
-def _docx(content: bytes) -> Iterator[Section]:
-    path: dict[int, str] = {}
-    lines: list[str] = []
-    for paragraph in _paragraphs(_document_xml(content)):
-        text = _paragraph_text(paragraph)
-        level = _level(paragraph)
-        if level and text.strip():
-            yield Section("\n".join(lines), heading=_trail(path))
-            path = {at: title for at, title in path.items() if at < level} | {level: text.strip()}
-            lines = []
-        lines.append(text)
-    yield Section("\n".join(lines), heading=_trail(path))
-
-
-def _document_xml(content: bytes) -> bytes:
-    """The main part, unpacked no further than its bound whatever the archive says about its size."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open("word/document.xml") as part:
-            xml = part.read(MAX_XML_BYTES + 1)
-    except (zipfile.BadZipFile, KeyError, OSError, RuntimeError, NotImplementedError) as error:
-        raise UnreadableError("it is a ZIP archive and no Word document; unpack it first") from error
-    if len(xml) > MAX_XML_BYTES:
-        raise UnreadableError(f"the Word document unpacks to more than {MAX_XML_BYTES} bytes; split it")
-    if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
-        raise UnreadableError("the Word document declares entities, which no word processor writes")
-    return xml
-
-
-def _paragraphs(xml: bytes) -> Iterator[ET.Element]:
-    try:
-        for _, element in ET.iterparse(io.BytesIO(xml)):  # noqa: S314 - entities were refused above
-            if element.tag == f"{_W}p":
-                yield element
-                element.clear()
-    except ET.ParseError as error:
-        raise UnreadableError(f"the Word document is damaged: {error}") from error
-
-
-def _paragraph_text(paragraph: ET.Element) -> str:
-    marks = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n"}
-    return "".join((part.text or "") if part.tag == f"{_W}t" else marks.get(part.tag, "") for part in paragraph.iter())
-
-
-def _level(paragraph: ET.Element) -> int:
-    style = paragraph.find(f"{_W}pPr/{_W}pStyle")
-    found = _style.fullmatch(style.get(f"{_W}val", "")) if style is not None else None
-    return int(found[1]) if found else 0
-
-
 READERS: Mapping[str, Callable[[bytes], Iterator[Section]]] = {
     TEXT: _text,
     MARKDOWN: _markdown,
     HTML: _html,
     PDF: _pdf,
-    DOCX: _docx,
+    DOCX: sections_of_word,
 }

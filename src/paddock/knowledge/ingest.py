@@ -100,7 +100,7 @@ class Ingest:
         running = replace(job, status="running", total=len(chunks))
         stored = await self._store.begin(running, _document(job, found, self._clock()))
         await self._store_rest(replace(running, done=stored), chunks, base.embedding_model)
-        return replace(running, status="completed", done=len(chunks), message=f"{len(chunks)} passages")
+        return replace(running, status="completed", done=len(chunks), message=_passages(len(chunks)))
 
     async def _store_rest(self, job: JobRow, chunks: Sequence[Chunk], model: str) -> None:
         for at in range(job.done, len(chunks), PART):
@@ -135,3 +135,7 @@ def _document(job: JobRow, found: Extracted, now: float) -> DocumentRow:
         created_at=now,
         metadata=job.metadata,
     )
+
+
+def _passages(count: int) -> str:
+    return "1 passage" if count == 1 else f"{count} passages"

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 import structlog
 
+from paddock.models.failures import TO_MEND
 from paddock.models.provider import Provider
 from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece
 from paddock.rules.errors import HostError
@@ -46,6 +47,11 @@ class Attempts:
             yield _signed(piece, name)
             async for piece in pieces:
                 yield _signed(piece, name) if piece.final else piece
+
+    async def first(self, call: ModelCall, ask: Callable[[Provider], Awaitable[T]]) -> T:
+        """Only the model that was named: what others would say to this cannot take its place."""
+        provider, retries = self._chain[0]
+        return await self._patiently(call, provider, retries, ask)
 
     async def _until_answered(self, call: ModelCall, ask: Callable[[Provider], Awaitable[T]]) -> T:
         failure: HostError | None = None
@@ -96,7 +102,7 @@ class Attempts:
 
 def _worth_asking_another(error: HostError) -> bool:
     """A question that is wrong is wrong for every model; a key, a quota or a server is not."""
-    return error.retryable or error.details.get("status") in {401, 403, 404} or "has no key" in error.message
+    return error.retryable or error.details.get("status") in TO_MEND or "has no key" in error.message
 
 
 def _signed(piece: ModelPiece, name: str) -> ModelPiece:

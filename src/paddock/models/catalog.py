@@ -8,6 +8,7 @@ from typing import NamedTuple
 import structlog
 
 from paddock.models.attempts import Attempts
+from paddock.models.keys import MissingKeyError
 from paddock.models.provider import Provider
 from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece
 from paddock.rules.errors import ErrorCode, HostError
@@ -57,17 +58,22 @@ class ModelCatalog:
     async def rerank(
         self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None
     ) -> Sequence[RerankEntry]:
-        return await self._named(call.model_id).rerank(call, query, documents, top_k)
+        return await self._attempts(call.model_id).first(
+            call, lambda provider: provider.rerank(call, query, documents, top_k)
+        )
 
     async def embed(self, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
-        return await self._named(model_id).embed(texts, deadline_at=deadline_at)
+        asked = ModelCall(model_id, (), (), {}, workspace_id="", user_id="", run_id="", deadline_at=deadline_at)
+        return await self._attempts(model_id).first(
+            asked, lambda provider: provider.embed(texts, deadline_at=deadline_at)
+        )
 
     async def warm_up(self) -> None:
-        """Import what the first question would otherwise have to wait for."""
+        """Import what the first question would otherwise have to wait for, and say now what it would be told then."""
         for provider in self.lineup.providers.values():
             try:
                 await provider.warm_up()
-            except ImportError as error:
+            except (ImportError, MissingKeyError) as error:
                 log.warning(
                     "a model cannot be used", action="models.warm_up", model=provider.info.model_id, reason=str(error)
                 )

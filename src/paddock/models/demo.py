@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
+from paddock.models.demo_counting import pace
 from paddock.models.demo_rules import answer
 from paddock.models.demo_words import likeness, pieces, vector
 from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece
@@ -14,7 +15,7 @@ MAX_PAUSE = 1.0
 
 
 class DemoModel:
-    """Answers by fixed rules. `extra_args.pause` is the seconds it rests before each piece, to see a stream move."""
+    """Answers by fixed rules. `extra_args.pause` is the seconds it rests before each piece, if not its own pace."""
 
     info = ModelInfo(
         model_id=NAME,
@@ -30,7 +31,7 @@ class DemoModel:
         return answer(call.messages, call.tools)
 
     async def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
-        whole, pause = answer(call.messages, call.tools), _pause(call)
+        whole, pause = answer(call.messages, call.tools), _pause(call, otherwise=pace(call.messages))
         for piece in pieces(whole.content):
             await asyncio.sleep(pause)
             yield ModelPiece(content=piece)
@@ -56,8 +57,8 @@ class DemoModel:
         """It holds nothing."""
 
 
-def _pause(call: ModelCall) -> float:
-    pause = call.extra_args.get("pause", 0)
+def _pause(call: ModelCall, *, otherwise: float = 0.0) -> float:
+    pause = call.extra_args.get("pause", otherwise)
     if isinstance(pause, bool) or not isinstance(pause, int | float) or not 0 <= pause <= MAX_PAUSE:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"demo: extra_args.pause must be a number from 0 to {MAX_PAUSE:g}")
     return float(pause)

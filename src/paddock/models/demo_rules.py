@@ -1,8 +1,8 @@
 """What the demo model answers: a pure function of the messages and the tools it is shown. No clock, no chance.
 
-In this order: tool results it asked for are told; `call NAME {json}` is obeyed; a summary is given; what the person
-said about themselves is remembered; a sum is calculated and a tool that fits is called; anything else is answered with
-what it heard.
+In this order: tool results it asked for are told; it counts; `call NAME {json}` is obeyed; a summary is given; what the
+person said about themselves is remembered; a sum is calculated and a tool that fits is called; a passage that answers
+is read out; anything else is answered with what it heard.
 """
 
 import json
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from paddock.models import demo_memory, demo_sums, demo_tools
+from paddock.models.demo_counting import counted
+from paddock.models.demo_passages import read_out
 from paddock.models.demo_words import count
 from paddock.ports.models import CalledTool, ModelAnswer, Usage
 from paddock_sdk.protocol.messages import LLMTool, Message
@@ -20,8 +22,14 @@ _SUMMARY = re.compile(
 )
 _HELLO = re.compile(r"^\s*(?:hello|hi|hey|good (?:morning|evening|afternoon)|你好|您好)\b", re.IGNORECASE)
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
-ABOUT = "I am the demo model: fixed rules, no key, no network. I remember what you tell me here."
-ABOUT_CHINESE = "我是演示模型：规则固定，不需要密钥，也不联网。你在这里告诉我的事，我会记住。"
+ABOUT = (
+    "I am the demo model: fixed rules, no key, no network. I remember what you tell me here. "
+    "Say count to 30 to see a stream, and to stop it."
+)
+ABOUT_CHINESE = (
+    "我是演示模型：规则固定，不需要密钥，也不联网。你在这里告诉我的事，我会记住。"
+    "说“数到 30”，可以看我逐个回答，也可以随时停止。"
+)
 _HELP = re.compile(r"^\s*(?:help|what can you do|你能做什么|帮助)\b", re.IGNORECASE)
 _TELLS = re.compile(r"\bmy\s+\w|\bcall me\b|我叫|我的", re.IGNORECASE)
 SHOWN = 400
@@ -48,10 +56,15 @@ def _say(messages: Sequence[Message], tools: Sequence[LLMTool]) -> ModelAnswer:
     after = messages[last + 1 :]
     if any(message.role == "tool" for message in after):
         return ModelAnswer(_results(after))
-    return _reply(messages[last], messages, tools, number=sum(len(one.tool_calls or ()) for one in messages))
+    if numbers := counted(messages[last].text):
+        return ModelAnswer(numbers)
+    told = read_out(messages[last].text, messages[:last])
+    return _reply(messages[last], messages, tools, sum(len(one.tool_calls or ()) for one in messages), told)
 
 
-def _reply(asked: Message, messages: Sequence[Message], tools: Sequence[LLMTool], number: int) -> ModelAnswer:
+def _reply(
+    asked: Message, messages: Sequence[Message], tools: Sequence[LLMTool], number: int, passage: str
+) -> ModelAnswer:
     text = asked.text
     if orders := demo_tools.ordered(text):
         return _obey(orders, tools, number)
@@ -64,7 +77,8 @@ def _reply(asked: Message, messages: Sequence[Message], tools: Sequence[LLMTool]
         return _calls([(tool.name, demo_tools.as_json({demo_sums.PARAMETER: said}))], number)
     if picked := demo_tools.chosen(text, tools):
         return _calls([(picked[0].name, demo_tools.as_json(picked[1]))], number)
-    return ModelAnswer(_small_talk(asked, facts, tools))
+    reads_out = passage and not _HELP.match(text)
+    return ModelAnswer(passage if reads_out else _small_talk(asked, facts, tools))
 
 
 def _obey(orders: Sequence[tuple[str, str]], tools: Sequence[LLMTool], number: int) -> ModelAnswer:
@@ -123,7 +137,7 @@ def _small_talk(asked: Message, facts: dict[str, str], tools: Sequence[LLMTool])
     if _HELLO.match(text):
         return f"Hello{f', {name}' if name else ''}. I am the demo model; say help to see what I can do."
     pictures = sum(1 for one in asked.content or () if not isinstance(one, str) and one.type.startswith("image"))
-    seen = f" I cannot look at the {pictures} image{'s' * (pictures > 1)} you sent." if pictures else ""
+    seen = f" I cannot look at the {'image' if pictures == 1 else f'{pictures} images'} you sent." if pictures else ""
     return f"You said: {text[:SHOWN]}{seen}"
 
 

@@ -5,6 +5,13 @@ from collections.abc import Mapping
 from paddock.rules.errors import ErrorCode, HostError
 
 MAX_WORDS = 600
+TO_MEND: Mapping[int, tuple[str, str]] = {
+    401: ("refused its key", "check the key named in the settings"),
+    402: ("wants to be paid first", "see to the account that its key belongs to"),
+    403: ("refused its key", "check the key named in the settings"),
+    404: ("does not know it", "check `model` and `base_url` in the settings"),
+}
+"""What the operator has to mend, by the provider's status: what it does, and the cure. Another model may answer."""
 
 
 def refused(model_id: str, status: int, words: str, *, retry_after: float | None = None) -> HostError:
@@ -14,12 +21,9 @@ def refused(model_id: str, status: int, words: str, *, retry_after: float | None
     said = f": {words}" if words else ""
     name = f"the model {model_id!r}"
     match status:
-        case 401 | 403:
-            text = f"the provider of {name} refused its key{said}; check the key named in the settings"
-            return HostError(ErrorCode.RUNTIME_ERROR, text, details=details)
-        case 404:
-            text = f"the provider of {name} does not know it{said}; check `model` and `base_url` in the settings"
-            return HostError(ErrorCode.RUNTIME_ERROR, text, details=details)
+        case _ if status in TO_MEND:
+            what, cure = TO_MEND[status]
+            return HostError(ErrorCode.RUNTIME_ERROR, f"the provider of {name} {what}{said}; {cure}", details=details)
         case 413:
             return HostError(
                 ErrorCode.PAYLOAD_TOO_LARGE, f"the question is too large for {name}{said}", details=details

@@ -81,6 +81,8 @@ class RemoteModel(ABC):
                     yield piece
             for piece in joined(map(take, reader.end())):
                 yield piece
+            if not reader.heard:
+                raise RubbishError("it streamed no event")
             if not collector.complete:
                 raise failures.broken_off(self.info.model_id)
             yield collector.last()
@@ -114,8 +116,9 @@ class RemoteModel(ABC):
             await connections.close()
 
     async def warm_up(self) -> None:
-        """Import the libraries before the first question has to wait for them."""
+        """Import the libraries before the first question has to wait for them. Raises MissingKeyError."""
         await anyio.to_thread.run_sync(self._loaded)
+        await anyio.to_thread.run_sync(self.key.read)
 
     # --- within
 

@@ -49,3 +49,7 @@ class OwnedElsewhereError(HostError):
 
 class StorageUnavailableError(Exception):
     """The store could not write (full or read-only disk, lost database). Nothing was acknowledged."""
+
+
+class FilesUnavailableError(StorageUnavailableError):
+    """The same of the bucket that keeps the bytes of files."""

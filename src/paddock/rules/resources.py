@@ -89,7 +89,13 @@ def not_offered(kind: str, choice: Choice, names: Iterable[str]) -> list[str]:
         return []
     there = list(names)
     missing = [pattern for pattern in choice if not any(matches(pattern, name) for name in there)]
-    return [f"{kind}: {name!r} is not offered here" for name in missing]
+    return [f"{kind}: {name!r} is not offered here{_server_of(name)}" for name in missing]
+
+
+def _server_of(name: str) -> str:
+    """A tool of an MCP server is called SERVER__TOOL, and is there once its server is."""
+    server, mark, _ = name.partition("__")
+    return f": the MCP server {server!r} is not up (yet; the log says why), or nobody named it" if mark else ""
 
 
 # --- as the runner sees it --------------------------------------------------------------------------------------------

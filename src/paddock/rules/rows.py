@@ -381,8 +381,16 @@ class CallsErased(Value, frozen=True):
     tool_name: str
 
 
+BEGINS_CHARS = 200
+BEGINS_FACTS = 200
+
+
 class SessionSummary(Value, frozen=True):
-    """A conversation in a list. `number` is the order in which conversations were opened."""
+    """A conversation in a list. `number` is the order in which conversations were opened.
+
+    `begins`: the first `BEGINS_CHARS` characters of the first thing its user says in its present course, where that is
+    among the first `BEGINS_FACTS` facts; looked up only where there is no title.
+    """
 
     session_id: str
     workspace_id: str
@@ -394,6 +402,7 @@ class SessionSummary(Value, frozen=True):
     title: str | None = None
     archived: bool = False
     closed: bool = False
+    begins: str | None = None
 
 
 Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased

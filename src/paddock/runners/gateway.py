@@ -337,7 +337,8 @@ class Gateway:
 
 
 def _installed_names(staff: Iterable[Supervisor]) -> Names:
-    return Names({}, {each.plugin.name: f"plugin:{each.plugin.id}/default" for each in staff})
+    plugins = (each.plugin for each in staff if not each.plugin.needs_settings)
+    return Names({}, {plugin.name: f"plugin:{plugin.id}/default" for plugin in plugins})
 
 
 def _short_names(guests: Sequence[AttachedRunner]) -> dict[str, str]:

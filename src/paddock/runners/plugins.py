@@ -19,7 +19,7 @@ MAX_FILE_BYTES = 65_536
 Level = Literal["L0", "L1"]
 
 TABLES: Mapping[str, frozenset[str]] = {
-    "plugin": frozenset({"author", "name", "version", "description", "command", "runs_per_process"}),
+    "plugin": frozenset({"author", "name", "version", "description", "command", "runs_per_process", "needs_settings"}),
     "permissions": frozenset(AgentRunnerPermissions.model_fields),
     "python": frozenset({"path", "requirements"}),
     "isolation": frozenset({"level", "network", "memory_mb"}),
@@ -49,6 +49,8 @@ class Plugin:
     ceiling: AgentRunnerPermissions = field(default_factory=AgentRunnerPermissions)
     runs_per_process: int = 0
     """How many runs one process serves before it is replaced; 0: any number, at once."""
+    needs_settings: bool = False
+    """Whether its runners answer only for an agent with settings, and so not under their own name."""
     isolation: Level = "L0"
     network: bool = False
     """Whether it may use the network from isolation L1 up."""
@@ -135,6 +137,7 @@ class _Reader:
             command=self._command(table),
             ceiling=self._ceiling(),
             runs_per_process=self._number(table, "runs_per_process", 0),
+            needs_settings=self._flag(table, "needs_settings"),
             python_path=tuple(directory / path for path in self._strings(self._table("python"), "path")),
             isolation=self._level(isolation),
             network=self._flag(isolation, "network"),

@@ -6,14 +6,13 @@ sentence that says which setting, which value, where it came from and what is al
 
 from paddock.settings.kinds import EMBEDDED
 from paddock.settings.loading import CONFIG_NAME, NOT_SETTINGS, PREFIX, SettingsError, load, unknown_variables
-from paddock.settings.shape import SIGNING_KEYS, Settings, allowed_values
+from paddock.settings.shape import Settings, allowed_values
 
 __all__ = [
     "CONFIG_NAME",
     "EMBEDDED",
     "NOT_SETTINGS",
     "PREFIX",
-    "SIGNING_KEYS",
     "Settings",
     "SettingsError",
     "allowed_values",

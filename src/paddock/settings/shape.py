@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from paddock.rules.addresses import is_loopback, openid_configuration_of, without_secrets
+from paddock.rules.addresses import is_loopback, is_postgres, openid_configuration_of, without_secrets
+from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.platform_specs import PlatformSpec
@@ -316,9 +317,29 @@ class Settings(BaseModel):
         return openid_configuration_of(self.jwt_issuer)
 
     @property
+    def signing_file(self) -> Path:
+        """Where the keys that sign addresses are."""
+        return self.signing_keys or self.data / SIGNING_KEYS
+
+    @property
+    def shares_signing_keys(self) -> bool:
+        """They are what lies in the database, for all hosts, and not a file somebody named."""
+        return is_postgres(self.store) and self.signing_keys is None
+
+    @property
     def shown_store(self) -> str:
         """Which store, without the password that its address may carry."""
         return without_secrets(self.store)
+
+    @property
+    def shown_artifacts(self) -> str:
+        """The same of the bucket."""
+        return without_secrets(self.artifacts)
+
+    def of_whom(self, error: StorageUnavailableError) -> str:
+        """Which setting named what cannot be used."""
+        files = isinstance(error, FilesUnavailableError)
+        return f"artifacts = {self.shown_artifacts}" if files else f"store = {self.shown_store}"
 
     @property
     def shown_bus(self) -> str:

@@ -21,6 +21,7 @@ from typing import Any, cast
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.sqlite.connection import FILE_NAME
 from paddock.storage.sqlite.copying import copy_database, has_database, needed_bytes
+from paddock.storage.unpacking import unpack
 
 MANIFEST = "manifest.json"
 FORMAT = 1
@@ -194,8 +195,8 @@ def _unpack(backup: Path, whole: Path) -> None:
     whole.mkdir(mode=0o700)
     try:
         with tarfile.open(backup, "r:") as archive:
-            archive.extractall(whole, filter="data")  # refuses names and links that lead outside
-    except tarfile.TarError as error:
+            unpack(archive, whole)
+    except (tarfile.TarError, KeyError, FileExistsError) as error:
         raise BackupError(f"{backup} is no backup, or is damaged: {error}") from error
 
 

@@ -27,7 +27,7 @@ DERIVED = frozenset(
         *("knowledge_search", "knowledge_words"),
     }
 )
-OUR_OWN = frozenset({"schema_version", "hosts", "errands", "probes", "meta"})
+OUR_OWN = frozenset({"schema_version", "hosts", "errands", "probes", "meta", "signing_keys"})
 """What belongs to a database or a directory, and not to what is kept in it."""
 ROWS = 500
 _TABLES = """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import SessionDetailsRow, SessionRow, SessionSummary, TranscriptRow
+from paddock.rules.rows import BEGINS_CHARS, BEGINS_FACTS, SessionDetailsRow, SessionRow, SessionSummary, TranscriptRow
 from paddock.rules.thread_search import FoundThread, FoundThreads, ThreadQuery, is_said, titled
 from paddock.rules.tokens import Phrase, matches
 from paddock.storage.memory_keeping import MemoryKeeping
@@ -34,7 +34,17 @@ class MemoryTranscripts(MemoryKeeping, MemorySessions, MemoryPeople):
             title=details.title,
             archived=bool(details.archived),
             closed=bool(details.closed),
+            begins=None if details.title else self._begins(session_id),
         )
+
+    def _begins(self, session_id: str) -> str | None:
+        items = self._sessions[session_id].items
+        early = (items[seq] for seq in sorted(items) if seq < min(items) + BEGINS_FACTS)
+        for row in early:
+            is_said_by_user = row.role == "user" and row.item_type == "message" and row.content
+            if is_said_by_user and self._is_present(session_id, row.seq):
+                return row.content[:BEGINS_CHARS]
+        return None
 
     async def sessions_of(
         self,

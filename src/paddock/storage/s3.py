@@ -23,7 +23,7 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from paddock.ports.artifacts import Blob
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.errors import ErrorCode, FilesUnavailableError, HostError, StorageUnavailableError
 from paddock.storage.lock import make_directory
 
 HEAD_BYTES = 8192
@@ -66,6 +66,10 @@ class S3Blobs:
         """Say now, and not at the first file, when the bucket cannot be reached."""
         shutil.rmtree(self._beside, ignore_errors=True)
         make_directory(self._beside)
+        await self.reach()
+
+    async def reach(self) -> None:
+        """Raises FilesUnavailableError when the bucket cannot be read, from here and with these keys."""
         await self._ask(_obstore.list_with_delimiter_async(self._store))
 
     async def close(self) -> None:
@@ -187,5 +191,5 @@ def _lost(name: str) -> HostError:
     return HostError(ErrorCode.RUNTIME_ERROR, f"the stored bytes {name[:12]} are lost")
 
 
-def _away(error: Exception) -> StorageUnavailableError:
-    return StorageUnavailableError(f"files cannot be stored or read: {str(error).splitlines()[0][:200]}")
+def _away(error: Exception) -> FilesUnavailableError:
+    return FilesUnavailableError(f"files cannot be stored or read: {str(error).splitlines()[0][:200]}")

@@ -64,24 +64,45 @@ class KeyFile:
 
 def rotate(path: Path, now: float) -> str:
     """A new key signs from now on; its name. Raises StorageUnavailableError."""
-    known = read_or_make(path)
+    body, name = rotated(content(path), now)
+    put(path, body)
+    return name
+
+
+def rotated(body: bytes, now: float) -> tuple[bytes, str]:
+    """The keys with a new one that signs from now on, and its name."""
+    known = msgspec.json.decode(body, type=_File)
     old = [msgspec.structs.replace(one, retired_at=now) if one.key == known.active else one for one in known.keys]
     kept = [one for one in old if one.retired_at is None or now - one.retired_at < RETIRED_SECONDS]
     new = _new()
-    _write(path, _File(new.key, (*kept, new)), replace=True)
-    return new.key
+    return msgspec.json.encode(_File(new.key, (*kept, new))), new.key
+
+
+def content(path: Path) -> bytes:
+    """What the file holds, made when there is none. Raises StorageUnavailableError."""
+    return msgspec.json.encode(read_or_make(path))
+
+
+def put(path: Path, body: bytes) -> None:
+    """In the place of what the file holds. Raises StorageUnavailableError."""
+    _write(path, body, replace=True)
 
 
 def read_or_make(path: Path) -> _File:
     if not path.exists():
-        first = _new()
         with suppress(FileExistsError):  # another host of the same file was quicker
-            _write(path, _File(first.key, (first,)), replace=False)
+            _write(path, fresh(), replace=False)
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File)
     except (OSError, msgspec.MsgspecError) as error:
         text = f"the signing keys in {path} cannot be read ({error}); restore the file, or remove it to have new ones"
         raise StorageUnavailableError(text) from error
+
+
+def fresh() -> bytes:
+    """Keys that nothing was signed with yet."""
+    first = _new()
+    return msgspec.json.encode(_File(first.key, (first,)))
 
 
 def as_keys(found: _File, now: float) -> SigningKeys:
@@ -93,14 +114,14 @@ def _new() -> _Kept:
     return _Kept(secrets.token_hex(4), b64encode(secrets.token_bytes(SECRET_BYTES)).decode())
 
 
-def _write(path: Path, content: _File, *, replace: bool) -> None:
+def _write(path: Path, body: bytes, *, replace: bool) -> None:
     """Whole or not at all, for its owner's eyes only. Raises FileExistsError when it is there and must stay."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(content))
+            file.write(body)
             file.flush()
             os.fsync(file.fileno())
         if replace:

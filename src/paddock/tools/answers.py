@@ -16,7 +16,7 @@ class NotJsonError(Exception):
 def encoded(value: Any) -> bytes:
     """A tool's result as JSON. Dataclasses, pydantic models, dates and the like are said in the usual way."""
     try:
-        return to_json(value)
+        return to_json(value, inf_nan_mode="strings")  # JSON has no such numbers
     except (PydanticSerializationError, UnicodeError, RecursionError) as error:
         raise NotJsonError(f"the tool gave back a {type(value).__name__}, which cannot be said in JSON") from error
 

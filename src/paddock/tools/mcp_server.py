@@ -29,6 +29,7 @@ MAX_TOOLS = 500
 MAX_LOGGED_LINES = 50
 """Of what a server says on standard error, per start."""
 MAX_DESCRIPTION = 4000
+ANEW = "it began anew"
 
 
 class McpServer:
@@ -55,6 +56,9 @@ class McpServer:
         self._session: Any = None
         self._changed = asyncio.Event()
         self._gone = asyncio.Event()
+        self._up = asyncio.Event()
+        self._forgotten = False
+        """A server over HTTP that began anew does not know this session: what it was asked in it was not done."""
         self._settled = asyncio.Event()
         """The first attempt is over, one way or the other."""
 
@@ -66,9 +70,10 @@ class McpServer:
                 await self._serve()
                 self.problem = self.problem or "it ended"
             except Exception as error:  # noqa: BLE001 - whatever a server does, the host goes on
-                self.problem = _first_words(error)
+                self.problem = ANEW if self._forgotten else _first_words(error)
             self._session = None
             self._settled.set()
+            _leave_if_cancelled()
             exits.append(time.monotonic())
             pause = after_exit(exits, now=exits[-1]).seconds
             about = {"server": self.name, "reason": self.problem, "again_in": pause}
@@ -87,7 +92,7 @@ class McpServer:
         seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
         try:
             async with asyncio.timeout(seconds):
-                return _answer(await session.call_tool(theirs, dict(use.parameters)))
+                return _answer(await self._asked(session, theirs, dict(use.parameters)))
         except TimeoutError:
             text = f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known"
             return failed(text, unknown=True)
@@ -99,19 +104,31 @@ class McpServer:
 
     # --- within
 
+    async def _asked(self, session: Any, tool: str, parameters: dict[str, Any]) -> Any:
+        try:
+            return await session.call_tool(tool, parameters)
+        except Exception:
+            if not self._forgotten:
+                raise
+        await self._up.wait()
+        return await self._session.call_tool(tool, parameters)
+
     async def _serve(self) -> None:
         """One life of the server: connected, listed, listened to, until it is gone."""
         self._gone.clear()
+        self._forgotten = False
         async with self._connected() as session:
             self._session = session
             try:
                 await self._list()
                 self.problem = None
                 self._settled.set()
+                self._up.set()
                 log.info("an MCP server is up", action="mcp.up", server=self.name, tools=len(self.tools))
                 await self._until_gone()
             finally:  # before the session is closed: a call that is under way then is not known to have been made
                 self._session = None
+                self._up.clear()
                 self._gone.set()
 
     async def _until_gone(self) -> None:
@@ -119,8 +136,10 @@ class McpServer:
         try:
             while not gone.done():
                 changed = asyncio.ensure_future(self._changed.wait())
-                await asyncio.wait({gone, changed}, return_when=asyncio.FIRST_COMPLETED)
-                changed.cancel()
+                try:
+                    await asyncio.wait({gone, changed}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    changed.cancel()
                 if self._changed.is_set() and not gone.done():
                     self._changed.clear()
                     await self._list()
@@ -149,7 +168,7 @@ class McpServer:
             headers = {key: self._reveal(value) for key, value in self.spec.headers.items()}
             timeout = httpx2.Timeout(30.0, read=None)  # a call has its own time; between calls the server may be silent
             async with (
-                httpx2.AsyncClient(headers=headers, timeout=timeout) as client,
+                httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [self._seen]}) as client,
                 streamable_http_client(self.spec.url, http_client=client) as streams,
             ):
                 yield streams[0], streams[1]
@@ -179,6 +198,13 @@ class McpServer:
                 yield receive
             finally:
                 group.cancel_scope.cancel()
+
+    async def _seen(self, response: Any) -> None:
+        request = response.request
+        if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
+            self.problem, self._forgotten = ANEW, True
+            self._up.clear()
+            self._gone.set()
 
     def _complain(self, problem: str) -> None:
         self.problem = problem
@@ -221,6 +247,13 @@ class McpServer:
             source=self.name,
             read_only=bool(hints is not None and hints.read_only_hint),
         )
+
+
+def _leave_if_cancelled() -> None:
+    """A line that breaks in the moment we are told to stop may raise its own error instead of what stops us."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _answer(result: Any) -> ToolAnswer:

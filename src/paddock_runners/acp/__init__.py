@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paddock_runners.acp.gemini import set_aside
+from paddock_runners.acp.opening import Opening
 from paddock_runners.acp.presets import PRESETS, Preset
-from paddock_runners.acp.wire import AcpWire, Opening
+from paddock_runners.acp.wire import AcpWire
+from paddock_runners.claude_code import NEVER
 from paddock_runners.harness.config import FORM, Config, ConfigError, one_of, select, text, texts
 from paddock_runners.harness.place import Place, program
 from paddock_runners.harness.process import HarnessProcess
@@ -27,6 +30,16 @@ class AcpConfig(Config):
     mode: str = ""
     auth: str = ""
 
+    @property
+    def writes_settings(self) -> bool:
+        """Never into a home that the owner named."""
+        return bool(self.preset.files and self.api_key and not self.home)
+
+    @property
+    def model_to_choose(self) -> str:
+        """What is still to be asked for in the session: nothing when a file or a variable has said it already."""
+        return "" if self.writes_settings or self.preset.model_env else self.model
+
 
 class Acp(HarnessRunner):
     label = both("ACP agent", "ACP 智能体")
@@ -35,7 +48,7 @@ class Acp(HarnessRunner):
         "任何支持 Agent Client Protocol 的智能体，每轮接着上一轮继续。",
     )
     harness = "acp"
-    title = "The ACP agent"
+    title = "ACP agent"
     config_schema = (
         select(
             "preset",
@@ -79,17 +92,24 @@ class Acp(HarnessRunner):
         assert isinstance(config, AcpConfig)
         return config.preset.harness
 
-    def command(self, config: Config, place: Place, session_id: str | None) -> tuple[list[str], dict[str, str]]:  # noqa: ARG002 - one shape for all
+    def title_of(self, config: Config) -> str:
         assert isinstance(config, AcpConfig)
+        return config.preset.title
+
+    def command(self, config: Config, place: Place, session_id: str | None) -> tuple[list[str], dict[str, str]]:
+        assert isinstance(config, AcpConfig)
+        if config.preset.harness == "gemini" and session_id:
+            set_aside(place.home, session_id)
         preset, (name, *rest) = config.preset, config.line
         env = {key: value.format(home=place.home) for key, value in preset.env.items()}
         env |= preset.as_root if os.geteuid() == 0 else {}
         given = {preset.key_env: config.api_key, preset.url_env: config.base_url}
+        given |= dict.fromkeys(preset.model_env, config.model)
         env |= {key: value for key, value in given.items() if key and value}
         for directory in (value for value in env.values() if value.startswith(f"{place.home}/")):
             Path(directory).mkdir(parents=True, exist_ok=True)
-        if config.api_key and not config.home:
-            _write_settings(config, place.home)
+        if config.writes_settings:
+            _write_settings(config, place)
         if config.preset.skills_at_home and not config.home:
             _show_skills(place)
         return [program(name, place.env), *rest, *config.args], env
@@ -98,9 +118,24 @@ class Acp(HarnessRunner):
         assert isinstance(config, AcpConfig)
         token = place.endpoint.token if place.endpoint else None
         servers = place.files.acp_servers(token)
-        chosen = "" if config.preset.files else config.model  # a file has said it already
-        opening = Opening(str(place.directory), servers, place.context, chosen, config.mode, config.auth)
+        opening = Opening(
+            str(place.directory),
+            servers,
+            place.context,
+            _extensions(config),
+            config.model_to_choose,
+            config.mode,
+            config.auth,
+            imported=place.imported,
+        )
         return AcpWire(process, opening)
+
+
+def _extensions(config: AcpConfig) -> dict[str, Any]:
+    """What it may not use is kept from its model: it does not ask before it uses every tool."""
+    if not config.preset.options:
+        return {}
+    return {"claudeCode": {"options": {**config.preset.options, "disallowedTools": [*NEVER, *config.deny]}}}
 
 
 def _show_skills(place: Place) -> None:
@@ -113,13 +148,15 @@ def _show_skills(place: Place) -> None:
         seen.symlink_to(place.directory / SKILLS)
 
 
-def _write_settings(config: AcpConfig, home: Path) -> None:
+def _write_settings(config: AcpConfig, place: Place) -> None:
     """The key itself is in no file, only the name of the variable that holds it."""
     preset = config.preset
     said = {"model": config.model, "base_url": config.base_url or preset.address, "key_env": preset.key_env}
     if any(character in value for value in said.values() for character in '"\\\n'):
         raise ConfigError("config.model and config.base_url must be plain text, without quotes or backslashes")
+    said["model_line"] = f'model = "{config.model}"' if config.model else ""
+    said["asked"] = "".join(f', "{server.name}_*": "ask"' for server in place.files.servers if not server.own)
     for name, template in preset.files.items():
-        file = home / name
+        file = place.home / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(template.format(**said), "utf-8")

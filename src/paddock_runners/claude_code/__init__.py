@@ -80,10 +80,9 @@ class ClaudeCode(HarnessRunner):
         said += ["--append-system-prompt-file", str(place.files.context_page)]
         if place.files.mcp_config is not None:
             said += ["--mcp-config", str(place.files.mcp_config)]
-        if own := [f"mcp__{server.name}" for server in place.files.servers]:
-            said += ["--allowedTools", ",".join([*own, *config.allow])]
-        elif config.allow:
-            said += ["--allowedTools", ",".join(config.allow)]
+        own = [f"mcp__{server.name}" for server in place.files.servers if server.own]
+        if allowed := [*own, *config.allow]:
+            said += ["--allowedTools", ",".join(allowed)]
         said += ["--disallowedTools", ",".join([*NEVER, *config.deny])]
         said += ["--tools", ",".join(config.tools)] if config.tools is not None else []
         said += ["--model", config.model] if config.model else []

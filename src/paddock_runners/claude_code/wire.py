@@ -11,6 +11,7 @@ from typing import Any
 
 from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import (
+    WHERE_KEYS_ARE,
     HarnessError,
     Heard,
     LostSessionError,
@@ -31,6 +32,7 @@ START_SECONDS = 60.0
 LOST = "No conversation found"
 MADE_UP = "<synthetic>"
 """The model of messages that Claude Code writes itself, such as an error of the provider in words."""
+NO_LOGIN = "authentication_failed"
 FINAL_STATUS = frozenset({401, 403})
 NOT_DONE = "The user is asked for permission first. Stop here; the answer comes with the next message."
 
@@ -44,6 +46,8 @@ class ClaudeWire(Wire):
         self._greeted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._read = self._written = 0
         """Tokens so far; each result counts its own, the cost alone goes on."""
+        self._trouble: object = None
+        """What kind of error its own last words were about."""
         self._not_taken_in: set[str] = set()
         """What was added in the middle of the turn and not yet read by the model: each begins a turn if need be."""
 
@@ -123,6 +127,7 @@ class ClaudeWire(Wire):
     def _finished(self, said: dict[str, Any]) -> Iterator[Heard]:
         message = mapping(said.get("message"))
         if message.get("model") == MADE_UP:
+            self._trouble = said.get("error")
             return
         for block in map(mapping, listing(message.get("content"))):
             if block.get("type") == "text":
@@ -184,6 +189,8 @@ class ClaudeWire(Wire):
         words = "; ".join(str(one) for one in listing(said.get("errors"))) or str(said.get("result") or "")
         if str(said.get("terminal_reason") or "").startswith("aborted"):
             return Over("harness.interrupted", "the turn was interrupted")
+        if self._trouble == NO_LOGIN:
+            return Over("harness.unauthorized", f"{words}; {WHERE_KEYS_ARE}")
         return Over("harness.failed", words or str(said.get("subtype")))
 
 

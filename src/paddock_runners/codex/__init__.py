@@ -1,12 +1,12 @@
 """Codex in a conversation: its app-server, one process for each turn, the thread resumed, steered in the middle."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paddock_runners.codex.wire import CodexWire, Opening
-from paddock_runners.harness.config import COMMAND, FORM, Config, one_of, select
+from paddock_runners.harness.config import COMMAND, FORM, Config, ConfigError, matches, one_of, select
 from paddock_runners.harness.place import Place, program
 from paddock_runners.harness.process import HarnessProcess
 from paddock_runners.harness.runner import HarnessRunner
@@ -23,6 +23,11 @@ QUIET: Mapping[str, Any] = {
     "sandbox_workspace_write": {"exclude_slash_tmp": True, "exclude_tmpdir_env_var": True},
 }
 """Commands see no keys and write nowhere but in the working directory."""
+HIDDEN: Mapping[str, Mapping[str, Any]] = {
+    "shell": {"features": {"shell_tool": False, "unified_exec": False}},
+    "web_search": {"web_search": "disabled"},
+}
+"""What keeps a tool from its model, which may use it without a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +66,11 @@ class Codex(HarnessRunner):
     )
 
     def settings(self, said: Mapping[str, Any]) -> CodexConfig:
-        known = Config.read(said, program="codex")
+        known, sandbox = Config.read(said, program="codex"), one_of(said, "sandbox", SANDBOXES)
+        if matches("apply_patch", known.deny) and sandbox != "read-only":
+            raise ConfigError("config.deny names apply_patch: Codex asks before it only with config.sandbox: read-only")
         shared = {name: getattr(known, name) for name in Config.__dataclass_fields__}
-        return CodexConfig(**shared, sandbox=one_of(said, "sandbox", SANDBOXES))
+        return CodexConfig(**shared, sandbox=sandbox)
 
     def command(self, config: Config, place: Place, session_id: str | None) -> tuple[list[str], dict[str, str]]:  # noqa: ARG002 - one shape for all
         env = {"CODEX_HOME": str(place.home / ".codex")}
@@ -76,8 +83,12 @@ class Codex(HarnessRunner):
 
     def wire(self, process: HarnessProcess, config: Config, place: Place) -> CodexWire:
         assert isinstance(config, CodexConfig)
-        settings = {**QUIET, **place.files.codex_config()}
+        settings = {**QUIET, **_hidden(config.deny), **place.files.codex_config()}
         return CodexWire(process, Opening(str(place.directory), place.context, config.sandbox, config.model, settings))
+
+
+def _hidden(denied: Sequence[str]) -> dict[str, Any]:
+    return {key: value for name, said in HIDDEN.items() if matches(name, denied) for key, value in said.items()}
 
 
 def _provider(config: Config) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paddock_runners.codex import approvals
 from paddock_runners.codex.items import began, ended
 from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import (
@@ -21,8 +22,9 @@ from paddock_runners.harness.rpc import RefusedError, RpcWire
 from paddock_runners.toolkit.values import mapping
 
 CLIENT = {"name": "paddock", "title": "Paddock", "version": "0.1.0"}
+TRIES = 4
+"""So often in a row it may say that it tries again (that takes half a minute); by itself it would do so for ever."""
 LOST = ("no rollout found", "not found", "no such thread")
-ELICITATION = "mcpServer/elicitation/request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class CodexWire(RpcWire):
         self._opening = opening
         self._thread = self._turn = ""
         self._items: dict[str, dict[str, Any]] = {}
-        self._steering = 0
+        self._steering = self._tries = 0
         self._held: Over | None = None
         """The end of a turn, while it is not known whether words on their way came in time for it."""
 
@@ -109,24 +111,23 @@ class CodexWire(RpcWire):
     async def answer(self, asked: Permission, allowed: bool, why: str, *, stop: bool = False) -> None:  # noqa: ARG002 - Codex takes no reason
         key, method = asked.key
         word = "accept" if allowed else "cancel" if stop else "decline"
-        self.reply(key, {"action": word} if method == ELICITATION else {"decision": word})
-        if stop and method == ELICITATION:
+        self.reply(key, {"action": word} if method == approvals.ELICITATION else {"decision": word})
+        if stop and method == approvals.ELICITATION:
             await self.interrupt()
 
     # --- what it asks and says ------------------------------------------------------------------------------------
 
     def asked(self, key: Any, method: str, params: dict[str, Any]) -> Iterable[Heard] | None:
-        call_id = str(params.get("itemId") or key)
         match method:
-            case "item/commandExecution/requestApproval":
-                about = {"command": params.get("command"), "cwd": params.get("cwd")}
-                return [Permission((key, method), call_id, "shell", about)]
-            case "item/fileChange/requestApproval":
-                changes = self._items.get(call_id, {}).get("changes")
-                return [Permission((key, method), call_id, "apply_patch", {"changes": changes})]
-            case "mcpServer/elicitation/request":
-                name = f"mcp__{params.get('serverName')}"
-                return [Permission((key, method), call_id, name, {"message": params.get("message")})]
+            case approvals.COMMAND:
+                return [approvals.for_command(key, params)]
+            case approvals.PATCH:
+                return [approvals.for_patch(key, params, self._items)]
+            case approvals.ELICITATION:
+                asked = approvals.for_server(key, params, self._items.values())
+                if asked is None:
+                    self.reply(key, {"action": "decline"})  # a form of the server's: nobody here fills it in
+                return [asked] if asked is not None else ()
             case "item/tool/requestUserInput":
                 self.reply(key, {"answers": {}})  # a question in words: the person reads it in the answer
                 return ()
@@ -139,6 +140,7 @@ class CodexWire(RpcWire):
         return self._said(method, params)
 
     def _said(self, method: str, params: dict[str, Any]) -> Iterator[Heard]:
+        self._tries = self._tries + 1 if method == "error" else 0
         match method:
             case "item/agentMessage/delta":
                 yield Piece(str(params.get("delta") or ""))
@@ -151,7 +153,7 @@ class CodexWire(RpcWire):
             case "turn/completed":
                 yield from self._completed(mapping(params.get("turn")))
             case "error":
-                yield from _complaint(params)
+                yield from _complaint(params, self._tries)
             case _:
                 return
 
@@ -185,11 +187,16 @@ def _over(turn: Mapping[str, Any]) -> Over:
             return Over(_code(error), str(error.get("message") or f"the turn ended as {turn.get('status')}"))
 
 
-def _complaint(params: Mapping[str, Any]) -> Iterator[Heard]:
-    """An error it goes on trying after is none yet, unless no further try can help."""
+def _complaint(params: Mapping[str, Any], tries: int) -> Iterator[Heard]:
+    """An error it goes on trying after is none yet, unless no further try can help, or it has tried enough."""
     error = mapping(params.get("error"))
-    if _code(error) == "harness.unauthorized" and params.get("willRetry"):
-        yield Over("harness.unauthorized", f"the model's provider refused the key: {error.get('additionalDetails')}")
+    about = error.get("additionalDetails") or error.get("message")
+    if not params.get("willRetry"):
+        return
+    if _code(error) == "harness.unauthorized":
+        yield Over("harness.unauthorized", f"the model's provider refused the key: {about}")
+    elif tries >= TRIES:
+        yield Over("harness.failed", f"its model's provider cannot be reached: {about}", retryable=True)
 
 
 def _code(error: Mapping[str, Any]) -> str:

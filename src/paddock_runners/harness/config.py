@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 from paddock_runners.toolkit.words import both
@@ -155,3 +156,8 @@ def one_of(said: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
     if value not in known:
         raise ConfigError(f"config.{name} must be one of: {', '.join(known)}; not {value!r}")
     return str(value)
+
+
+def matches(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a tool is one of those that `allow` or `deny` names."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

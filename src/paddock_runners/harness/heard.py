@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+WHERE_KEYS_ARE = "see config.api_key, or log in where its home directory is"
+"""For whoever set up an agent that its provider does not let in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:

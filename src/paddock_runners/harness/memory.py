@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from paddock_runners.toolkit.values import mapping
 from paddock_sdk import HostApi, RunContext
 
 SESSION, DIRECTORY, TOTALS = "external.session_id", "external.working_directory", "external.totals"
+PAGE = "external.page"
 
 
 class Memory:
@@ -33,9 +35,16 @@ class Memory:
         """Begins now; done when it is kept."""
         return asyncio.gather(self._keep(DIRECTORY, str(directory)), self._keep(SESSION, session_id))
 
+    def knows_page(self, page: str) -> bool:
+        """Whether the session was told this very page, in words."""
+        return self._kept.get(PAGE) == _digest(page)
+
+    async def keep_page(self, page: str) -> None:
+        await self._keep(PAGE, _digest(page))
+
     async def forget_session(self) -> None:
-        """It is lost; its counts are of no use for the next."""
-        await asyncio.gather(self._keep(SESSION, ""), self._keep(TOTALS, {}))
+        """It is lost; its counts are of no use for the next, which has to be told everything."""
+        await asyncio.gather(self._keep(SESSION, ""), self._keep(TOTALS, {}), self._keep(PAGE, ""))
 
     async def since_last_turn(self, totals: Mapping[str, float]) -> dict[str, float]:
         """Counts that grow with the session, as what this turn added. A count that shrank began anew."""
@@ -49,6 +58,10 @@ class Memory:
         if self._may and self._kept.get(key) != value:
             self._kept[key] = value
             await self._api.state.set("conversation", key, value)
+
+
+def _digest(page: str) -> str:
+    return sha256(page.encode()).hexdigest()[:32]
 
 
 def _difference(before: object, now: float) -> float:

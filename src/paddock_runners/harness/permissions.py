@@ -7,10 +7,9 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from paddock_runners.harness.config import Config
+from paddock_runners.harness.config import Config, matches
 from paddock_runners.harness.heard import Permission
 from paddock_runners.toolkit.transcript import shortened
 from paddock_runners.toolkit.values import listing, mapping
@@ -63,23 +62,19 @@ class Policy:
 
     def judge(self, asked: Permission) -> tuple[Verdict, str]:
         """What to answer, and why."""
-        if _matches(asked.name, self._config.deny):
+        if matches(asked.name, self._config.deny):
             return "refuse", REFUSED
         call = (asked.name, canonical(asked.parameters))
         if asked.exact and call in self._once:
             self._once.remove(call)
             return "allow", ""
-        if asked.own or _matches(asked.name, self._config.allow) or self._config.on_permission == "allow":
+        if asked.own or matches(asked.name, self._config.allow) or self._config.on_permission == "allow":
             return "allow", ""
         if self._config.on_permission == "deny":
             return "refuse", REFUSED
         if not asked.exact:
             return "refuse", VAGUE
         return ("ask", WAITS) if self._can_ask else ("refuse", NOBODY)
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def can_ask(ctx: RunContext) -> bool:
@@ -93,7 +88,7 @@ async def ask(api: HostApi, waiting: Sequence[Waiting], usage: Mapping[str, Any]
     await api.state.set("conversation", KEY, kept)
     listed = "\n".join(f"- {call.shown()}" for call in waiting)
     hints = {"kind": "choices", "title": "Do you approve?", "items": [{"label": "Yes", "text": "yes"}, "No"]}
-    words = f"I need your approval for:\n{listed}\nAnswer yes or no."
+    words = f"I need your approval for:\n{listed}\n\nAnswer yes or no."
     return [message(words, ui_hints=hints), completed(usage=usage, interrupts=[_interrupt(call) for call in waiting])]
 
 

@@ -15,6 +15,8 @@ from paddock_sdk.projection import Harness, Projection, ProjectionError, project
 
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 """Of the runner's own environment; anything else only by name."""
+IMPORTED: Mapping[Harness, str] = {"gemini": "GEMINI.md"}
+"""Harnesses that take the page of their run from a file they read at every start; the others are told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Place:
     files: Projection
     env: Mapping[str, str] = field(repr=False)
     endpoint: RunEndpoint | None
+    imported: bool
+    """Whether the harness finds the page by itself: such a file leads to it, and is none of the user's."""
 
     @property
     def context(self) -> str:
@@ -35,15 +39,16 @@ class Place:
 
 def prepare(ctx: RunContext, config: Config, endpoint: RunEndpoint | None, harness: Harness) -> Place:
     """Make the directories and lay out the files. Raises ConfigError or HarnessError."""
-    key = _key(ctx)
-    home = _home(config, key)
-    directory = working_directory_of(ctx) or _made(_base() / key / "work")
+    ours = _base(ctx) / _key(ctx)
+    home = _home(config, ours)
+    directory = working_directory_of(ctx) or _made(ours / "work")
     url, variable = (endpoint.url, endpoint.token_env) if endpoint else (None, None)
     try:
-        files = project(ctx, directory, harness=harness, mcp_url=url, token_env=variable)
+        files = project(ctx, directory, harness=harness, mcp_url=url, token_env=variable, told=harness not in IMPORTED)
     except ProjectionError as problem:
         raise HarnessError("harness.no_directory", str(problem)) from problem
-    return Place(directory, home, files, _environment(config, home, files, endpoint), endpoint)
+    imported = IMPORTED.get(harness) in files.files
+    return Place(directory, home, files, _environment(config, home, files, endpoint), endpoint, imported)
 
 
 def program(command: str, env: Mapping[str, str]) -> str:
@@ -66,14 +71,19 @@ def _key(ctx: RunContext) -> str:
     return sha256(str(known).encode()).hexdigest()[:32]
 
 
-def _base() -> Path:
-    return Path(os.environ.get("HOME") or Path.cwd())
+def _base(ctx: RunContext) -> Path:
+    """Below the plugin's private home; the host removes what is called so when the conversation is deleted."""
+    home, conversation = Path(os.environ.get("HOME") or Path.cwd()), ctx.conversation
+    if conversation is None:
+        return home
+    named = f"{conversation.workspace_id}\0{conversation.conversation_id}"
+    return home / "conversations" / sha256(named.encode(errors="replace")).hexdigest()[:32]
 
 
-def _home(config: Config, key: str) -> Path:
+def _home(config: Config, ours: Path) -> Path:
     """Apart for each conversation: harnesses that share one can see each other."""
     if not config.home:
-        return _made(_base() / key / "home")
+        return _made(ours / "home")
     home = Path(config.home).expanduser()
     if not home.is_absolute() or not home.is_dir():
         raise ConfigError(f"config.home must be the absolute path of an existing directory, not {config.home!r}")

@@ -83,6 +83,10 @@ class HarnessRunner(AgentRunner):
     def harness_of(self, config: Config) -> Harness:  # noqa: ARG002 - one runner may drive several
         return self.harness
 
+    def title_of(self, config: Config) -> str:  # noqa: ARG002 - as above
+        """What people call it."""
+        return self.title
+
     @abstractmethod
     def command(self, config: Config, place: Place, session_id: str | None) -> tuple[list[str], dict[str, str]]:
         """The command line, and variables besides those every harness gets."""
@@ -93,13 +97,17 @@ class HarnessRunner(AgentRunner):
     async def run(self, ctx: RunContext, api: HostApi) -> Results:
         try:
             config = self.settings(ctx.config)
+        except ConfigError as problem:
+            yield failed("agent.config_invalid", str(problem))
+            return
+        try:
             async with run_endpoint(ctx, api) as endpoint:
                 async for result in _Turn(self, ctx, api, config).results(endpoint):
                     yield result
         except ConfigError as problem:
             yield failed("agent.config_invalid", str(problem))
         except HarnessError as problem:
-            yield failed(problem.code, f"{self.title}: {problem}", problem.retryable)
+            yield failed(problem.code, f"{self.title_of(config)}: {problem}", problem.retryable)
         except HostCallError as error:
             yield failed(error.code, error.error.message, error.retryable)
 
@@ -144,17 +152,28 @@ class _Turn:
                 await wire.open(session)
             except LostSessionError:
                 await wire.close()
-                yield message(f"({self._runner.title} no longer knows our earlier session; this is a new one.)")
+                yield message(
+                    f"({self._runner.title_of(self._config)} no longer knows our earlier session; this is a new one.)"
+                )
                 await self._memory.forget_session()
-                wire = await self._started(place, None)
+                session, wire = None, await self._started(place, None)
                 await wire.open(None)
-            await wire.ask(decided.told(prompt_of(self._ctx, brought.lines)), brought.pictures)
+            await self._ask(
+                wire, place, decided.told(prompt_of(self._ctx, brought.lines)), brought, new=session is None
+            )
             async for result in self._spoken(wire, place):
                 yield result
         finally:
             if self._keeping is not None:
                 self._keeping.cancel()
             await wire.close()
+
+    async def _ask(self, wire: Wire, place: Place, words: str, brought: Brought, *, new: bool) -> None:
+        """Begin the turn; a session that has no other way to know its page is told it, and again when it changed."""
+        page = "" if wire.knows_page or (self._memory.knows_page(place.context) and not new) else place.context
+        await wire.ask(f"{page}\n---\n\n{words}" if page else words, brought.pictures)
+        if page:
+            await self._memory.keep_page(page)
 
     async def _bring(self, given: AgentInput, place: Place) -> Brought:
         """Lay out the files of an input; a directory for each, so that equal names do not meet."""
@@ -264,11 +283,11 @@ class _Turn:
         if self._waiting:
             return await permissions.ask(self._api, self._waiting, usage)
         if isinstance(heard, Gone):
-            said = f"{self._runner.title} ended in the middle of the turn: {heard.how}"
+            said = f"{self._runner.title_of(self._config)} ended in the middle of the turn: {heard.how}"
             return [failed("harness.ended", said, retryable=True)]
         assert isinstance(heard, Over)
         if heard.code is not None:
-            return [failed(heard.code, f"{self._runner.title}: {heard.message}", heard.retryable)]
+            return [failed(heard.code, f"{self._runner.title_of(self._config)}: {heard.message}", heard.retryable)]
         return [completed(usage=usage)]
 
     async def _counted(self) -> dict[str, Any]:

@@ -24,6 +24,8 @@ class Wire(ABC):
 
     steers = False
     """Whether input can be given to it in the middle of a turn."""
+    knows_page = True
+    """Whether it was told the page of its run when it began; else its session is told it in words."""
 
     def __init__(self, process: HarnessProcess) -> None:
         self.process = process
@@ -103,6 +105,8 @@ class Wire(ABC):
             await self.tell(Gone(await self.process.how_it_ended()))
         except HarnessError as problem:
             await self.tell(Gone(str(problem)))
+        except Exception as problem:  # noqa: BLE001 - whatever it said: the turn must not wait for a reader that is gone
+            await self.tell(Gone(f"it said something that cannot be read ({type(problem).__name__})"))
         finally:
             self.on_silence()
 

@@ -2,20 +2,23 @@
 
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 from paddock_runners.http.answers import EventReader, text_in
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_runners.toolkit.words import both
 from paddock_sdk import AgentRunner, AgentRunnerCapabilities, HostApi, Results, RunContext, failed, message
+from paddock_sdk.protocol.history import TranscriptItem
 
 if TYPE_CHECKING:
     import httpx2
 
 MAX_ANSWER_BYTES = 1024 * 1024
 SILENCE_SECONDS = 60.0
+USUAL_TAIL, LONGEST_TAIL = 20, 50
 SAYS = "application/json, text/event-stream"
 
 
@@ -47,14 +50,30 @@ class HttpRunner(AgentRunner):
             "default": "event",
             "options": [{"name": "event"}, {"name": "ag-ui"}],
         },
+        {
+            "name": "history",
+            "type": "integer",
+            "label": both("Earlier items", "之前的条目数"),
+            "description": both(
+                "How many of the last items are posted, at most 50; 0 for an agent that keeps the conversation itself.",
+                "随请求发送对话中最近多少条，最多 50；智能体自己保存对话时填 0。",
+            ),
+            "default": USUAL_TAIL,
+        },
     )
+
+    def tail_length(self, ctx: RunContext) -> int:
+        return _tail(ctx.config) or 0
 
     async def run(self, ctx: RunContext, api: HostApi) -> Results:
         import httpx2
 
         url = str(ctx.config.get("url") or "")
-        if not url.startswith(("http://", "https://")):
+        if not _is_address(url):
             yield failed("agent.config_invalid", "config.url must be the http or https address of the agent to ask")
+            return
+        if _tail(ctx.config) is None:
+            yield failed("agent.config_invalid", f"config.history must be a whole number from 0 to {LONGEST_TAIL}")
             return
         timeout = httpx2.Timeout(min(SILENCE_SECONDS, api.seconds_left()))
         try:
@@ -66,7 +85,26 @@ class HttpRunner(AgentRunner):
                     yield result
         except httpx2.HTTPError as error:
             why = str(error) or type(error).__name__
-            yield failed("http.unreachable", f"the agent at {url} did not answer: {why}", retryable=True)
+            yield failed("http.unreachable", f"the agent at {_shown(url)} did not answer: {why}", retryable=True)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no port, half an IPv6 address
+        return False
+
+
+def _shown(url: str) -> str:
+    """The address as people may see it: a key can stand before the host or after the question mark."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _tail(config: Mapping[str, Any]) -> int | None:
+    asked = config.get("history", USUAL_TAIL)
+    return asked if type(asked) is int and 0 <= asked <= LONGEST_TAIL else None
 
 
 @cache
@@ -79,24 +117,23 @@ def _trusted() -> ssl.SSLContext:
 
 def body_of(ctx: RunContext) -> dict[str, Any]:
     """The event with the last items of the conversation, or a run input for an agent that speaks AG-UI."""
-    tail = [
-        {"role": item.role, "content": item.content or ""} for item in ctx.recent_tail if item.item_type == "message"
-    ]
+    tail = [item for item in ctx.recent_tail if item.item_type == "message"]
     if ctx.config.get("body") == "ag-ui":
         return _run_input(ctx, tail)
     told = ctx.model_dump(mode="json", exclude_none=True)
     kept = {key: told[key] for key in ("run_id", "event", "conversation", "actor", "subject", "input") if key in told}
-    return {**kept, "history": tail}
+    return {**kept, "history": [{"role": item.role, "content": item.content or ""} for item in tail]}
 
 
-def _run_input(ctx: RunContext, tail: list[dict[str, str]]) -> dict[str, Any]:
-    said = [*tail, {"role": "user", "content": ctx.text}]
+def _run_input(ctx: RunContext, tail: Sequence[TranscriptItem]) -> dict[str, Any]:
+    """A message has its id of the transcript whenever it is sent along: agents that remember know by it what is new."""
+    earlier = [{"id": item.transcript_id, "role": item.role, "content": item.content or ""} for item in tail]
     thread = ctx.conversation.conversation_id if ctx.conversation else None
     return {
         "threadId": thread or ctx.run_id,
         "runId": ctx.run_id,
         "state": {},
-        "messages": [{"id": f"{ctx.run_id}.{number}", **one} for number, one in enumerate(said)],
+        "messages": [*earlier, {"id": f"{ctx.run_id}.0", "role": "user", "content": ctx.text}],
         "tools": [],
         "context": [mapping(one) for one in listing(ctx.config.get("context"))],
         "forwardedProps": {},
@@ -112,13 +149,18 @@ def _headers(config: Mapping[str, Any]) -> dict[str, str]:
 async def _read(answer: "httpx2.Response") -> Results:
     kind = answer.headers.get("content-type", "")
     if answer.status_code >= 300:
-        said = (await _whole(answer))[:500]
+        said = (await _whole(answer)).decode(errors="replace")[:500]
         yield failed("http.refused", f"the agent answered {answer.status_code}: {said}", answer.status_code >= 500)
     elif kind.startswith("text/event-stream"):
         async for result in _streamed(answer):
             yield result
     else:
-        yield _one_answer(await _whole(answer), kind)
+        body = await _whole(answer)
+        yield _one_answer(body.decode(errors="replace"), kind) if len(body) <= MAX_ANSWER_BYTES else _too_large()
+
+
+def _too_large() -> Any:
+    return failed("http.too_large", f"the agent's answer has more than {MAX_ANSWER_BYTES} bytes; have it say less")
 
 
 def _one_answer(body: str, kind: str) -> Any:
@@ -133,13 +175,14 @@ def _one_answer(body: str, kind: str) -> Any:
     return message(text)
 
 
-async def _whole(answer: "httpx2.Response") -> str:
+async def _whole(answer: "httpx2.Response") -> bytes:
+    """All of it, or a little more than can be used."""
     content = bytearray()
     async for piece in answer.aiter_bytes():
         content += piece
         if len(content) > MAX_ANSWER_BYTES:
             break
-    return content[:MAX_ANSWER_BYTES].decode(errors="replace")
+    return bytes(content)
 
 
 async def _streamed(answer: "httpx2.Response") -> Results:
@@ -150,8 +193,8 @@ async def _streamed(answer: "httpx2.Response") -> Results:
         if reader.ended is not None:
             yield reader.ended
             return
-    if reader.text:
-        yield message(reader.text)
+    for result in reader.last():
+        yield result
 
 
 async def _events(lines: AsyncIterator[str]) -> AsyncIterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock_runners.toolkit.values import listing, mapping
-from paddock_sdk import Result, delta, failed, message, tool_completed, tool_started
+from paddock_sdk import Result, delta, failed, message, step_finished, step_started, tool_completed, tool_started
 
 TEXT_KEYS = ("delta", "text", "content", "answer", "output", "response", "reply")
 
@@ -18,8 +18,11 @@ def text_in(said: object) -> str | None:
     for key in TEXT_KEYS:
         if isinstance(text := known.get(key), str):
             return text
-    if "message" in known:
-        return text_in(known["message"])
+    for key in ("message", "delta"):
+        if key in known:
+            return text_in(known[key])
+    if choices := listing(known.get("choices")):
+        return text_in(choices[0])
     messages = listing(known.get("messages"))
     return text_in(messages[-1]) if messages else None
 
@@ -31,6 +34,18 @@ class EventReader:
         self.text = ""
         self.ended: Result | None = None
         self._arguments: dict[str, tuple[str, str]] = {}
+        self._said_anything = False
+        self._open = False
+        """An AG-UI run began and has not finished."""
+
+    def last(self) -> Iterator[Result]:
+        """What follows from the end of the stream."""
+        if self._open:
+            yield failed("http.broken_off", "the agent broke off in the middle of its answer", retryable=True)
+        elif self.text:
+            yield message(self.text)
+        elif not self._said_anything:
+            yield failed("http.bad_answer", "the agent's answer has no text in it: its events said nothing")
 
     def read(self, data: str) -> Iterator[Result]:
         if data.strip() in {"", "[DONE]"}:
@@ -39,6 +54,7 @@ class EventReader:
             said: Any = json.loads(data)
         except ValueError:
             said = data
+        self._said_anything = self._said_anything or text_in(said) is not None
         kind = mapping(said).get("type")
         if isinstance(kind, str) and kind.isupper():
             yield from self._ag_ui(kind, mapping(said))
@@ -50,13 +66,26 @@ class EventReader:
         return delta(text)
 
     def _ag_ui(self, kind: str, said: dict[str, Any]) -> Iterator[Result]:
-        call_id = str(said.get("toolCallId") or "")
+        self._said_anything = True
         match kind:
+            case "RUN_STARTED" | "RUN_FINISHED":
+                self._open = kind == "RUN_STARTED"
+            case "STEP_STARTED":
+                yield step_started(str(said.get("stepName")))
+            case "STEP_FINISHED":
+                yield step_finished(str(said.get("stepName")))
             case "TEXT_MESSAGE_CONTENT" | "TEXT_MESSAGE_CHUNK" if said.get("delta"):
                 yield self._more(str(said["delta"]))
             case "TEXT_MESSAGE_END" if self.text:
                 yield message(self.text)
                 self.text = ""
+            case "RUN_ERROR":
+                self.ended = failed(str(said.get("code") or "http.agent_failed"), str(said.get("message")))
+            case _:
+                yield from self._tool(kind, str(said.get("toolCallId") or ""), said)
+
+    def _tool(self, kind: str, call_id: str, said: dict[str, Any]) -> Iterator[Result]:
+        match kind:
             case "TOOL_CALL_START":
                 self._arguments[call_id] = (str(said.get("toolCallName")), "")
             case "TOOL_CALL_ARGS" if call_id in self._arguments:
@@ -67,8 +96,6 @@ class EventReader:
                 yield tool_started(call_id, name, _parameters(arguments))
             case "TOOL_CALL_RESULT" if call_id in self._arguments:
                 yield tool_completed(call_id, self._arguments.pop(call_id)[0], result=said.get("content"))
-            case "RUN_ERROR":
-                self.ended = failed(str(said.get("code") or "http.agent_failed"), str(said.get("message")))
             case _:
                 return
 

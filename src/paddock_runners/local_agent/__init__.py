@@ -6,7 +6,7 @@ from paddock_runners.local_agent.files import shown_files
 from paddock_runners.local_agent.knowledge import Knowledge
 from paddock_runners.local_agent.loop import Desk, answer, refused
 from paddock_runners.local_agent.memory import Memory, Remembering
-from paddock_runners.local_agent.models import NOT_OFFERED, NoModelError, chosen, room_for_history
+from paddock_runners.local_agent.models import NOT_OFFERED, NoModelError, chosen, room_for_history, room_for_prompt
 from paddock_runners.local_agent.own_tools import OwnTools, preferences_of
 from paddock_runners.local_agent.prompt import current_input, note, system_message, whole_prompt
 from paddock_runners.local_agent.steering import Steering
@@ -82,13 +82,15 @@ async def prepared(
     toolbox = Toolbox(api, offers)
     asked = Asked(model.model_id, toolbox.shown, config.extra_args or None, "stream" in model.operations)
     fixed = str(system_message(config.instructions, config.context, "")["content"])
-    remembering = Remembering(ctx, api, config, asked, room_for_history(config, model, fixed, toolbox.shown))
+    room = room_for_prompt(model, toolbox.shown)
+    remembering = Remembering(ctx, api, config, asked, room_for_history(config, room, fixed))
     waited = await approvals.answered(ctx, api)
     memory = await remembering.recall()
     passages = await knowledge.passages(ctx.text) if config.retrieval == "always" and knowledge.bases else ""
-    current = current_input(ctx.text, await shown_files(ctx, api), ctx.event.event_type, ctx.event.data)
+    files = await shown_files(ctx.input.attachments, api)
+    current = current_input(ctx.text, files, ctx.event.event_type, ctx.event.data)
     messages = _messages(ctx, config, memory, passages, current)
-    desk = Desk(ctx, api, config, asked, toolbox, own, knowledge, Steering(api), messages)
+    desk = Desk(ctx, api, config, asked, toolbox, own, knowledge, Steering(api), messages, room)
     for usage in remembering.usage:
         added(desk.usage, usage)
     return desk, waited

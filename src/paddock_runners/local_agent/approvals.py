@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from paddock_runners.toolkit.language import speaks_chinese
 from paddock_runners.toolkit.replies import Called
 from paddock_runners.toolkit.transcript import Said, call_message, shortened
 from paddock_runners.toolkit.values import listing, mapping
@@ -23,19 +24,31 @@ _YES = re.compile(
 
 
 async def ask(
-    api: HostApi, calls: Sequence[Called], usage: Mapping[str, int], also_pending: Sequence[str] = ()
+    ctx: RunContext, api: HostApi, calls: Sequence[Called], usage: Mapping[str, int], also_pending: Sequence[str] = ()
 ) -> list[Result]:
     """Keep the calls and end the run with the question. Raises HostCallError when they cannot be kept.
 
     `also_pending` are calls of the same answer that the client makes itself."""
-    waiting = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in calls]
-    await api.state.set("conversation", KEY, waiting)
+    kept = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in calls]
+    await api.state.set("conversation", KEY, kept)
     listed = "\n".join(f"- {call.name} {shortened(call.arguments, 500)}" for call in calls)
-    text = f"I need your approval for:\n{listed}\nAnswer yes or no."
-    hints = {"kind": "choices", "title": "Do you approve?", "items": [{"label": "Yes", "text": "yes"}, "No"]}
+    text, hints = _question(listed, chinese=speaks_chinese(ctx))
     ids = [*(call.call_id for call in calls), *also_pending]
     interrupts = [_interrupt(call) for call in calls]
     return [message(text, ui_hints=hints), completed(usage=usage, pending_tool_call_ids=ids, interrupts=interrupts)]
+
+
+def _question(listed: str, *, chinese: bool) -> tuple[str, dict[str, Any]]:
+    if chinese:
+        items = [{"label": "同意", "text": "同意"}, {"label": "拒绝", "text": "拒绝"}]
+        return f"以下操作需要你的批准：\n{listed}\n\n请回答“同意”或“拒绝”。", {
+            "kind": "choices",
+            "title": "是否同意？",
+            "items": items,
+        }
+    items = [{"label": "Yes", "text": "yes"}, "No"]
+    hints = {"kind": "choices", "title": "Do you approve?", "items": items}
+    return f"I need your approval for:\n{listed}\n\nAnswer yes or no.", hints
 
 
 def _interrupt(call: Called) -> dict[str, Any]:
@@ -46,6 +59,12 @@ def _interrupt(call: Called) -> dict[str, Any]:
         "message": f"{call.name} {shortened(call.arguments, 500)}",
         "response_schema": SCHEMA,
     }
+
+
+def waiting(ctx: RunContext) -> list[str]:
+    """Names of the tools that wait for this input's word."""
+    kept = listing(ctx.state.conversation.get(KEY))
+    return [call.name for one in kept if (call := _read(one)) is not None]
 
 
 async def answered(ctx: RunContext, api: HostApi) -> list[tuple[Called, bool]]:

@@ -4,17 +4,18 @@ from collections.abc import Sequence
 
 from paddock_runners.toolkit.attachments import data_url, is_picture, name_of, read_attachment
 from paddock_runners.toolkit.transcript import Said
-from paddock_sdk import HostApi, RunContext
+from paddock_sdk import HostApi
+from paddock_sdk.protocol.artifacts import ArtifactRef
 
 MAX_BYTES = 2 * 1024 * 1024
 """All pictures of one input: they travel to the model in one frame."""
 
 
-async def shown_files(ctx: RunContext, api: HostApi) -> list[Said]:
+async def shown_files(refs: Sequence[ArtifactRef], api: HostApi) -> list[Said]:
     """Content elements for what is attached, in order."""
     room = MAX_BYTES
     shown: list[Said] = []
-    for ref in ctx.input.attachments:
+    for ref in refs:
         picture = await read_attachment(api, ref, room) if is_picture(ref) else None
         if picture is None:
             shown.append({"type": "text", "text": f"(attached: {name_of(ref)}, {ref.artifact_id})"})

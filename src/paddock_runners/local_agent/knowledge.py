@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paddock_runners.toolkit.calls import Offer, Outcome
+from paddock_runners.toolkit.language import speaks_chinese
 from paddock_sdk import HostApi, HostCallError, RunContext
 from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
 from paddock_sdk.protocol.history import RetrievalResultEntry
@@ -47,7 +48,8 @@ class Knowledge:
         return Offer(TOOL, "Search the knowledge bases for passages about something.", parameters, own=self._search)
 
     def ui_hints(self) -> dict[str, Any] | None:
-        return {"kind": "list", "title": "Sources", "items": list(self.sources)} if self.sources else None
+        title = "来源" if speaks_chinese(self.ctx) else "Sources"
+        return {"kind": "list", "title": title, "items": list(self.sources)} if self.sources else None
 
     async def _search(self, arguments: Mapping[str, Any]) -> Outcome:
         query = arguments.get("query")

@@ -8,10 +8,12 @@ from paddock_runners.local_agent import approvals
 from paddock_runners.local_agent.config import Config
 from paddock_runners.local_agent.knowledge import Knowledge
 from paddock_runners.local_agent.own_tools import OwnTools
+from paddock_runners.local_agent.prompt import within
 from paddock_runners.local_agent.steering import Steering
 from paddock_runners.local_agent.titles import suggested
 from paddock_runners.toolkit.calls import Toolbox, started
-from paddock_runners.toolkit.replies import CUT, Asked, Called, Reply, added, speak, unique
+from paddock_runners.toolkit.language import speaks_chinese
+from paddock_runners.toolkit.replies import Asked, Called, Reply, added, speak, unique
 from paddock_runners.toolkit.transcript import Said, result_message, result_text
 from paddock_sdk import HostApi, Results, RunContext, completed, message, tool_completed
 
@@ -29,6 +31,8 @@ class Desk:
     knowledge: Knowledge
     steering: Steering
     messages: list[Said]
+    room: int
+    """Tokens that the messages may take."""
     usage: dict[str, int] = field(default_factory=dict[str, int])
     seen: set[str] = field(default_factory=set[str])
     """Names of calls in this run."""
@@ -40,6 +44,7 @@ class Desk:
 
 async def answer(desk: Desk) -> Results:
     """Everything from the first question to the run's end."""
+    before = len(desk.messages)
     for _ in range(desk.config.max_iterations):
         reply = Reply()
         async for piece in speak(desk.api, desk.asked, desk.messages, reply):
@@ -49,7 +54,9 @@ async def answer(desk: Desk) -> Results:
         desk.messages.append(reply.as_message())
         if not reply.calls:
             later = await desk.steering.taken()
-            yield message(reply.text + (CUT if reply.was_cut else ""), ui_hints=None if later else desk.ui_hints)
+            yield message(
+                reply.text + (_cut(desk.ctx) if reply.was_cut else ""), ui_hints=None if later else desk.ui_hints
+            )
             if not later:
                 named = await suggested(desk.ctx, desk.api, desk.config, desk.asked, reply.text, desk.usage)
                 if named is not None:
@@ -63,7 +70,8 @@ async def answer(desk: Desk) -> Results:
             if result.type == "run.completed":
                 return
         desk.messages += await desk.steering.taken()
-    yield message(_enough(desk.config.max_iterations))
+        desk.messages[:] = within(desk.room, desk.messages, before)
+    yield message(_enough(desk.ctx, desk.config.max_iterations))
     yield completed(usage=desk.usage or None)
 
 
@@ -81,7 +89,8 @@ async def _use_tools(desk: Desk, reply: Reply) -> Results:
             yield refused(desk.messages, call, approvals.NO_PLACE)
         asking = []
     if asking:
-        for result in await approvals.ask(desk.api, [*asking], desk.usage, [call.call_id for call in pending]):
+        also = [call.call_id for call in pending]
+        for result in await approvals.ask(desk.ctx, desk.api, [*asking], desk.usage, also):
             yield result
     elif pending:
         yield completed(usage=desk.usage or None, pending_tool_call_ids=[call.call_id for call in pending])
@@ -101,8 +110,16 @@ def refused(messages: list[Said], call: Called, why: str) -> Any:
     return tool_completed(call.call_id, call.name, error=why)
 
 
-def _enough(rounds: int) -> str:
+def _enough(ctx: RunContext, rounds: int) -> str:
+    if speaks_chinese(ctx):
+        return f"我先停在这里：{rounds} 轮工具调用还不够完成，而这已是上限（max_iterations）。说“继续”，我就接着做。"
     return (
         f"I stopped here: {rounds} rounds of tool calls were not enough to finish, and that is the limit "
         f"(max_iterations). Say “go on” and I will continue from here."
     )
+
+
+def _cut(ctx: RunContext) -> str:
+    if speaks_chinese(ctx):
+        return "\n\n（回答被截断：已达到模型的输出上限。）"
+    return "\n\n(The answer was cut: the model reached its output limit.)"

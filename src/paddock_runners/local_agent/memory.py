@@ -79,7 +79,7 @@ class Remembering:
             for item in page.items:
                 if item.seq is not None and item.seq <= after:
                     return items, True
-                if self._is_earlier(item):
+                if self._ctx.is_earlier(item):
                     items.append(item)
                     chars += len(item.content or "")
             cursor = page.next_cursor
@@ -87,12 +87,6 @@ class Remembering:
                 return items, True
             if len(items) > MAX_ITEMS or chars > self._room * CHARS_AHEAD:
                 return items, False
-
-    def _is_earlier(self, item: TranscriptItem) -> bool:
-        if item.event_id == self._ctx.event.event_id:
-            return False
-        here = self._ctx.context.event_seq
-        return item.role not in {"user", "system"} or here is None or item.seq is None or item.seq < here
 
     # --- compacting
 

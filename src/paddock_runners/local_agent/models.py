@@ -36,9 +36,12 @@ def chosen(config: Config, models: Sequence[ModelResource]) -> ModelResource:
     )
 
 
-def room_for_history(config: Config, model: ModelResource, system: str, tools: Sequence[Mapping[str, Any]]) -> int:
-    """Tokens that turns and summary may take: the window without the answer and what is always there."""
+def room_for_prompt(model: ModelResource, tools: Sequence[Mapping[str, Any]]) -> int:
+    """Tokens that all messages together may take: the window without the answer and the tools."""
     window = model.context_window or UNKNOWN_WINDOW
-    reserve = min(MAX_RESERVE, window // 4)
-    fixed = tokens_in(system) + tokens_in(compact(list(tools)))
-    return max(LEAST_ROOM, min(config.history_tokens, window - reserve - fixed))
+    return window - min(MAX_RESERVE, window // 4) - tokens_in(compact(list(tools)))
+
+
+def room_for_history(config: Config, room: int, system: str) -> int:
+    """Tokens of it that turns and summary may take."""
+    return max(LEAST_ROOM, min(config.history_tokens, room - tokens_in(system)))

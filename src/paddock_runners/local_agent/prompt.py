@@ -8,10 +8,14 @@ it read before can use all but the end. Pure.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paddock_runners.toolkit.transcript import Said, Turn, compact
+from paddock_runners.toolkit.tokens import tokens_of, tokens_of_all
+from paddock_runners.toolkit.transcript import Said, Turn, compact, shortened
 
 NOTHING_SAID = frozenset({"message.received", "conversation.continued"})
 """Events that say nothing themselves: of the second, what there is to say is in the history."""
+LEAST_RESULT_CHARS = 400
+"""So much is left of a tool's result however little room there is."""
+CUT_NOTE_CHARS = 60
 SUMMARY = "Summary of the conversation before this point:\n"
 SUMMARIZE = (
     "Summarize our conversation so far, for yourself: you will read it instead of the messages above. Keep names, "
@@ -35,6 +39,18 @@ def note(preferences: Mapping[str, Any], passages: str) -> list[Said]:
 
 def whole_prompt(system: Said, turns: Sequence[Turn], extra: Sequence[Said], current: Sequence[Said]) -> list[Said]:
     return [system, *(said for turn in turns for said in turn.messages), *extra, *current]
+
+
+def within(room: int, messages: Sequence[Said], since: int) -> list[Said]:
+    """The messages with results of tools, the oldest after `since` first, cut as far as it takes to fit the room."""
+    over, fitting = tokens_of_all(messages) - room, [*messages]
+    for at, said in enumerate(messages):
+        if over > 0 and at >= since and said["role"] == "tool":
+            tokens, text = tokens_of(said), said["content"]
+            most = max(LEAST_RESULT_CHARS, int(len(text) * (1 - over / tokens)) - CUT_NOTE_CHARS)
+            fitting[at] = {**said, "content": shortened(text, most)}
+            over -= tokens - tokens_of(fitting[at])
+    return fitting
 
 
 def current_input(text: str, pictures: Sequence[Said], event_type: str, data: Mapping[str, Any]) -> list[Said]:

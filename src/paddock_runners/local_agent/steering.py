@@ -1,8 +1,11 @@
 """Input that arrives while the agent works: taken in between two answers of the model, never in the middle of one."""
 
+from paddock_runners.local_agent.files import shown_files
+from paddock_runners.local_agent.prompt import current_input
 from paddock_runners.toolkit.transcript import Said
 from paddock_sdk import HostApi, HostCallError
 from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
+from paddock_sdk.protocol.history import SteeringInputItem
 
 
 class Steering:
@@ -21,4 +24,8 @@ class Steering:
             if error.code == DEADLINE_EXCEEDED:
                 raise
             return []
-        return [{"role": "user", "content": item.input.text} for item in items if item.input.text]
+        return [said for item in items for said in await self._told(item)]
+
+    async def _told(self, item: SteeringInputItem) -> list[Said]:
+        files = await shown_files(item.input.attachments, self._api)
+        return current_input(item.input.text or "", files, item.event.event_type, item.event.data)

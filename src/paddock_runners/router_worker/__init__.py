@@ -6,7 +6,7 @@ Both are steps of the stream. The worker is the local agent with fewer tools, an
 from collections.abc import Mapping
 from typing import Any
 
-from paddock_runners.local_agent import LocalAgent, decided, prepared
+from paddock_runners.local_agent import LocalAgent, approvals, decided, prepared
 from paddock_runners.local_agent.config import Config, ConfigError
 from paddock_runners.local_agent.loop import answer
 from paddock_runners.local_agent.models import NOT_OFFERED, NoModelError, chosen
@@ -23,6 +23,9 @@ ROUTER, WORKER = "router", "worker"
 class RouterWorker(LocalAgent):
     label = both("Router and worker", "路由与执行")
     description = both("Picks intent and tools first, then answers with them.", "先判断意图并挑选工具，再用它们作答。")
+
+    bootstrap = "recent_tail"
+    bootstrap_limit = 6
 
     async def run(self, ctx: RunContext, api: HostApi) -> Results:
         try:
@@ -42,10 +45,12 @@ async def _stages(ctx: RunContext, api: HostApi, config: Config, model: ModelRes
     mode, reply = mode_of(ctx), Reply()
     yield step_started(ROUTER)
     asked = Asked(model.model_id, (), config.extra_args or None, "stream" in model.operations)
-    way = await route(ctx, api, asked, enabled(ctx, mode), reply)
+    tools = enabled(ctx, mode)
+    way = await route(ctx, api, asked, tools, reply)
+    approved = [name for name in approvals.waiting(ctx) if name in tools]
     yield step_finished(ROUTER)
     yield step_started(WORKER)
-    async for result in _work(narrowed(ctx, way.tools, mode.context), api, model, way, reply.usage):
+    async for result in _work(narrowed(ctx, [*way.tools, *approved], mode.context), api, model, way, reply.usage):
         if result.type in TERMINAL_TYPES:
             yield step_finished(WORKER)
         yield _with_hints(result, way, mode)

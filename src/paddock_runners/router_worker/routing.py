@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddock_runners.toolkit.replies import Asked, Reply, speak
+from paddock_runners.toolkit.transcript import shortened
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, RunContext
 
@@ -15,6 +16,7 @@ INSTRUCTIONS = (
     "user wants, and name the tools that are needed to answer, none if words are enough. Do not answer the message."
 )
 MAX_INTENT_CHARS = 120
+MAX_EARLIER_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,23 @@ async def route(ctx: RunContext, api: HostApi, asked: Asked, tools: Sequence[str
     told = "\n".join(f"- {name}: {text}" for name, text in described.items()) or "- none"
     messages = [
         {"role": "system", "content": f"{INSTRUCTIONS}\n\nTools:\n{told}"},
-        {"role": "user", "content": ctx.text or ctx.event.event_type},
+        {"role": "user", "content": _message(ctx)},
     ]
     question = Asked(asked.model_id, [_offer(tools)], asked.extra_args, asked.streams)
     async for _ in speak(api, question, messages, usage):
         pass
     return _read(usage, tools, ctx.text)
+
+
+def _message(ctx: RunContext) -> str:
+    """The message, after what it may refer to."""
+    text = ctx.text or ctx.event.event_type
+    said = [
+        f"{item.role}: {shortened(item.content or '', MAX_EARLIER_CHARS)}"
+        for item in ctx.recent_tail
+        if item.item_type == "message"
+    ]
+    return "\n".join(["Said before:", *said, "", "The message:", text]) if said else text
 
 
 def _offer(tools: Sequence[str]) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from paddock_runners.toolkit.transcript import Said, call_message
 from paddock_sdk import HostApi, Results, delta
 from paddock_sdk.protocol.messages import Message, ToolCall
 
-CUT = "\n\n(The answer was cut: the model reached its output limit.)"
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

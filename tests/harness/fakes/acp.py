@@ -45,6 +45,10 @@ class Acp(Fake):
             call = {"toolCallId": call_id, "title": name, "rawInput": {"cwd": "."}}
         if "--own" in sys.argv:
             call = {"toolCallId": call_id, "title": "mcp__host__add"}
+        if titles := [word.partition("=")[2] for word in sys.argv if word.startswith("--titled=")]:
+            kind, _, title = titles[0].partition(":")  # Gemini CLI says which tool in words, and of which kind it is
+            content = {"type": "text", "text": '{"page":"tea"}'}
+            call = {"toolCallId": call_id, "title": title, "kind": kind, "content": [{"content": content}]}
         params = {"sessionId": self.session, "toolCall": call, "options": OPTIONS}
         self.write({"jsonrpc": "2.0", "id": 900, "method": "session/request_permission", "params": params})
         while (said := self.read()).get("id") != 900:

@@ -58,6 +58,11 @@ class Claude(Fake):
         self.line("assistant", message={"role": "assistant", "model": "<synthetic>", "content": [block]})
         self.over(is_error=True, result=f"API Error: {text}")
 
+    def not_logged_in(self) -> None:
+        block, words = {"model": "<synthetic>", "content": []}, "Not logged in · Please run /login"
+        self.line("assistant", message=block, error="authentication_failed")
+        self.over(is_error=True, result=words, terminal_reason="api_error")
+
     def interrupted(self) -> None:
         self.over(subtype="error_during_execution", is_error=True, terminal_reason="aborted_streaming")
 
@@ -92,6 +97,9 @@ def main() -> None:
             fake.write({"type": "control_response", "response": answer})
         elif said["type"] == "user":
             fake.line("system", subtype="init", mcp_servers=[], tools=[])
+            if said["message"]["content"] == "login":
+                fake.not_logged_in()
+                continue
             play(fake, said["message"]["content"])
 
 

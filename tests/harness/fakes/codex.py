@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Speaks the app-server of Codex as the real one was seen to."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -38,6 +39,8 @@ class Codex(Fake):
             self.item("item/completed", call_id, status="completed", result={"content": content})
 
     def ask(self, call_id: str, name: str, parameters: dict[str, Any]) -> str:
+        if words := [word.partition("=")[2] for word in sys.argv if word.startswith("--server=")]:
+            return self.ask_for_a_server(call_id, words[0])
         item = {"type": "commandExecution", "id": call_id, "command": parameters["command"], "cwd": "."}
         self.tell("item/started", item={**item, "status": "inProgress"})
         params = {"threadId": self.session, "itemId": call_id, "command": parameters["command"], "cwd": "."}
@@ -48,6 +51,30 @@ class Codex(Fake):
         if verdict != "allow":
             self.tell("item/completed", item={**item, "status": "declined"})
         return verdict
+
+    def ask_for_a_server(self, call_id: str, word: str) -> str:
+        """Before a tool of a further MCP server: which one, and with what, is beside the words for people."""
+        item = {"type": "mcpToolCall", "id": call_id, "server": "wiki", "tool": "look_up", "arguments": {"word": word}}
+        self.tell("item/started", item={**item, "status": "inProgress"})
+        about = {"codex_approval_kind": "mcp_tool_call", "tool_params": {"word": word}}
+        answer = self.elicit('Allow the wiki MCP server to run tool "look_up"?', _meta=about)
+        said = {"status": "failed", "error": {"message": "user rejected MCP tool call"}}
+        self.tell("item/completed", item={**item, **({"status": "completed"} if answer == "accept" else said)})
+        return {"accept": "allow", "decline": "deny", "cancel": "stop"}[answer]
+
+    def offline(self, tries: int) -> None:
+        """What it says when there is nobody at its provider's address, again and again, and for ever if need be."""
+        info, about = {"responseStreamDisconnected": {}}, "Connection failed: error sending request"
+        error = {"message": "Reconnecting... waiting for network", "codexErrorInfo": info, "additionalDetails": about}
+        for _ in range(tries):
+            self.tell("error", error=error, willRetry=True)
+
+    def elicit(self, message: str, **more: Any) -> str:
+        params = {"threadId": self.session, "serverName": "wiki", "mode": "form", "message": message, **more}
+        self.write({"id": 901, "method": "mcpServer/elicitation/request", "params": params})
+        while (said := self.read()).get("id") != 901:
+            pass
+        return said["result"]["action"]
 
     def over(self, status: str = "completed", **more: Any) -> None:
         count = int(self.file.read_text())
@@ -90,9 +117,14 @@ def main() -> None:
             error = {"code": -32600, "message": f"no rollout found for thread id {params['threadId']}"}
             fake.write({"id": said["id"], "error": error})
         elif method in {"thread/start", "thread/resume"}:
+            Path("opened.json").write_text(json.dumps(params))
             fake.write({"id": said["id"], "result": {"thread": {"id": fake.begin(params.get("threadId"))}}})
         elif method == "turn/start":
             fake.write({"id": said["id"], "result": {"turn": {"id": "turn"}}})
+            if params["input"][0]["text"].startswith("offline"):
+                fake.offline(tries=int(params["input"][0]["text"].split()[1]))
+            if params["input"][0]["text"] == "elicit":
+                Path("elicited.txt").write_text(fake.elicit("What is your name?"))
             play(fake, params["input"])
 
 

@@ -77,7 +77,9 @@ class Fake:
 def play(fake: Fake, said: Any) -> None:
     """What was said is text, or a list of blocks that begins with text; the other blocks are pictures."""
     number, [first, *pictures] = fake.turn(), said if isinstance(said, list) else [{"text": said}]
-    text = str(first["text"])
+    page, _, text = str(first["text"]).rpartition("\n---\n\n")
+    with Path("pages.jsonl").open("a") as file:
+        file.write(json.dumps(page) + "\n")
     with Path("pictures.jsonl").open("a") as file:
         file.write("".join(json.dumps(picture) + "\n" for picture in pictures))
     with Path("prompts.jsonl").open("a") as file:

@@ -28,6 +28,14 @@ def test_a_first_input_that_asks_for_an_agent_opens_the_session_with_that_one() 
     assert "CONTROL:SWITCH_AGENT>BROADCAST" not in session.said
 
 
+def test_the_timer_of_an_ack_that_came_in_time_is_not_worth_an_audit_row() -> None:
+    """Every turn of more than five seconds left one, in the name of its user: dropped, not_waiting."""
+    session = play(AckTimedOut(T1), after=play(says(T1), InputAcknowledged(T1)))
+
+    assert (session.facts, session.commands, session.notes) == ((), (), ())
+    assert session.state.turn is not None
+
+
 @spec("input/stored-once")
 def test_an_input_is_stored_once_and_sent_to_the_agent_by_reference() -> None:
     _, stored, sent, accepted = play(says(T1, {"choice": 3}, at=7.0)).facts

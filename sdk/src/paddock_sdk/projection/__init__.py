@@ -22,7 +22,7 @@ from paddock_sdk.projection import servers as forms
 from paddock_sdk.projection.ground import LEDGER, Ground, ProjectionError
 from paddock_sdk.projection.servers import Server, servers_of
 from paddock_sdk.projection.skills import SkillError, SkillFile, read_skill
-from paddock_sdk.projection.words import context_page, context_value, pointer
+from paddock_sdk.projection.words import already_told, context_page, context_value, pointer
 from paddock_sdk.protocol.run_context import AgentRunContext
 
 __all__ = ["Harness", "Projection", "ProjectionError", "Server", "project", "working_directory_of"]
@@ -34,6 +34,8 @@ TAKEN = "there is one of the user's already"
 SKILL_FOLDERS = (".claude/skills", ".agents/skills")
 POINTERS: Mapping[str, bool] = {"AGENTS.md": False, "CLAUDE.md": True, "GEMINI.md": True}
 """Files a harness reads by itself, and whether it understands `@file`."""
+GRANTED = (*(f"{folder}/" for folder in SKILL_FOLDERS), f"{HIDDEN}/mcp.")
+"""What begins so was granted to the turn that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +104,21 @@ def project(
     mcp_url: str | None = None,
     token_env: str | None = None,
     shared: bool | None = None,
+    told: bool = False,
 ) -> Projection:
     """Lay the run out. `mcp_url` is where its own endpoint can be reached (`paddock_sdk.endpoint`), None leaves it out.
+    `told`: the harness is given the page some other way, and must not read it once more.
 
-    In a directory that other conversations use too (`shared`; the host says so unless given) everything about this run
+    In a directory that other conversations use too (`shared`; the host says so unless given) everything about this one
     goes into a directory of its own, and no file is written that another conversation's harness would read by itself.
     """
     apart = bool(ctx.runtime.metadata.get("working_directory_shared")) if shared is None else shared
-    ledger = f"{HIDDEN}/{_plain(ctx.run_id)}/projected.json" if apart else LEDGER
+    own = f"{HIDDEN}/{_plain(_conversation(ctx))}" if apart else HIDDEN
+    ledger = f"{own}/projected.json"
     with ExitStack() as grounds:
         ground = grounds.enter_context(closing(Ground(directory, ledger)))
         common = grounds.enter_context(closing(Ground(directory))) if apart else ground
-        layout = _Layout(ctx, ground, common, apart)
+        layout = _Layout(ctx, ground, common, own, told=told)
         return layout.lay_out(harness, ledger, *servers_of_run(ctx, mcp_url, token_env))
 
 
@@ -127,13 +132,14 @@ def servers_of_run(
 class _Layout:
     """One projection while it is being written."""
 
-    def __init__(self, ctx: AgentRunContext, ground: Ground, common: Ground, apart: bool) -> None:
+    def __init__(self, ctx: AgentRunContext, ground: Ground, common: Ground, own: str, *, told: bool) -> None:
         self._ctx = ctx
         self._ground = ground
         self._common = common
         """Skills are the agent's and not the run's: where conversations share a directory, they stay."""
-        self._apart = apart
-        self._own = f"{HIDDEN}/{_plain(ctx.run_id)}" if apart else HIDDEN
+        self._apart = own != HIDDEN
+        self._own = own
+        self._told = told
         self._written: list[str] = []
         self._left: dict[str, str] = {}
 
@@ -147,6 +153,7 @@ class _Layout:
         if not self._apart:
             self._pointers(page_name)
             self._may(f"{HIDDEN}/.gitignore", b"*\n")
+            self._forget()
         else:
             self._common.write(f"{HIDDEN}/.gitignore", b"*\n")
             self._common.save()
@@ -166,23 +173,39 @@ class _Layout:
 
     def _place(self, name: str) -> str:
         """Beside the user's files when the directory is this conversation's and the name is free, else with ours."""
-        free = not self._ground.exists(name) or self._ground.is_ours(name)
-        return name if free and not self._apart else f"{self._own}/{name}"
+        return self._hidden(name) if self._apart or not self._is_ours_to_write(name) else name
+
+    def _hidden(self, name: str) -> str:
+        """With ours; what somebody changed there is theirs by now, and this run has a place of its own."""
+        usual = f"{self._own}/{name}"
+        return usual if self._is_ours_to_write(usual) else f"{HIDDEN}/{_plain(self._ctx.run_id)}/{name}"
+
+    def _is_ours_to_write(self, path: str) -> bool:
+        return not self._ground.exists(path) or self._ground.is_ours(path)
 
     def _mcp_config(self, harness: Harness, servers: Sequence[Server]) -> str | None:
         form = FORMS.get(harness)
         if form is None or not servers:
             return None
         name, write = form
-        self._must(f"{self._own}/{name}", write(servers))
-        return f"{self._own}/{name}"
+        place = self._hidden(name)
+        self._must(place, write(servers))
+        return place
+
+    def _forget(self) -> None:
+        """What an earlier turn was granted and this one is not."""
+        for path in self._ground.known:
+            if path.startswith(GRANTED) and path not in self._written:
+                self._ground.remove(path)
 
     def _pointers(self, page_name: str) -> None:
         for name, imports in POINTERS.items():
             if name == "CLAUDE.md" and self._ground.exists("AGENTS.md") and not self._ground.is_ours("AGENTS.md"):
                 self._left[name] = "the user's AGENTS.md is read in its place"
             else:
-                self._may(name, pointer(page_name, imports=imports).encode())
+                self._may(
+                    name, (already_told(page_name) if self._told else pointer(page_name, imports=imports)).encode()
+                )
 
     def _skills(self) -> dict[str, str]:
         """Name to place of those that were written."""
@@ -227,9 +250,14 @@ class _Layout:
             self._left[path] = TAKEN
 
 
-def _plain(run_id: str) -> str:
-    """Run ids are opaque: as the name of a directory only letters, digits and dashes are left of one."""
-    return "".join(char if char.isalnum() or char == "-" else "-" for char in run_id)[:80] or "run"
+def _conversation(ctx: AgentRunContext) -> str:
+    """What is the same in every turn of one conversation with one agent, where the host says so."""
+    return str(ctx.runtime.metadata.get("session_key") or ctx.run_id)
+
+
+def _plain(name: str) -> str:
+    """Names are opaque: as the name of a directory only letters, digits and dashes are left of one."""
+    return "".join(char if char.isalnum() or char == "-" else "-" for char in name)[:80] or "run"
 
 
 def _json(form: Callable[[Sequence[Server]], dict[str, Any]]) -> Callable[[Sequence[Server]], str]:

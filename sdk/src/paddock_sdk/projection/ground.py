@@ -53,6 +53,11 @@ class Ground:
 
     # --- asking
 
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All that the ledger tells of."""
+        return tuple(self._known)
+
     def exists(self, relative: str) -> bool:
         with suppress(OSError), self._folder(steps(relative)[:-1]) as folder:
             os.lstat(steps(relative)[-1], dir_fd=folder)

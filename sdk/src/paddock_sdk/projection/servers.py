@@ -14,6 +14,7 @@ from paddock_sdk.protocol.resources import McpResource
 OWN = "host"
 """What the run's own endpoint is called in a harness: its tools are `mcp__host__...`, or alike."""
 MAX_NAME = 48
+_LIKE_OWN = re.compile(rf"^{OWN}_+")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -56,8 +57,8 @@ def servers_of(
 
 
 def _free_name(name: str, taken: Mapping[str, object]) -> str:
-    """A name every harness accepts, not taken yet and never the one of the run's own endpoint."""
-    plain = _UNSAFE.sub("-", name).strip("-")[:MAX_NAME] or "server"
+    """A name every harness accepts, not taken yet, neither the run's own endpoint's nor one that is read like it."""
+    plain = _LIKE_OWN.sub(f"{OWN}-", _UNSAFE.sub("-", name).strip("-"))[:MAX_NAME] or "server"
     names = (plain, *(f"{plain}-{number}" for number in range(2, 1000)))
     return next(one for one in names if one not in taken and one != OWN)
 
@@ -87,8 +88,14 @@ def claude(servers: Sequence[Server]) -> dict[str, Any]:
     }
 
 
+OWN_OF_CODEX: Mapping[str, Any] = {"default_tools_approval_mode": "approve", "required": True}
+"""Without `required` it would run without us."""
+ASKED_OF_CODEX: Mapping[str, Any] = {"default_tools_approval_mode": "prompt"}
+"""Before every call: else it believes a server that says of a tool that it changes nothing."""
+
+
 def codex(servers: Sequence[Server]) -> dict[str, Any]:
-    """For `config` of thread/start and thread/resume, or a config.toml. Without `required` it would run without us."""
+    """For `config` of thread/start and thread/resume, or a config.toml."""
     return {"mcp_servers": {server.name: _codex(server) for server in servers}}
 
 
@@ -98,7 +105,7 @@ def _codex(server: Server) -> dict[str, Any]:
         said["bearer_token_env_var"] = server.token_env
     if server.header_envs:
         said["env_http_headers"] = dict(server.header_envs)
-    return said | ({"default_tools_approval_mode": "approve", "required": True} if server.own else {})
+    return {**said, **(OWN_OF_CODEX if server.own else ASKED_OF_CODEX)}
 
 
 def codex_arguments(servers: Sequence[Server]) -> list[str]:

@@ -109,3 +109,8 @@ def pointer(context_name: str, *, imports: bool) -> str:
     """A line for the file a harness reads by itself."""
     how = f"@{context_name}" if imports else f"Read `{context_name}` in this directory first."
     return f"{how}\n"
+
+
+def already_told(context_name: str) -> str:
+    """The same, for a harness that has the page some other way."""
+    return f"`{context_name}` in this directory says what this session is; you have been told it already.\n"

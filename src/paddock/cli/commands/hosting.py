@@ -84,27 +84,24 @@ def serve(  # noqa: PLR0917 - one parameter for each option is how typer is told
 
     What is set here wins over the environment, the environment over the TOML file, the file over the defaults.
     """
-    flags = {
-        "data": data,
-        "host": host,
-        "port": port,
-        "agents": agents,
-        "plugins": plugins,
-        "store": store,
-        "log_level": log_level,
-        "log_format": log_format,
-        "isolation": isolation,
-        "run_deadline_seconds": run_deadline_seconds,
-        "env_allow": env_allow,
-    }
-    from paddock import settings
+    from paddock.cli.starting import start
 
-    loaded = settings.load(flags, config=config)
-    for warning in settings.unknown_variables():
-        typer.echo(f"paddock: {warning}", err=True)
-    from paddock.cli.loading import load_serve
-
-    load_serve()(loaded)
+    start(
+        {
+            "data": data,
+            "host": host,
+            "port": port,
+            "agents": agents,
+            "plugins": plugins,
+            "store": store,
+            "config": config,
+            "log_level": log_level,
+            "log_format": log_format,
+            "isolation": isolation,
+            "run_deadline_seconds": run_deadline_seconds,
+            "env_allow": env_allow,
+        }
+    )
 
 
 def run(
@@ -123,8 +120,10 @@ def run(
     The conversation goes on where it was left. Without a terminal and without a message it only serves.
     """
     from paddock import settings
+    from paddock.cli.run import refuse_no_program
     from paddock.cli.run import run as run_file
 
+    refuse_no_program(file)
     loaded = settings.load({"data": data, "agents": file, "port": port}, config=config)
     sys.exit(run_file(file, loaded, message, new=new))
 

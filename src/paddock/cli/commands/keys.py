@@ -57,4 +57,4 @@ def keys_rotate_signing(data: Data = None, config: Config = None) -> None:
     from paddock.cli.keys import rotate_signing
 
     found = settings.load({"data": data}, config=config)
-    sys.exit(rotate_signing(found.signing_keys or found.data / settings.SIGNING_KEYS))
+    sys.exit(rotate_signing(found))

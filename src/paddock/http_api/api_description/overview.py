@@ -50,7 +50,7 @@ SCHEMAS: dict[str, Schema] = {
             "result": TEXT,
             "reason": TEXT,
         },
-        {"taskId": TEXT, "runnerId": TEXT, "threadId": TEXT},
+        {"reasonCode": TEXT, "reasonParams": OBJECT, "taskId": TEXT, "runnerId": TEXT, "threadId": TEXT},
     ),
     "DecisionList": shape({"decisions": list_of(ref("AuditedDecision")), "next": or_null(TEXT)}),
     "Allowance": shape(

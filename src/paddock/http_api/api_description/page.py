@@ -1,6 +1,7 @@
 """The description as a page for people: plain HTML, no script, nothing from elsewhere."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
@@ -9,9 +10,13 @@ from typing import Any
 from paddock.http_api.api_description.document import OPERATIONS
 from paddock.http_api.api_description.words import Operation, Parameter, Said
 
-_STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem}
+_STYLE = """:root{color-scheme:light dark}
+body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem}
 pre{padding:.8rem;overflow:auto;border:1px solid #8884;border-radius:.4rem}
-h3 code{font-size:1rem}table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0;vertical-align:top}"""
+h3 code{font-size:1rem}table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0;vertical-align:top}
+nav summary{cursor:pointer}nav ul{margin:.2rem 0 1rem;padding-left:1.2rem}"""
+_KEYS = """On the host's own machine no key is needed while none exists; then every call brings one, as
+<code>Authorization: Bearer KEY</code>. A refusal is a problem (RFC 9457) with a sentence in <code>detail</code>."""
 
 
 def docs_page(version: str) -> str:
@@ -25,18 +30,45 @@ def docs_page(version: str) -> str:
         f"<style>{_STYLE}</style>",
         f"<h1>The HTTP API ({escape(version)})</h1>",
     ]
-    return "\n".join([*opening, about, *_rooms()])
+    return "\n".join([*opening, about, f"<p>{_KEYS}</p>", *_contents(), *_rooms()])
+
+
+def _by_room() -> Iterator[tuple[str, list[Operation]]]:
+    for room, operations in groupby(sorted(OPERATIONS, key=lambda one: one.room), key=lambda one: one.room):
+        yield room, list(operations)
+
+
+def _contents() -> Iterator[str]:
+    yield "<nav>"
+    for room, operations in _by_room():
+        yield f'<details open><summary><a href="#{_anchor(room)}">{escape(room)}</a></summary><ul>'
+        yield from (f'<li><a href="#{_place(one)}">{_called(one)}</a> {escape(one.summary)}' for one in operations)
+        yield "</ul></details>"
+    yield "</nav>"
 
 
 def _rooms() -> Iterator[str]:
-    for room, operations in groupby(sorted(OPERATIONS, key=lambda one: one.room), key=lambda one: one.room):
-        yield f"<h2>{escape(room)}</h2>"
+    for room, operations in _by_room():
+        yield f'<h2 id="{_anchor(room)}">{escape(room)}</h2>'
         for operation in operations:
             yield from _operation(operation)
 
 
+def _place(operation: Operation) -> str:
+    return _anchor(f"{operation.method}{operation.path.removeprefix('/api/v1')}")
+
+
+def _anchor(text: str) -> str:
+    """A name within the page's address."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def _called(operation: Operation) -> str:
+    return f"<code>{operation.method} {escape(operation.path)}</code>"
+
+
 def _operation(operation: Operation) -> Iterator[str]:
-    yield f"<h3><code>{operation.method} {escape(operation.path)}</code> {escape(operation.summary)}</h3>"
+    yield f'<h3 id="{_place(operation)}">{_called(operation)} {escape(operation.summary)}</h3>'
     says = f"{operation.says} {'Administrators only.' if operation.admin else ''}".strip()
     if says:
         yield f"<p>{escape(says)}</p>"

@@ -62,7 +62,10 @@ class ChatWire:
     def request(self, call: ModelCall, spec: ModelSpec, *, stream: bool) -> Mapping[str, Any]:
         body: dict[str, Any] = {**spec.defaults, **call.extra_args}
         if spec.max_output_tokens and not {"max_tokens", "max_completion_tokens"} & set(body):
-            body["max_completion_tokens"] = spec.max_output_tokens
+            limit = (
+                "max_tokens" if spec.base_url else "max_completion_tokens"
+            )  # the old word, which all but OpenAI know
+            body[limit] = spec.max_output_tokens
         body |= {"model": spec.model, "messages": [_said(message) for message in call.messages]}
         if call.tools:
             body["tools"] = [_offered(tool) for tool in call.tools]
@@ -164,7 +167,10 @@ class ToolCallParts:
 def _usage(counted: _Usage | None) -> Usage | None:
     if counted is None:
         return None
-    return Usage(counted.prompt_tokens, counted.completion_tokens, counted.total_tokens)
+    asked, said, total = counted.prompt_tokens, counted.completion_tokens, counted.total_tokens
+    if total is None and asked is not None and said is not None:
+        total = asked + said
+    return Usage(asked, said, total)
 
 
 def _said(message: Message) -> dict[str, Any]:

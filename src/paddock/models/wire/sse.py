@@ -10,9 +10,11 @@ class RubbishError(Exception):
 class EventReader:
     """Cuts a stream of bytes into the data of its events."""
 
-    __slots__ = ("_data", "_rest")
+    __slots__ = ("_data", "_rest", "heard")
 
     def __init__(self) -> None:
+        self.heard = False
+        """There was an event."""
         self._rest = b""
         self._data: list[bytes] = []
 
@@ -33,8 +35,12 @@ class EventReader:
         found: list[bytes] = []
         for line in lines:
             if line.startswith(b"data:"):
+                if line.endswith(b"\r"):
+                    line = line[:-1]  # noqa: PLW2901 - some servers end their lines so
                 self._data.append(line[6:] if line[5:6] == b" " else line[5:])
             elif line in (b"", b"\r") and self._data:
                 found.append(self._data[0] if len(self._data) == 1 else b"\n".join(self._data))
                 self._data = []
+        if found:
+            self.heard = True
         return found

@@ -152,8 +152,10 @@ def _started(turn: Turn, at: float) -> tuple[Fact, Fact]:
 def ack_timed_out(state: SessionState, message: AckTimedOut) -> Decision:
     """No answer: the turn fails, and the agent is told to stop in case it works on it after all."""
     turn = state.turn
-    if turn is None or turn.turn_id != message.turn_id or Wait.INPUT_ACK not in turn.waiting:
-        return ignored("ack_timeout_ignored", message.turn_id, "not_waiting")
+    if turn is None or turn.turn_id != message.turn_id:
+        return ignored("ack_timeout_ignored", message.turn_id, "turn_not_live")
+    if Wait.INPUT_ACK not in turn.waiting:
+        return Decision()  # it came in time: the timer rings in every turn that takes longer, and that is no news
     error = wording.error("route_timeout", "The agent did not take the input in time.", retryable=True)
     facts = [
         wording.to_frontend(Event.ERROR, "ROUTE_TIMEOUT", turn, error, message.at),

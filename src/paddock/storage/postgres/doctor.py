@@ -4,8 +4,9 @@ from typing import Literal
 
 from paddock.rules.addresses import place_of
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.migrations import Refusal, pending
+from paddock.rules.migrations import Refusal
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
+from paddock.storage.postgres.migrate import still_pending
 from paddock.storage.shipped import shipped_migrations
 
 OLDEST = 14
@@ -16,7 +17,7 @@ _SETTINGS = """
 select current_setting('server_version'), current_setting('server_version_num')::int / 10000,
        current_setting('fsync') = 'on' and current_setting('full_page_writes') = 'on',
        current_setting('server_encoding')"""
-_VERSIONS = "select number, checksum from schema_version"
+_REACHED = "select max(number) from schema_version"
 
 
 async def examine(address: str) -> Verdict:
@@ -48,8 +49,10 @@ async def _look(connection: Connection, place: str) -> Verdict:
 async def _schema(connection: Connection) -> str:
     if not await connection.fetchval("select to_regclass('schema_version') is not null"):
         return "empty: the first start makes the schema"
-    applied = dict[int, str](await connection.fetch(_VERSIONS))
-    missing = pending(shipped_migrations("postgres"), applied)
+    shipped = shipped_migrations("postgres")
+    missing = await still_pending(connection, shipped)
     if isinstance(missing, Refusal):
         raise StorageUnavailableError(missing.sentence)
+    if (reached := await connection.fetchval(_REACHED)) > shipped[-1].number:
+        return f"schema {reached}: a newer Paddock made it, and it goes along with this one"
     return f"{len(missing)} schema step(s) to come" if missing else "schema up to date"

@@ -28,7 +28,8 @@ select boot, host_id, url, extract(epoch from clock_timestamp() - beat_at)::floa
 _STORE = """
 select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float,
        concat((select concat(count(*), ' ', max(updated_at)) from agents), ' ',
-              (select concat(count(*), ' ', max(installed_at)) from plugins))"""
+              (select concat(count(*), ' ', max(installed_at)) from plugins), ' ',
+              (select max(changed_at) from signing_keys))"""
 _NAME = "select md5(min(applied_at)::text || current_database()) from schema_version"
 _GONE = f"""
 update hosts set gone = $2 where boot = any($1::bigint[]) and gone is null

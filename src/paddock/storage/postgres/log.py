@@ -1,4 +1,4 @@
-"""The log: how facts are written and compacted, how they are read, and how a session is claimed."""
+"""The log: how facts are written and compacted, how they are read, and what a new owner reads of them."""
 
 from collections.abc import Sequence
 from operator import attrgetter
@@ -6,8 +6,8 @@ from typing import Any
 
 from paddock.ports import Claim
 from paddock.rules.chain import Damage, Head, StoredFact, digest_of, verify
-from paddock.rules.errors import OwnedElsewhereError
 from paddock.rules.rows import SessionRow
+from paddock.storage.postgres.claims import PLACE, Taken
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader, Reader
 from paddock.storage.postgres.tables import Table, insert
@@ -34,23 +34,8 @@ delete from facts using {rows}
 
 _NO_END = 1 << 62
 _SESSION_NO = "(select session_no from sessions where session_id = $1)"
-_PLACE = "session_id, workspace_id, user_id, created_at, head_seq, head_digest, snapshot, snapshot_seq"
-# A claim of a known session writes its epoch, so every earlier owner is stale at once, on whichever host it is. An
-# unknown one has no row to write: there the first to open it wins. A host takes nothing from another that is there and
-# has something going on in the session, unless by force; whoever is no host takes it always.
-_CLAIM = f"""
-with mine as materialized (select nextval('epochs') as epoch),
-     taken as (update sessions as s set epoch = greatest(s.epoch + 1, mine.epoch), boot = $2 from mine
-                where s.session_id = $1 and ($2::bigint is null or $3 or s.boot is null or s.boot = $2
-                      or not exists (select 1 from hosts where hosts.boot = s.boot and hosts.gone is null))
-                  and ($2 is null or exists (select 1 from hosts where hosts.boot = $2 and hosts.gone is null))
-               returning s.epoch, {_PLACE})
-select coalesce(taken.epoch, mine.epoch) as epoch, {_PLACE}, known.boot as owner, known.session_no is not null as known,
-       coalesce(known.gone, '')
-  from mine left join taken on true
-  left join (select session_no, sessions.boot, hosts.gone from sessions left join hosts on hosts.boot = sessions.boot
-              where session_id = $1) as known on true"""
-_SESSION = f"select {_PLACE} from sessions where session_id = $1"
+_BURIED = "select 1 from tombstones where session_id = $1"
+_SESSION = f"select {PLACE} from sessions where session_id = $1"
 # Facts that stand after a place, and finished messages around it: written after it, standing before it. One statement,
 # because a message that replaces its deltas between two would be seen by neither.
 _AFTER = f"""
@@ -82,24 +67,6 @@ def fact_of(found: Any) -> StoredFact:
     return StoredFact(*found, payload_digest=digest_of(found[_PAYLOAD]))
 
 
-class Taken:
-    """What a claim found: its epoch, the session's place in the log, if there is such a session, and why the host is
-    gone that had something going on in it."""
-
-    def __init__(self, epoch: int, place: Sequence[Any] | None, left: str = "") -> None:
-        self.epoch = epoch
-        self.place = place
-        self.left = left
-
-
-async def take(reader: Reader, session_id: str, boot: int | None, *, by_force: bool) -> Taken:
-    """Raise the session's epoch above all that were ever given out. Raises OwnedElsewhereError."""
-    epoch, *place, owner, known, left = await reader.one(_CLAIM, session_id, boot, by_force)
-    if place[0] is None and known:
-        raise OwnedElsewhereError(owner or 0)
-    return Taken(epoch, place if place[0] is not None else None, left)
-
-
 async def place_of(reader: Reader, session_id: str) -> Sequence[Any] | None:
     return await reader.one(_SESSION, session_id)
 
@@ -107,8 +74,7 @@ async def place_of(reader: Reader, session_id: str) -> Sequence[Any] | None:
 async def claim_of(reader: Reader, session_id: str, taken: Taken) -> Claim:
     """All that the owner needs to go on from there."""
     if taken.place is None:
-        buried = await reader.one("select 1 from tombstones where session_id = $1", session_id)
-        return Claim(session_id, taken.epoch, Head(), None, b"", 0, (), deleted=buried is not None)
+        return Claim(session_id, taken.epoch, Head(), None, b"", 0, (), deleted=taken.deleted)
     head_seq, digest, snapshot, snapshot_seq = taken.place[4:]
     facts = await _after(reader, session_id, snapshot_seq, _NO_END) if head_seq > snapshot_seq else ()
     return Claim(
@@ -131,7 +97,9 @@ class LogReads(HasReader):
     """The log, read."""
 
     async def look(self, session_id: str) -> Claim:
-        return await claim_of(self.reader, session_id, Taken(0, await place_of(self.reader, session_id)))
+        place = await place_of(self.reader, session_id)
+        buried = place is None and await self.reader.one(_BURIED, session_id) is not None
+        return await claim_of(self.reader, session_id, Taken(0, place, deleted=buried))
 
     async def read(
         self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256

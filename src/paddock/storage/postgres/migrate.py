@@ -17,7 +17,10 @@ _VERSIONS = """
 create table if not exists schema_version (
     number integer primary key, name text not null, checksum text not null, applied_at timestamptz not null
 )"""
-_APPLIED = "insert into schema_version (number, name, checksum, applied_at) values ($1, $2, $3, now())"
+_STAY = "alter table schema_version add column if not exists goes_with integer"
+_APPLIED = "insert into schema_version (number, name, checksum, goes_with, applied_at) values ($1, $2, $3, $4, now())"
+_STEPS = "select number, checksum, (to_jsonb(s) ->> 'goes_with')::integer from schema_version s"
+"""The last column came later: where it is missing, it says nothing."""
 
 
 async def bring_up_to_date(address: str, available: Sequence[Migration] | None = None) -> None:
@@ -37,6 +40,7 @@ async def migrate(connection: Connection, available: Sequence[Migration]) -> Non
     await connection.execute(f"set statement_timeout = '{PATIENCE_SECONDS}s'; set lock_timeout = '{PATIENCE_SECONDS}s'")
     await connection.execute("select pg_advisory_lock($1)", _LOCK, timeout=PATIENCE_SECONDS)
     await connection.execute(_VERSIONS)
+    await connection.execute(_STAY)
     for step in await _missing(connection, available):
         await _apply(connection, step)
 
@@ -50,14 +54,19 @@ async def _is_current(connection: Connection, available: Sequence[Migration]) ->
 
 
 async def _missing(connection: Connection, available: Sequence[Migration]) -> Sequence[Migration]:
-    applied = {row[0]: row[1] for row in await connection.fetch("select number, checksum from schema_version")}
-    steps = pending(available, applied)
+    steps = await still_pending(connection, available)
     if isinstance(steps, Refusal):
         raise StorageUnavailableError(steps.sentence)
     return steps
 
 
+async def still_pending(connection: Connection, available: Sequence[Migration]) -> Sequence[Migration] | Refusal:
+    rows = await connection.fetch(_STEPS)
+    applied = {number: checksum for number, checksum, _ in rows}
+    return pending(available, applied, {number: older for number, _, older in rows if older is not None})
+
+
 async def _apply(connection: Connection, step: Migration) -> None:
     async with connection.transaction():  # a step is there whole or not at all
         await connection.execute(step.sql, timeout=PATIENCE_SECONDS)
-        await connection.execute(_APPLIED, step.number, step.name, step.checksum)
+        await connection.execute(_APPLIED, step.number, step.name, step.checksum, step.goes_with)

@@ -7,9 +7,11 @@ questions is nobody's business. Every wait has an end.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import anyio
+import asyncpg
 
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.storage.postgres.connection import ANSWER_SECONDS, AWAY, LOST, Connection, Pool, open_pool, unavailable
@@ -85,7 +87,7 @@ class Reader:
             try:
                 return await ask(connection)
             except LOST:
-                connection.terminate()  # it may never answer again
+                _end(connection)
                 raise
 
 
@@ -104,11 +106,17 @@ async def _within(begin: str, connection: Connection, work: Ask[Answer]) -> Answ
 
 async def _give_up(connection: Connection, error: BaseException) -> None:
     if isinstance(error, LOST) or connection.is_closed():
-        connection.terminate()  # it may never answer again
+        _end(connection)
         return
     try:
         await connection.execute("rollback")
     except AWAY:
+        _end(connection)
+
+
+def _end(connection: Connection) -> None:
+    """It may never answer again. One that was seen to be lost is the pool's already, and cannot be ended here."""
+    with suppress(asyncpg.InterfaceError):
         connection.terminate()
 
 

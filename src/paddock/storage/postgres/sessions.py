@@ -3,14 +3,27 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionSummary, TransactionRow
+from paddock.rules.rows import (
+    BEGINS_CHARS,
+    BEGINS_FACTS,
+    KeptMemberRow,
+    SessionDetailsRow,
+    SessionSummary,
+    TransactionRow,
+)
 from paddock.storage.postgres.connection import Connection
+from paddock.storage.postgres.conversation import PRESENT
 from paddock.storage.postgres.reader import HasReader
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
-SUMMARY = """
+BEGINS = f"""case when coalesce(d.title, '') = '' then (
+  select left(t.content, {BEGINS_CHARS}) from transcript t
+   where t.session_no = s.session_no and t.role = 'user' and t.item_type = 'message' and t.content <> ''
+     and t.seq < (select min(seq) from transcript where session_no = s.session_no) + {BEGINS_FACTS} {PRESENT}
+   order by t.seq limit 1) end"""
+SUMMARY = f"""
 select s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
-       d.title, coalesce(d.archived, false), coalesce(d.closed, false)
+       d.title, coalesce(d.archived, false), coalesce(d.closed, false), {BEGINS}
   from sessions s left join session_details d on d.session_id = s.session_id"""
 _OF_USER = f"""
 {SUMMARY} where s.workspace_id = $1 and s.user_id = $2 and s.session_no < $3

@@ -24,6 +24,7 @@ from paddock.storage.postgres.audit import AuditReads
 from paddock.storage.postgres.automations import AutomationReads
 from paddock.storage.postgres.calendar import CalendarReads
 from paddock.storage.postgres.calls import CallReads
+from paddock.storage.postgres.claims import Claims
 from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.conversation import ConversationReads
 from paddock.storage.postgres.deliveries import DeliveryReads
@@ -35,7 +36,7 @@ from paddock.storage.postgres.indexing import Indexing
 from paddock.storage.postgres.keeping import KeepingReads
 from paddock.storage.postgres.kept import KeptReads
 from paddock.storage.postgres.keys import KeyReads
-from paddock.storage.postgres.log import LogReads, Taken, claim_of, place_of, take
+from paddock.storage.postgres.log import LogReads, claim_of, place_of
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.overview import OverviewReads
 from paddock.storage.postgres.ownership import own_connection
@@ -77,6 +78,7 @@ class PostgresStore(
         self.hosts = PostgresHosts(address, host_id, url, reader=lambda: self.reader) if host_id else None
         self._last_backend = 0
         self._parts: tuple[Writer, Reader] | None = None
+        self._claims = Claims(lambda: self.reader, lambda: self._need_open()[0].boot)
         self._indexing: Indexing | None = None
         self._thread_indexing: ThreadIndexing | None = None
 
@@ -121,11 +123,11 @@ class PostgresStore(
         writer, reader = self._need_open()
         on_its_way = writer.is_waiting(session_id)
         with writer.claiming(session_id):
-            taken = await take(reader, session_id, writer.boot, by_force=by_force)
+            taken = await self._claims.take(session_id, by_force=by_force)
             writer.own(session_id, taken.epoch)
             if on_its_way:  # what the last owner handed in becomes part of what we read
                 await writer.submit(None)
-                taken = Taken(taken.epoch, await place_of(reader, session_id), taken.left)
+                taken = taken._replace(place=await place_of(reader, session_id))
         return await claim_of(reader, session_id, taken)
 
     def append(self, batch: Batch) -> asyncio.Future[None]:

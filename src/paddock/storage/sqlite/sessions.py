@@ -5,13 +5,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from paddock.rules.rows import KeptMemberRow, SessionDetailsRow, SessionSummary, TransactionRow
+from paddock.rules.rows import (
+    BEGINS_CHARS,
+    BEGINS_FACTS,
+    KeptMemberRow,
+    SessionDetailsRow,
+    SessionSummary,
+    TransactionRow,
+)
 from paddock.storage.sqlite.connection import Cursor
-from paddock.storage.sqlite.reader import Reader
+from paddock.storage.sqlite.reader import PRESENT, Reader
 
-SUMMARY = """
+BEGINS = f"""
+select substr(t.content, 1, {BEGINS_CHARS}) from transcript t
+ where t.session_no = s.session_no and t.role = 'user' and t.item_type = 'message' and t.content <> ''
+   and t.seq < (select min(seq) from transcript where session_no = s.session_no) + {BEGINS_FACTS} {PRESENT}
+ order by t.seq limit 1"""
+SUMMARY = f"""
 select s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
-       d.title, coalesce(d.archived, 0), coalesce(d.closed, 0)
+       d.title, coalesce(d.archived, 0), coalesce(d.closed, 0), iif(coalesce(d.title, '') = '', ({BEGINS}), null)
   from sessions s left join session_details d on d.session_id = s.session_id"""
 _SET_DETAILS = """
 insert into session_details (session_id, title, archived, closed) values (?1, ?2, coalesce(?3, 0), coalesce(?4, 0))
@@ -53,7 +65,7 @@ SESSION_WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
 
 
 def summary_of(found: Any) -> SessionSummary:
-    return SessionSummary(*found[:8], archived=bool(found[8]), closed=bool(found[9]))
+    return SessionSummary(*found[:8], archived=bool(found[8]), closed=bool(found[9]), begins=found[10])
 
 
 class SessionReads(ABC):

@@ -1,0 +1,35 @@
+"""`make cluster`: three hosts that are one, and nothing of them afterwards."""
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+
+import loopback
+from walk.hosts import wait_until
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_it_starts_three_hosts_that_know_each_other_and_leaves_nothing_behind() -> None:
+    said: list[str] = []
+    command = [sys.executable, "-m", "local_cluster"]
+    cluster = subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    threading.Thread(target=lambda: said.extend(cluster.stdout or ()), daemon=True).start()
+    try:
+        wait_until(lambda: any("Ctrl-C stops" in line for line in said) or cluster.poll() is not None, 120, "all of it")
+        urls = re.findall(r"is ready at (\S+)", "".join(said))
+        assert len(urls) == 3, "".join(said)
+        for url in urls:
+            wait_until(lambda url=url: "paddock_hosts 3" in loopback.get(f"{url}/metrics").text, 30, "all being met")
+        below = psutil.Process(cluster.pid).children(recursive=True)
+        places = re.findall(r"host=(/\S+)", "".join(said))
+    finally:
+        cluster.send_signal(signal.SIGTERM)
+        assert cluster.wait(60) == 0
+    wait_until(lambda: not any(one.is_running() for one in below), 30, "the end of every process")
+    wait_until(lambda: not any(Path(place).exists() for place in places), 30, "the end of its files")
