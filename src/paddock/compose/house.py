@@ -195,8 +195,7 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
-            if unknown := await self.tool_calls.settle():
-                log.warning("tool calls of an earlier start have no outcome", action="house.recover", calls=unknown)
+            await self._settle_tool_calls()
             await self.approvals.recover(alone=self.peers is None)
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.models.warm_up())
@@ -226,6 +225,13 @@ class House:
         self.tasks.spawn(self.peers.keep_beating())
         self.tasks.spawn(self.peers.owners.keep_answering())
         return taken
+
+    async def _settle_tool_calls(self) -> None:
+        """Calls whose host is gone. Where several are, one of them sees to it, whoever took the sessions over."""
+        if self.peers is None:
+            await self.tool_calls.settle()
+        else:
+            self.peers.chores.append(self.tool_calls.settle)
 
     async def _keep_looking(self, look: Callable[[], Awaitable[bool]]) -> None:
         """For as long as the house stands. When a look took something up, the agents are made ready for it."""

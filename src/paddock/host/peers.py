@@ -71,6 +71,8 @@ class Peers:
         """Who keeps in memory what another host may have changed."""
         self.on_others: list[Callable[[], None]] = []
         """Who is told that hosts came or went."""
+        self.chores: list[Callable[[], Awaitable[object]]] = []
+        """What one host of all does at each of its beats."""
         self._met: Sequence[int] = ()
         self._changes: str | None = None
 
@@ -193,7 +195,13 @@ class Peers:
             for tell in self.on_others:
                 tell()
         await self._follow()
-        if self.is_housekeeper and now() - self._tidied_at > TIDY_SECONDS:
+        if self.is_housekeeper:
+            await self._keep_house()
+
+    async def _keep_house(self) -> None:
+        for do in self.chores:
+            await do()
+        if now() - self._tidied_at > TIDY_SECONDS:
             self._tidied_at = now()
             await self._hosts.tidy()
 

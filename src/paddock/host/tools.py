@@ -1,7 +1,7 @@
 """Tools called on behalf of a run: `tools.get_detail`, `tools.call`. Nothing is called that is not on record first.
 
 The intent is committed before the call, its outcome after. What lies between when the host dies is found at the next
-start and on record as unknown; no call is ever made twice.
+start, or by another host, and on record as unknown; no call is ever made twice.
 """
 
 from collections.abc import Callable, Mapping
@@ -82,11 +82,13 @@ class ToolCalls:
         return said
 
     async def settle(self) -> int:
-        """After a restart: calls that have no outcome and whose run is over are on record as unknown."""
+        """Calls that have no outcome and whose run is over are on record as unknown: their host is gone."""
         found = await self._records.unanswered_tool_calls()
         now = self._clock()
         for row in found:
             await self._records.write([_unknown(row, now), _told(row, now)])
+        if found:
+            log.warning("tool calls of a host that is gone have no outcome", action="tools.settle", calls=len(found))
         return len(found)
 
     # --- within ------------------------------------------------------------------------------------------------------
