@@ -76,6 +76,11 @@ class Visitor:
         expect(turn.locator(".turn-footer")).to_have_count(1)
         return turn
 
+    def begin_anew(self) -> None:
+        """Into a conversation in which nobody has said anything: the one before is out of sight."""
+        self.page.locator(".threads > a.button").click()
+        expect(self.turns).to_have_count(0)
+
     @property
     def box(self) -> Locator:
         return self.page.get_by_label(self.say["chat.write"], exact=True)

@@ -209,7 +209,7 @@ def test_a_conversation_in_which_somebody_speaks_is_not_deleted_and_stays_in_sig
 def test_a_conversation_is_found_by_what_was_said_in_it_in_english_and_chinese(visit: Visit) -> None:
     ann = visit(agent="echo")
     ann.ask("The kangaroo jumped over the fence")
-    ann.page.locator(".threads > a.button").click()
+    ann.begin_anew()
     ann.ask("@echo 请帮我写一份预算表")
     box, found = ann.page.get_by_label("Search conversations"), ann.page.locator(".threads li")
     box.fill("fence kanga")
