@@ -21,6 +21,7 @@ from paddock.knowledge.ingest import Ingest
 from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, StoredChunk
 from paddock.rules.chunking import Chunk
+from paddock.rules.model_usage import Payer
 from paddock.rules.permissions import Grant, RunScope
 from paddock.rules.rows import AuditRow
 from paddock.rules.tokens import tokens_of
@@ -35,7 +36,13 @@ DIMENSIONS = 384
 PER_DOCUMENT = 100
 
 
-async def embed(_model: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:  # noqa: ARG001
+async def embed(
+    _payer: Payer,
+    _model: str,
+    texts: Sequence[str],
+    *,
+    deadline_at: float,  # noqa: ARG001
+) -> Sequence[Sequence[float]]:
     chances = [random.Random(text) for text in texts]
     return [[chance.random() - 0.5 for _ in range(DIMENSIONS)] for chance in chances]
 

@@ -23,6 +23,7 @@ import msgspec
 
 from bench.verdicts import Line, shown
 from paddock.host.budgets import Budgets
+from paddock.host.metering import Metering
 from paddock.host.models import ModelCalls
 from paddock.models.loading import load_models
 from paddock.rules.budgets import Budget
@@ -150,7 +151,8 @@ class Gateway:
         self.catalog = catalog = load_models({"m": spec}, clock=time.time, environ={})
         budget = Budget(tokens_per_day=10**12, calls_at_once=100)
         budgets = Budgets(MemoryStore(), user=budget, workspace=budget, clock=time.time)
-        self.calls = ModelCalls(catalog, note=lambda _row: None, clock=time.time, budgets=budgets)
+        metering = Metering(catalog, note=lambda _row: None, clock=time.time, budgets=budgets)
+        self.calls = ModelCalls(catalog, metering, clock=time.time)
         scope = RunScope("r", "w", "u", "a", "c")
         nothing = frozenset[str]()
         granted = {"m": frozenset({"stream"})}

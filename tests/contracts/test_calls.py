@@ -49,15 +49,16 @@ async def test_what_model_calls_used_is_listed_and_added_up(store: Store) -> Non
     rows = [
         used("u1"),
         used("u2", prompt_tokens=None, completion_tokens=None, total_tokens=None, cost=None, result="runtime_error"),
+        used("u5", prompt_tokens=0, completion_tokens=0, total_tokens=0, cost=0.0, result="cancelled", estimated=True),
         used("u3", "run-2", user_id="bob", started_at=200.0),
         used("u4", "run-3", workspace_id="other", started_at=200.0),
     ]
     await store.write(rows)
-    assert await store.model_usage("run-1") == rows[:2]
-    assert await store.spent(run_id="run-1") == Spent(2, 10, 5, 15, 0.25)
-    assert await store.spent(workspace_id="w") == Spent(3, 20, 10, 30, 0.5)
+    assert await store.model_usage("run-1") == rows[:3]
+    assert await store.spent(run_id="run-1") == Spent(3, 10, 5, 15, 0.25)
+    assert await store.spent(workspace_id="w") == Spent(4, 20, 10, 30, 0.5)
     assert await store.spent(workspace_id="w", since=150.0) == Spent(1, 10, 5, 15, 0.25)
-    assert await store.spent(workspace_id="w", user_id="ann") == Spent(2, 10, 5, 15, 0.25)
+    assert await store.spent(workspace_id="w", user_id="ann") == Spent(3, 10, 5, 15, 0.25)
     assert await store.spent(run_id="none") == Spent()
 
 

@@ -48,7 +48,7 @@ def knowledge(both: Both) -> KnowledgeStore:
 
 
 def a_job(document_id: str, name: str = "a.txt", **more: object) -> JobRow:
-    job = JobRow(f"job-{document_id}", "w", "kb", document_id, name, f"hash-{document_id}", 10, 1.0)
+    job = JobRow(f"job-{document_id}", "w", "kb", document_id, name, f"hash-{document_id}", 10, 1.0, user_id="ann")
     return replace(job, **more)
 
 

@@ -29,6 +29,7 @@ from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
+from paddock.host.metering import Metering
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.platforms import Platforms
@@ -331,7 +332,7 @@ async def small_house(
         **steering.work,
         **History(store).work,
         **RunnerState(store).work,
-        **ModelCalls(models, note=audit.soon, clock=now).work,
+        **ModelCalls(models, Metering(models, note=audit.soon, clock=now), clock=now).work,
         **ToolCalls(tools, records=store, clock=now, artifacts=artifacts).work,
         **events.work,
         **artifacts.work,

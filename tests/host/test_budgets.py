@@ -9,12 +9,15 @@ import pytest
 from grants import a_grant
 from host.test_models import ALL, SlowModel, asking
 from paddock.host.budgets import Budgets
+from paddock.host.embeddings import Embeddings
+from paddock.host.metering import Metering
 from paddock.host.models import ModelCalls
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports.models import Prices
 from paddock.rules.budgets import DAY, Budget
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.model_usage import Payer
 from paddock.rules.rows import ModelUsageRow
 from paddock.rules.values import replace
 from paddock.storage.memory import MemoryStore
@@ -28,6 +31,18 @@ class PricedDemo(DemoModel):
     info = replace(DemoModel.info, prices=Prices(1_000_000.0, 1_000_000.0))
 
 
+class Gratis(DemoModel):
+    info = replace(DemoModel.info, model_id="gratis")
+
+
+class FallsBack(DemoModel):
+    info = replace(DemoModel.info, model_id="falls back")
+
+
+class Near(DemoModel):
+    info = replace(DemoModel.info, model_id="near", model_type="embedding", operations=frozenset())
+
+
 class Room:
     def __init__(self, store: MemoryStore | None = None, **caps: Budget) -> None:
         self.store = store or MemoryStore()
@@ -39,11 +54,17 @@ class Room:
             workspace=caps.get("workspace", Budget()),
             clock=lambda: self.now,
         )
-        catalog = ModelCatalog([PricedDemo(), SlowModel()], clock=time.time)
-        self.calls = ModelCalls(catalog, note=self.rows.append, clock=lambda: self.now, budgets=budgets)
+        catalog = ModelCatalog(
+            [PricedDemo(), SlowModel(), Gratis(), FallsBack(), Near()],
+            fallbacks={"falls back": ["demo"]},
+            clock=time.time,
+        )
+        metering = Metering(catalog, note=self.rows.append, clock=lambda: self.now, budgets=budgets)
+        self.calls = ModelCalls(catalog, metering, clock=lambda: self.now)
+        self.embed = Embeddings(catalog, metering)
 
     async def ask(self, user_id: str = "ann", model: str = "demo") -> Any:
-        grant = a_grant(models={"demo": ALL, "slow": ALL}, user_id=user_id)
+        grant = a_grant(models=dict.fromkeys(("demo", "slow", "gratis", "falls back"), ALL), user_id=user_id)
         return await self.calls.invoke(grant, asking(model, "hello"))
 
     async def refusal(self, user_id: str = "ann") -> HostError:
@@ -97,3 +118,29 @@ async def test_a_stream_is_refused_before_its_first_piece() -> None:
     assert [chunk async for chunk in room.calls.stream(grant, asking())]
     with pytest.raises(HostError, match="tokens for today"):
         await anext(aiter(room.calls.stream(grant, asking())))
+
+
+async def test_a_model_that_costs_nothing_answers_when_the_money_is_spent() -> None:
+    room = Room(user=Budget(cost_per_day=5.0))
+    await room.ask()
+    assert "has spent" in (await room.refusal()).message
+    await room.ask(model="gratis")
+    with pytest.raises(HostError, match="has spent"):
+        await room.ask(model="falls back")
+
+
+async def test_vectors_are_used_on_behalf_of_somebody_and_count() -> None:
+    room = Room(user=Budget(tokens_per_day=5, calls_at_once=1))
+    ann = Payer("w", "ann")
+    waiting = asyncio.create_task(room.ask(model="slow"))
+    await asyncio.sleep(0)
+    assert len(await room.embed(ann, "near", ["one two three", "four five"], deadline_at=NOON)) == 2
+    (row,) = room.rows
+    assert (row.operation, row.user_id, row.run_id, row.total_tokens) == ("embed", "ann", "", 5)
+    with pytest.raises(HostError, match="the user ann has used 5 of 5 tokens"):
+        await room.embed(ann, "near", ["six"], deadline_at=NOON)
+    await room.embed(Payer("w", "bob"), "near", ["six"], deadline_at=NOON)
+    with pytest.raises(HostError, match="there is no model 'nobody'; this host has"):
+        await room.embed(ann, "nobody", ["six"], deadline_at=NOON)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)

@@ -9,6 +9,7 @@ from paddock.host.knowledge import KnowledgeCalls
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.model_usage import Payer
 from paddock.rules.permissions import Grant, RunScope
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
@@ -22,7 +23,7 @@ async def some_bases(workspace: str = "default") -> Bases:
     ingest = Ingest(kept)
     bases = Bases(kept, ingest)
     await bases.create(workspace, "kb", AUDIT)
-    job = await bases.add(workspace, "kb", "a.md", b"# Travel\nBook trains first.", AUDIT, {})
+    job = await bases.add(Payer(workspace, "ann"), "kb", "a.md", b"# Travel\nBook trains first.", AUDIT, {})
     assert (await ingest.do(job)).status == "completed"
     return bases
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from grants import a_grant
+from paddock.host.metering import Metering
 from paddock.host.models import ModelCalls
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
@@ -48,12 +49,16 @@ class SlowModel(DemoModel):
             self.closed.set()
 
 
+def calls_of(catalog: ModelCatalog, noted: list[ModelUsageRow]) -> ModelCalls:
+    return ModelCalls(catalog, Metering(catalog, note=noted.append, clock=time.time), clock=time.time)
+
+
 class Room:
     def __init__(self) -> None:
         self.noted: list[ModelUsageRow] = []
         self.slow = SlowModel()
         catalog = ModelCatalog([DemoModel(), self.slow])
-        self.calls = ModelCalls(catalog, note=self.noted.append, clock=time.time)
+        self.calls = calls_of(catalog, self.noted)
 
 
 def asking(model_id: str = "demo", text: str = "add 2 and 3", **more: Any) -> ModelsInvokeParams:
@@ -75,7 +80,7 @@ async def test_an_answer_comes_with_its_usage_and_leaves_a_row() -> None:
         "ok",
     )
     assert row.total_tokens == answer.usage.total_tokens
-    assert row.cost is None
+    assert (row.cost, row.estimated) == (0.0, False), "it is free, and counted by itself"
 
 
 async def test_a_streamed_answer_is_on_the_wire_what_the_protocol_says() -> None:
@@ -129,10 +134,53 @@ class UncountedModel(DemoModel):
 async def test_who_stepped_in_is_on_record_also_when_it_counts_nothing() -> None:
     noted: list[ModelUsageRow] = []
     catalog = ModelCatalog([DownModel(), UncountedModel()], fallbacks={"down": ["uncounted"]})
-    calls = ModelCalls(catalog, note=noted.append, clock=time.time)
+    calls = calls_of(catalog, noted)
     async for _ in calls.stream(a_grant(models={"down": ALL}), asking("down")):
         pass
-    assert [(row.model_id, row.answered_by, row.total_tokens) for row in noted] == [("down", "uncounted", None)]
+    assert [(row.model_id, row.answered_by) for row in noted] == [("down", "uncounted")]
+
+
+async def test_what_a_server_does_not_count_is_estimated_and_the_record_says_so() -> None:
+    noted: list[ModelUsageRow] = []
+    calls = calls_of(ModelCatalog([UncountedModel()]), noted)
+    async for _ in calls.stream(a_grant(models={"uncounted": ALL}), asking("uncounted", "four words of it")):
+        pass
+    (row,) = noted
+    assert (row.result, row.estimated) == ("ok", True)
+    assert (row.prompt_tokens, row.completion_tokens, row.total_tokens) == (4, 1, 5)
+
+
+class TalkingModel(DemoModel):
+    """One whose server would count at the end, and is never heard to the end."""
+
+    info = replace(DemoModel.info, model_id="talking", prices=Prices(1_000_000, 2_000_000))
+
+    async def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
+        yield ModelPiece(reasoning="hm, well")
+        yield ModelPiece("预算表一二三四")
+        await asyncio.Event().wait()
+
+
+async def test_a_stream_that_is_stopped_before_its_provider_counted_is_not_free() -> None:
+    noted: list[ModelUsageRow] = []
+    stream = calls_of(ModelCatalog([TalkingModel()]), noted).stream(
+        a_grant(models={"talking": ALL}), asking("talking", "tell me all")
+    )
+    heard = aiter(stream)
+    assert [await anext(heard), await anext(heard)]
+    await stream.aclose()
+    (row,) = noted
+    assert (row.result, row.estimated) == ("cancelled", True)
+    assert (row.prompt_tokens, row.completion_tokens) == (3, 8)
+    assert row.cost == 3 * 1 + 8 * 2
+
+
+async def test_a_call_that_nobody_answered_used_nothing() -> None:
+    noted: list[ModelUsageRow] = []
+    stream = calls_of(ModelCatalog([DownModel()]), noted).stream(a_grant(models={"down": ALL}), asking("down"))
+    with pytest.raises(HostError):
+        await anext(aiter(stream))
+    assert [(row.total_tokens, row.cost, row.estimated) for row in noted] == [(None, None, False)]
 
 
 async def test_a_model_that_does_not_answer_in_the_runs_time_is_given_up() -> None:
@@ -162,6 +210,7 @@ async def test_documents_are_ranked() -> None:
     asked = {"run_id": "run-1", "model_id": "demo", "query": "blue cars", "documents": ["red", "blue cars"]}
     ranked = await room.calls.rerank(GRANT, ModelsRerankParams.model_validate(asked | {"top_k": 1}))
     assert [entry.index for entry in ranked.results] == [1]
+    assert [(row.operation, row.total_tokens) for row in room.noted] == [("rerank", 5)]
     with pytest.raises(HostError, match="top_k"):
         await room.calls.rerank(GRANT, ModelsRerankParams.model_validate(asked | {"top_k": 0}))
     too_many = asked | {"documents": ["x"] * 1001}

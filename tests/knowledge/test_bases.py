@@ -15,8 +15,10 @@ from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Embed, Ingest
 from paddock.ports.knowledge import JobRow, Passage, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.model_usage import Payer
 
 pytestmark = pytest.mark.anyio
+ANN = Payer("w", "ann")
 
 
 class House:
@@ -29,12 +31,12 @@ class House:
 
     async def add(self, name: str, content: str | bytes, **metadata: Any) -> JobRow:
         raw = content.encode() if isinstance(content, str) else content
-        job = await self.bases.add("w", "kb", name, raw, AUDIT, metadata)
+        job = await self.bases.add(ANN, "kb", name, raw, AUDIT, metadata)
         await self.ingest.do(job)
         return await self.bases.job("w", "kb", job.job_id)
 
     async def ask(self, query: str, top_k: int = 5, **filters: Any) -> Sequence[Passage]:
-        return await self.bases.retrieve("w", "kb", query, top_k=top_k, filters=filters)
+        return await self.bases.retrieve(ANN, "kb", query, top_k=top_k, filters=filters)
 
 
 @pytest.fixture(params=PLUGS)
@@ -107,7 +109,7 @@ async def test_delete_deletes(house: House) -> None:
 
 async def test_documents_on_their_way_in_are_told_of_their_own_base_until_they_have_arrived(house: House) -> None:
     await house.bases.create("w", "other", AUDIT)
-    jobs = [await house.bases.add("w", "kb", f"{name}.txt", name.encode(), AUDIT, {}) for name in ("a", "b")]
+    jobs = [await house.bases.add(ANN, "kb", f"{name}.txt", name.encode(), AUDIT, {}) for name in ("a", "b")]
     assert [job.name for job in await house.bases.on_their_way("w", "kb")] == ["a.txt", "b.txt"]
     assert await house.bases.on_their_way("w", "other") == []
     await house.ingest.do(jobs[0])
@@ -122,7 +124,7 @@ async def test_a_job_goes_on_after_a_restart_where_it_stopped(both: Both, monkey
     house = House(both)
     await house.bases.create("w", "kb", AUDIT)
     sentences = "\n\n".join(f"# H{n}\nneedle number {n}" for n in range(7))
-    await house.bases.add("w", "kb", "a.md", sentences.encode(), AUDIT, {})
+    await house.bases.add(ANN, "kb", "a.md", sentences.encode(), AUDIT, {})
     (job,) = await both.knowledge.unfinished_jobs()
 
     written: list[int] = []
@@ -148,7 +150,9 @@ async def test_a_job_goes_on_after_a_restart_where_it_stopped(both: Both, monkey
     assert len(await house.ask("needle", top_k=20)) == 7
 
 
-async def meaning(model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
+async def meaning(
+    payer: Payer, model_id: str, texts: Sequence[str], *, deadline_at: float
+) -> Sequence[Sequence[float]]:
     """A model of three meanings: animals, weather, and whatever else."""
     words = {"dog": 0, "puppy": 0, "hound": 0, "rain": 1, "storm": 1}
     vectors: list[list[float]] = []
@@ -162,9 +166,16 @@ async def meaning(model_id: str, texts: Sequence[str], *, deadline_at: float) ->
 
 
 async def test_with_an_embedding_model_meaning_finds_what_words_do_not(both: Both) -> None:
-    house = House(both, meaning)
+    paid: list[Payer] = []
+
+    async def embed(payer: Payer, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Any:
+        paid.append(payer)
+        return await meaning(payer, model_id, texts, deadline_at=deadline_at)
+
+    house = House(both, embed)
     await house.bases.create("w", "kb", AUDIT, model="embedder")
     await house.add("a.txt", "The hound sleeps.")
+    assert paid == [ANN], "who brought a document in uses the model for it"
     await house.add("b.txt", "A storm is coming.")
     best = await house.ask("puppy", top_k=1)
     assert [passage.text for passage in best] == ["The hound sleeps."]
@@ -187,13 +198,13 @@ async def test_while_the_embedding_model_is_down_words_still_find_and_what_they_
         await down.ask("puppy")
 
 
-async def absent(model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
+async def absent(payer: Payer, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
     raise HostError(ErrorCode.RUNTIME_ERROR, f"{model_id} is down", retryable=True)
 
 
 async def test_a_base_that_wants_vectors_says_so_when_there_is_no_model(house: House) -> None:
     await house.bases.create("w", "vectors", AUDIT, model="embedder")
-    job = await house.bases.add("w", "vectors", "a.txt", b"needle", AUDIT, {})
+    job = await house.bases.add(ANN, "vectors", "a.txt", b"needle", AUDIT, {})
     assert "embedder" in (await house.ingest.do(job)).message
 
 
@@ -211,7 +222,7 @@ async def test_a_document_has_a_name_some_content_and_a_size(
     house: House, name: str, content: bytes, metadata: dict[str, str], code: ErrorCode
 ) -> None:
     with pytest.raises(HostError) as refused:
-        await house.bases.add("w", "kb", name, content, AUDIT, metadata)
+        await house.bases.add(ANN, "kb", name, content, AUDIT, metadata)
     assert refused.value.code is code
 
 

@@ -154,11 +154,11 @@ async def test_vectors_and_ranks_are_asked_for_again_too(server: ModelServer) ->
     busy = Says(status=429, headers={"retry-after-ms": "10"})
     server.says(busy, Says(vectors=((1.0, 0.0),)))
     models = catalog_of(server, type="embedding", retries=1)
-    assert await models.embed("m", ["text"], deadline_at=time.time() + 20) == [[1.0, 0.0]]
+    assert (await models.embed("m", ["text"], deadline_at=time.time() + 20)).vectors == [[1.0, 0.0]]
     await models.close()
     server.says(busy, Says(ranking=((0, 0.5),)))
     models = catalog_of(server, type="rerank", retries=1)
-    assert [one.index for one in await models.rerank(asking(), "q", ["d"], None)] == [0]
+    assert [one.index for one in (await models.rerank(asking(), "q", ["d"], None)).entries] == [0]
     await models.close()
     server.says(busy, busy)
     models = catalog_of(server, type="embedding", retries=1)

@@ -205,8 +205,8 @@ async def test_a_pause_that_is_no_small_number_is_refused() -> None:
 async def test_documents_are_ranked_by_the_words_they_share_with_the_query() -> None:
     documents = ["cats sleep", "a train to Berlin", "the Berlin zoo has cats"]
     ranked = await DemoModel().rerank(a_call([]), "cats in Berlin", documents, 2)
-    assert [entry.index for entry in ranked] == [2, 0]
-    assert ranked[0].relevance_score == 1.0
+    assert [entry.index for entry in ranked.entries] == [2, 0]
+    assert ranked.entries[0].relevance_score == 1.0
 
 
 def test_texts_that_share_words_are_near_each_other() -> None:

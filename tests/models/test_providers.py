@@ -14,7 +14,7 @@ from model_server import ModelServer, Says, model_server
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import load_models
 from paddock.models.wire.openai_chat import ChatWire
-from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
+from paddock.ports.models import CalledTool, Embedded, ModelAnswer, ModelCall, ModelPiece, Usage
 from paddock.rules.model_specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message
 
@@ -190,8 +190,9 @@ async def test_vectors_and_ranks_come_from_models_that_have_them(server: ModelSe
         "r": spec_for("openai", server, type="rerank"),
     }
     models = load_models(specs, clock=time.time, environ={"TEST_KEY": KEY})
-    assert await models.embed("e", ["one", "three"], deadline_at=time.time() + 10) == [[3.0, 1.0], [5.0, 1.0]]
+    embedded = await models.embed("e", ["one", "three"], deadline_at=time.time() + 10)
+    assert embedded == Embedded([[3.0, 1.0], [5.0, 1.0]], Usage(1, 0, 1))
     server.says(Says(ranking=((0, 0.1), (2, 0.9), (1, 0.5))))
     ranked = await models.rerank(asking(model="r"), "q", ["a", "b", "c"], 2)
-    assert [(entry.index, entry.relevance_score) for entry in ranked] == [(2, 0.9), (1, 0.5)]
+    assert [(entry.index, entry.relevance_score) for entry in ranked.entries] == [(2, 0.9), (1, 0.5)]
     await models.close()

@@ -11,6 +11,7 @@ AGENTS = """
 agents: {echo: {runner: "plugin:paddock/echo/default"}}
 models: {meaning: {provider: openai, type: embedding, base_url: "URL"}}
 """
+READER = '{runner: "plugin:paddock/local-agent/default", knowledge_bases: [kb], config: {model: demo}}'
 SECTIONS = 100
 
 
@@ -47,3 +48,27 @@ def test_a_document_half_brought_in_when_the_host_is_killed_is_brought_in_once(
             assert len(embedded(server)) == SECTIONS - 64
             found = client.post(f"{KB}/search", json={"query": "needle", "topK": SECTIONS}).json()["results"]
             assert sorted(one["place"]["heading"] for one in found) == sorted(f"Section {n}" for n in range(SECTIONS))
+
+
+def test_vectors_are_counted_for_who_brought_the_document_and_for_the_run_that_asked(
+    new_host: Callable[..., HostProcess],
+) -> None:
+    with model_server() as server:
+        agents = AGENTS.replace("URL", server.url).replace("agents: {", f"agents: {{reader: {READER}, ")
+        host = new_host(agents=agents, env={"PADDOCK_DISCOVER_MODELS": "false"}).start()
+        with host.client() as client:
+            client.post("/api/v1/knowledge", json={"kbId": "kb", "embeddingModel": "meaning"}).raise_for_status()
+            added = client.post(f"{KB}/documents", json={"name": "a.md", "text": "The hound sleeps."}).json()
+            job: Callable[[], dict[str, Any]] = lambda: client.get(f"{KB}/jobs/{added['jobId']}").json()  # noqa: E731
+            wait_until(lambda: job()["status"] == "completed", 60, "the document")
+            task = host.post("Where is the hound?", agent="reader").json()["taskId"]
+            assert host.finished(task)["usage"]["modelCalls"] == 2
+            story = client.get(f"/api/v1/agent/runs/{task}/story").json()["entries"]
+            asked = [one["detail"] for one in story if one["kind"] == "model"]
+            assert [one["operation"] for one in asked] == ["embed", "stream"]
+            assert asked[0]["totalTokens"] == 1
+
+            def lines() -> set[tuple[str, str]]:
+                return {(one["agentId"], one["modelId"]) for one in client.get("/api/v1/usage").json()["usage"]}
+
+            wait_until(lambda: {("", "meaning"), ("reader", "meaning")} <= lines(), 30, "both on record")

@@ -79,7 +79,7 @@ export function UsagePart() {
         rows={found ? lines : null}
         keyOf={(line) => `${line.agentId} ${line.modelId}`}
         columns={[
-          { name: t("op.agent"), show: (line) => agentName(line.agentId) },
+          { name: t("op.agent"), show: (line) => (line.agentId ? agentName(line.agentId) : t("op.usage_no_run")) },
           { name: t("run.kind.model"), show: (line) => line.modelId },
           { name: t("run.model_calls"), show: (line) => number(line.modelCalls) },
           { name: t("op.usage_tokens"), show: (line) => number(line.totalTokens) },

@@ -11,6 +11,7 @@ from paddock.compose.parts import (
     NamedAgents,
     artifact_limits,
     attachments_of,
+    budgets_of,
     named_agents,
     platforms_of,
     tools_of,
@@ -23,7 +24,10 @@ from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.calendar import Calendars
 from paddock.host.deliveries import Deliveries
+from paddock.host.embeddings import Embeddings
 from paddock.host.events import Events
+from paddock.host.metering import Metering
+from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
 from paddock.host.platforms import Platforms
 from paddock.host.tails import Tails
@@ -88,6 +92,7 @@ class Resources:
 
     beside: NamedParts
     calendars: Calendars
+    model_calls: ModelCalls
     tools: ToolCatalog
     tool_calls: ToolCalls
     ingest: Ingest
@@ -105,13 +110,17 @@ def gather_resources(ground: Ground, url: str) -> Resources:
     beside = NamedParts(settings, ground.named.resources, ground.named.functions, clock=clock, spawn=spawn)
     models, kept = beside.models, knowledge_in(store)
     calendars, tools = tools_of(beside.functions, beside.servers, store, clock)
-    ingest = Ingest(kept, embed=models.embed, clock=clock)
-    bases = Bases(kept, ingest, embed=models.embed, clock=clock)
+    budgets = budgets_of(settings, store, clock)
+    metering = Metering(models, note=ground.audit.soon, clock=clock, budgets=budgets)
+    embed = Embeddings(models, metering)
+    ingest = Ingest(kept, embed=embed, clock=clock)
+    bases = Bases(kept, ingest, embed=embed, clock=clock)
     attachments = attachments_of(settings, ground.artifacts, store, clock)
     webhooks, platforms, deliveries = platforms_of(settings, store, clock, attachments, url)
     return Resources(
         beside=beside,
         calendars=calendars,
+        model_calls=ModelCalls(models, metering, clock=clock),
         tools=tools,
         tool_calls=ToolCalls(tools, records=store, clock=clock, artifacts=ground.artifacts),
         ingest=ingest,

@@ -10,7 +10,6 @@ from paddock.compose.ground import Ground, Resources
 from paddock.compose.parts import (
     MIB,
     Plugins,
-    budgets_of,
     directories_of,
     mark_of,
     plugins_of,
@@ -24,7 +23,6 @@ from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.keeping import Keeping
 from paddock.host.knowledge import KnowledgeCalls
-from paddock.host.models import ModelCalls
 from paddock.host.observed_calls import ObservedCalls
 from paddock.host.peers import Peers
 from paddock.host.run_endpoints import RunEndpoints
@@ -100,11 +98,10 @@ def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
 def _gate(ground: Ground, granted: Resources, steering: Steering) -> HostCalls:
     """Every host call, with the room that does it."""
     settings, store, clock = ground.settings, ground.store, ground.clock
-    budgets = budgets_of(settings, store, clock)
     work = {
         **History(store).work,
         **RunnerState(store).work,
-        **ModelCalls(granted.beside.models, note=ground.audit.soon, clock=clock, budgets=budgets).work,
+        **granted.model_calls.work,
         **granted.tool_calls.work,
         **KnowledgeCalls(granted.bases).work,
         **granted.approvals.work,

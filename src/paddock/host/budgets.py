@@ -4,15 +4,16 @@ The record is the truth; what this host adds to it is counted at once, what othe
 minute. A call that is under way costs nothing yet, so a budget can be passed by the calls that were under way.
 """
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 from paddock.ports import CallRecords
 from paddock.rules.budgets import Budget, Exceeded, day_of, over_budget
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.permissions import RunScope
+from paddock.rules.model_usage import Payer
 from paddock.rules.rows import ModelUsageRow
+from paddock.rules.values import replace
 
 BELIEVED_SECONDS = 30.0
 MAX_ACCOUNTS = 10_000
@@ -38,18 +39,28 @@ class Budgets:
         self._under_way: dict[Who, int] = {}
 
     @asynccontextmanager
-    async def one_call(self, scope: RunScope) -> AsyncGenerator[None]:
-        """Around a call: refused before it begins, counted while it is under way."""
-        accounts = [((scope.workspace_id, scope.user_id), self._user), ((scope.workspace_id, None), self._workspace)]
+    async def one_call(self, payer: Payer, *, free: bool = False, at_once: bool = True) -> AsyncGenerator[None]:
+        """Around a call: refused before it begins, counted while it is under way.
+
+        `free`: it costs nothing, so money is no reason to refuse it. `at_once`: it counts among those under way.
+        """
+        accounts = [((payer.workspace_id, payer.user_id), self._user), ((payer.workspace_id, None), self._workspace)]
         for who, budget in accounts:
-            if (exceeded := await self._check(who, budget)) is not None:
+            asked = replace(budget, calls_at_once=budget.calls_at_once if at_once else None)
+            asked = replace(asked, cost_per_day=None) if free else asked
+            if (exceeded := await self._check(who, asked)) is not None:
                 raise _refusal(exceeded, self._clock())
-        for who, _ in accounts:
+        with self._counted([who for who, _ in accounts] if at_once else ()):
+            yield
+
+    @contextmanager
+    def _counted(self, accounts: Sequence[Who]) -> Generator[None]:
+        for who in accounts:
             self._under_way[who] = self._under_way.get(who, 0) + 1
         try:
             yield
         finally:
-            for who, _ in accounts:
+            for who in accounts:
                 self._under_way[who] -= 1
                 if not self._under_way[who]:
                     del self._under_way[who]

@@ -21,7 +21,7 @@ class KnowledgeCalls:
     async def retrieve(self, grant: Grant, asked: KnowledgeRetrieveParams) -> KnowledgeRetrieveResult:
         """Best first. The gate has checked that the base is in the grant."""
         passages = await self._knowledge.retrieve(
-            grant.scope.workspace_id, asked.kb_id, asked.query_text, top_k=asked.top_k, filters=asked.filters or {}
+            grant.scope.payer, asked.kb_id, asked.query_text, top_k=asked.top_k, filters=asked.filters or {}
         )
         return KnowledgeRetrieveResult(results=[_entry(passage) for passage in passages])
 

@@ -4,18 +4,15 @@ Which provider answers is a plug's business; here the grant is honoured, time is
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from paddock.host.budgets import Budgets
-from paddock.host.ids import new_id
+from paddock.host.metering import Metering
 from paddock.host.work import Work
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Models, Usage
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.model_usage import cost_of
+from paddock.rules.model_usage import about_tokens_in, about_tokens_of
 from paddock.rules.permissions import Grant
-from paddock.rules.rows import ModelUsageRow
 from paddock_sdk.protocol.host_calls import (
     ModelsInvokeParams,
     ModelsInvokeResult,
@@ -29,61 +26,11 @@ T = TypeVar("T")
 REFUSED = "this run may not do that"
 
 
-class Meter:
-    """What one model call used, noted once when it ends, however it ends."""
-
-    def __init__(self, grant: Grant, info: ModelInfo, operation: str, clock: Callable[[], float]) -> None:
-        self._grant = grant
-        self._info = info
-        self._operation = operation
-        self._clock = clock
-        self._began = clock()
-        self.usage: Usage | None = None
-        self.answered_by = ""
-        self.prices = info.prices
-        self.result = "cancelled"
-
-    def row(self) -> ModelUsageRow:
-        at, used = self._grant.scope, self.usage or Usage()
-        return ModelUsageRow(
-            call_id=new_id(),
-            run_id=at.run_id,
-            session_id=at.conversation_id,
-            workspace_id=at.workspace_id,
-            user_id=at.user_id,
-            agent_id=at.agent_id,
-            model_id=self._info.model_id,
-            answered_by=self.answered_by or self._info.model_id,
-            operation=self._operation,
-            result=self.result,
-            prompt_tokens=used.prompt_tokens,
-            completion_tokens=used.completion_tokens,
-            total_tokens=used.total_tokens,
-            cost=self._cost(used),
-            started_at=self._began,
-            ended_at=self._clock(),
-        )
-
-    def _cost(self, used: Usage) -> float | None:
-        if self.prices is None:
-            return None
-        prompt, completion = self.prices.prompt, self.prices.completion
-        return cost_of(used.prompt_tokens, used.completion_tokens, prompt_price=prompt, completion_price=completion)
-
-
 class ModelCalls:
-    def __init__(
-        self,
-        models: Models,
-        *,
-        note: Callable[[ModelUsageRow], None],
-        clock: Callable[[], float],
-        budgets: Budgets | None = None,
-    ) -> None:
+    def __init__(self, models: Models, metering: Metering, *, clock: Callable[[], float]) -> None:
         self._models = models
-        self._note = note
+        self._metering = metering
         self._clock = clock
-        self._budgets = budgets
 
     @property
     def work(self) -> Mapping[str, Work]:
@@ -95,9 +42,12 @@ class ModelCalls:
 
     async def invoke(self, grant: Grant, asked: ModelsInvokeParams) -> ModelsInvokeResult:
         info = self._granted(grant, asked.model_id, "invoke")
-        async with self._metered(grant, info, "invoke") as meter:
+        async with self._metering.around(grant.scope.payer, info, "invoke") as meter:
+            meter.asked = lambda: about_tokens_of(asked.messages, asked.tools or ())
             answer = await self._in_time(grant, self._models.invoke(_call(grant, asked)))
-            self._used(meter, grant, answer.usage, answer.answered_by)
+            meter.hear(answer)
+            if answer.answered_by:
+                self._metering.answered(meter, grant.scope.payer, answer.answered_by)
         return ModelsInvokeResult(message=_message(answer), usage=_wire_usage(answer.usage))
 
     def stream(self, grant: Grant, asked: ModelsInvokeParams) -> "StreamedAnswer":
@@ -111,19 +61,23 @@ class ModelCalls:
         if asked.top_k is not None and asked.top_k < 1:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "top_k must be at least 1")
         call = _question(grant, asked.model_id)
-        async with self._metered(grant, info, "rerank"):
+        async with self._metering.around(grant.scope.payer, info, "rerank") as meter:
+            meter.asked = lambda: about_tokens_in(asked.query, *asked.documents)
             ranked = await self._in_time(grant, self._models.rerank(call, asked.query, asked.documents, asked.top_k))
-        return ModelsRerankResult(results=list(ranked))
+            meter.usage = ranked.usage
+        return ModelsRerankResult(results=list(ranked.entries))
 
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _pieces(self, grant: Grant, info: ModelInfo, asked: ModelsInvokeParams) -> AsyncGenerator[ModelPiece]:
-        async with self._metered(grant, info, "stream") as meter:
+        async with self._metering.around(grant.scope.payer, info, "stream") as meter:
+            meter.asked = lambda: about_tokens_of(asked.messages, asked.tools or ())
             pieces = self._models.stream(_call(grant, asked))
             try:
                 async for piece in pieces:
-                    if piece.usage is not None or piece.answered_by:
-                        self._used(meter, grant, piece.usage, piece.answered_by)
+                    meter.hear(piece)
+                    if piece.answered_by:
+                        self._metering.answered(meter, grant.scope.payer, piece.answered_by)
                     yield piece
             finally:
                 await _close(pieces)
@@ -137,40 +91,6 @@ class ModelCalls:
         if operation not in info.operations:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"the model {model_id!r} cannot {operation}")
         return info
-
-    @asynccontextmanager
-    async def _metered(self, grant: Grant, info: ModelInfo, operation: str) -> AsyncGenerator[Meter]:
-        """Around one call: within the budgets, and on record however it ends."""
-        async with self._budgets.one_call(grant.scope) if self._budgets else nullcontext():
-            with self._noted(grant, info, operation) as meter:
-                yield meter
-
-    @contextmanager
-    def _noted(self, grant: Grant, info: ModelInfo, operation: str) -> Generator[Meter]:
-        meter = Meter(grant, info, operation, self._clock)
-        try:
-            yield meter
-            meter.result = "ok"
-        except HostError as error:
-            meter.result = str(error.code)
-            raise
-        except Exception:
-            meter.result = str(ErrorCode.RUNTIME_ERROR)
-            raise
-        finally:
-            self._end(meter.row())
-
-    def _end(self, row: ModelUsageRow) -> None:
-        self._note(row)
-        if self._budgets is not None:
-            self._budgets.used(row)
-
-    def _used(self, meter: Meter, grant: Grant, usage: Usage | None, answered_by: str) -> None:
-        meter.usage = usage or meter.usage
-        if answered_by:
-            meter.answered_by = answered_by
-            other = self._models.find(grant.scope.workspace_id, answered_by)
-            meter.prices = other.prices if other else None
 
     async def _in_time(self, grant: Grant, answer: Awaitable[T]) -> T:
         try:

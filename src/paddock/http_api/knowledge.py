@@ -17,6 +17,7 @@ from paddock.http_api.bodies import json_response, read_object
 from paddock.http_api.routing import route
 from paddock.ports.knowledge import BaseRow, DocumentRow, JobRow, KnowledgeBases, Passage
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.model_usage import Payer
 from paddock.rules.rows import AuditRow
 
 MAX_BODY_BYTES = 48 * 1024 * 1024
@@ -91,7 +92,7 @@ class KnowledgeDoor:
         name, content, metadata = _new_document(request, await _read(request))
         kb_id = _kb(request)
         audit = _decided(principal, "knowledge.add", f"{kb_id}/{name}"[:256])
-        job = await self._bases.add(principal.workspace_id, kb_id, name, content, audit, metadata)
+        job = await self._bases.add(_payer(principal), kb_id, name, content, audit, metadata)
         return json_response(_job(job), 202)
 
     async def delete_document(self, request: Request) -> Response:
@@ -119,7 +120,7 @@ class KnowledgeDoor:
         if not isinstance(top_k, int) or isinstance(top_k, bool):
             raise _invalid("topK must be a whole number")
         found = await self._bases.retrieve(
-            principal.workspace_id,
+            _payer(principal),
             _kb(request),
             _text(given, "query"),
             top_k=top_k,
@@ -189,6 +190,10 @@ def _mapping(given: Mapping[str, Any], field: str) -> Mapping[str, Any]:
     if value is not None and not isinstance(value, dict):
         raise _invalid(f"{field} must be an object")
     return cast("dict[str, Any]", value or {})
+
+
+def _payer(principal: Principal) -> Payer:
+    return Payer(principal.workspace_id, principal.user_id)
 
 
 def _decided(principal: Principal, action: str, resource: str) -> AuditRow:

@@ -26,6 +26,7 @@ from paddock.ports.knowledge import (
     Passage,
 )
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.model_usage import Payer
 from paddock.rules.ranking import bounded, fuse
 from paddock.rules.rows import AuditRow
 from paddock.rules.tokens import terms_of
@@ -68,27 +69,33 @@ class Bases:
         return [_info(row) for row in await self._store.bases(workspace)]
 
     async def retrieve(
-        self, workspace: str, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
+        self, payer: Payer, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
     ) -> Sequence[Passage]:
         if not 1 <= top_k <= MAX_PASSAGES:
             raise _invalid(f"top_k must be from 1 to {MAX_PASSAGES}")
         if not query.strip():
             raise _invalid("the query is empty: say what to look for")
         only = chunk_filter(filters)
-        base = await self._base(workspace, kb_id)
-        scored = await self._ranked(base, query, top_k, only)
-        found = {one.chunk_no: one for one in await self._store.chunks(workspace, kb_id, [n for n, _ in scored])}
+        base = await self._base(payer.workspace_id, kb_id)
+        scored = await self._ranked(payer, base, query, top_k, only)
+        numbers = [number for number, _ in scored]
+        found = {one.chunk_no: one for one in await self._store.chunks(payer.workspace_id, kb_id, numbers)}
         return [_passage(found[number], score) for number, score in scored if number in found][:top_k]
 
-    async def _ranked(self, base: BaseRow, query: str, top_k: int, only: ChunkFilter) -> Sequence[tuple[int, float]]:
+    async def _ranked(
+        self, payer: Payer, base: BaseRow, query: str, top_k: int, only: ChunkFilter
+    ) -> Sequence[tuple[int, float]]:
         place = (base.workspace_id, base.kb_id)
         if not base.embedding_model or self._embed is None:
             words = await self._store.find(*place, terms_of(query), limit=top_k, only=only)
             return [(number, bounded(score)) for number, score in words]
-        depth = max(top_k, DEPTH)
+        depth, wanted = (
+            max(top_k, DEPTH),
+            self._embed(payer, base.embedding_model, [query], deadline_at=self._deadline()),
+        )
         words, near = await asyncio.gather(  # the words need not wait for the embedding model's answer
             self._store.find(*place, terms_of(query), limit=depth, only=only),
-            self._near(place, self._embed(base.embedding_model, [query], deadline_at=self._deadline()), depth, only),
+            self._near(place, wanted, depth, only),
             return_exceptions=True,
         )
         if isinstance(words, BaseException):
@@ -131,16 +138,16 @@ class Bases:
             raise _no_base(kb_id)
 
     async def add(
-        self, workspace: str, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
+        self, payer: Payer, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
     ) -> JobRow:
         """Accept a document: it is stored when this returns, and found when its job has completed."""
         _check_document(name, content, metadata)
-        await self._base(workspace, kb_id)
+        await self._base(payer.workspace_id, kb_id)
         if len(await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS)) >= MAX_WAITING_JOBS:
             raise HostError(ErrorCode.RATE_LIMITED, "too many documents are waiting; try again shortly", retryable=True)
         job = JobRow(
             job_id=str(uuid.uuid4()),
-            workspace_id=workspace,
+            workspace_id=payer.workspace_id,
             kb_id=kb_id,
             document_id=str(uuid.uuid4()),
             name=name,
@@ -148,6 +155,7 @@ class Bases:
             size_bytes=len(content),
             created_at=self._clock(),
             metadata=msgspec.json.encode(metadata),
+            user_id=payer.user_id,
         )
         await self._store.add_job(job, content, audit)
         self._ingest.wake()

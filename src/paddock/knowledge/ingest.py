@@ -17,6 +17,7 @@ from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, StoredChunk
 from paddock.rules.chunking import Chunk, chunks_of
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.model_usage import Payer
 from paddock.rules.tokens import tokens_of
 from paddock.rules.values import replace
 
@@ -32,7 +33,7 @@ class Embed(Protocol):
     """One vector per text, by the deadline in epoch seconds."""
 
     async def __call__(
-        self, model_id: str, texts: Sequence[str], *, deadline_at: float
+        self, payer: Payer, model_id: str, texts: Sequence[str], *, deadline_at: float
     ) -> Sequence[Sequence[float]]: ...
 
 
@@ -105,19 +106,19 @@ class Ingest:
     async def _store_rest(self, job: JobRow, chunks: Sequence[Chunk], model: str) -> None:
         for at in range(job.done, len(chunks), PART):
             part = chunks[at : at + PART]
-            vectors = await self._vectors(model, part)
+            vectors = await self._vectors(Payer(job.workspace_id, job.user_id), model, part)
             tokens = await anyio.to_thread.run_sync(_tokens, part)
             stored = [StoredChunk(*one) for one in zip(part, tokens, vectors, strict=True)]
             await self._store.add_chunks(replace(job, done=at + len(part)), stored)
 
-    async def _vectors(self, model: str, chunks: Sequence[Chunk]) -> Sequence[bytes]:
+    async def _vectors(self, payer: Payer, model: str, chunks: Sequence[Chunk]) -> Sequence[bytes]:
         if not model:
             return [b""] * len(chunks)
         if self._embed is None:
             text = f"the base wants the embedding model {model!r}, and this host has no models; configure it"
             raise HostError(ErrorCode.UNAVAILABLE, text)
         texts = [f"{chunk.heading}\n{chunk.text}" if chunk.heading else chunk.text for chunk in chunks]
-        return packed(await self._embed(model, texts, deadline_at=self._clock() + EMBED_SECONDS), len(texts))
+        return packed(await self._embed(payer, model, texts, deadline_at=self._clock() + EMBED_SECONDS), len(texts))
 
 
 def _tokens(chunks: Sequence[Chunk]) -> list[str]:

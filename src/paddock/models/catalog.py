@@ -10,9 +10,8 @@ import structlog
 from paddock.models.attempts import Attempts
 from paddock.models.keys import MissingKeyError
 from paddock.models.provider import Provider
-from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece
+from paddock.ports.models import FREE, Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking
 from paddock.rules.errors import ErrorCode, HostError
-from paddock_sdk.protocol.host_calls import RerankEntry
 
 log = structlog.get_logger("paddock.models")
 
@@ -49,20 +48,22 @@ class ModelCatalog:
         provider = self.lineup.providers.get(model_id)
         return provider.info if provider else None
 
+    def is_free(self, workspace: str, model_id: str) -> bool:
+        chain = (self.find(workspace, name) for name in (model_id, *self.lineup.fallbacks.get(model_id, ())))
+        return all(info.prices == FREE for info in chain if info is not None)
+
     async def invoke(self, call: ModelCall) -> ModelAnswer:
         return await self._attempts(call.model_id).invoke(call)
 
     def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
         return self._attempts(call.model_id).stream(call)
 
-    async def rerank(
-        self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None
-    ) -> Sequence[RerankEntry]:
+    async def rerank(self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None) -> Ranking:
         return await self._attempts(call.model_id).first(
             call, lambda provider: provider.rerank(call, query, documents, top_k)
         )
 
-    async def embed(self, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
+    async def embed(self, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Embedded:
         asked = ModelCall(model_id, (), (), {}, workspace_id="", user_id="", run_id="", deadline_at=deadline_at)
         return await self._attempts(model_id).first(
             asked, lambda provider: provider.embed(texts, deadline_at=deadline_at)

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from paddock.models.demo_counting import pace
-from paddock.models.demo_rules import answer
+from paddock.models.demo_rules import answer, used_by
 from paddock.models.demo_words import likeness, pieces, vector
-from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece
+from paddock.ports.models import FREE, Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking
 from paddock.rules.errors import ErrorCode, HostError
 from paddock_sdk.protocol.host_calls import RerankEntry
 
@@ -24,6 +24,7 @@ class DemoModel:
         operations=frozenset({"invoke", "stream", "rerank"}),
         context_window=32_768,
         description="Built in: no key, deterministic, streams, calls tools, remembers what is in the conversation.",
+        prices=FREE,
     )
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
@@ -37,15 +38,14 @@ class DemoModel:
             yield ModelPiece(content=piece)
         yield ModelPiece(tool_calls=whole.tool_calls, final=True, finish_reason=whole.finish_reason, usage=whole.usage)
 
-    async def rerank(
-        self, _call: ModelCall, query: str, documents: Sequence[str], top_k: int | None
-    ) -> Sequence[RerankEntry]:
+    async def rerank(self, _call: ModelCall, query: str, documents: Sequence[str], top_k: int | None) -> Ranking:
         scored = [(likeness(query, document), index) for index, document in enumerate(documents)]
         best = sorted(scored, key=lambda one: (-one[0], one[1]))[:top_k]
-        return [RerankEntry(index=index, relevance_score=round(score, 6)) for score, index in best]
+        entries = [RerankEntry(index=index, relevance_score=round(score, 6)) for score, index in best]
+        return Ranking(entries, used_by(query, *documents))
 
-    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:  # noqa: ARG002
-        return [vector(text) for text in texts]
+    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Embedded:  # noqa: ARG002
+        return Embedded([vector(text) for text in texts], used_by(*texts))
 
     async def warm_up(self) -> None:
         """It is always ready."""

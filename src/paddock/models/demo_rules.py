@@ -49,6 +49,12 @@ def answer(messages: Sequence[Message], tools: Sequence[LLMTool]) -> ModelAnswer
     )
 
 
+def used_by(*texts: str) -> Usage:
+    """What a question without an answer in words used."""
+    asked = count(texts)
+    return Usage(asked, 0, asked)
+
+
 def _say(messages: Sequence[Message], tools: Sequence[LLMTool]) -> ModelAnswer:
     last = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), None)
     if last is None:

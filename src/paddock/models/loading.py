@@ -90,7 +90,9 @@ def _ollama_models(environ: Mapping[str, str]) -> dict[str, ModelSpec]:
     base_url = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
     names = _ollama_names(host, port)
     return {
-        f"ollama/{name}": ModelSpec.model_validate({"provider": "openai", "model": name, "base_url": base_url})
+        f"ollama/{name}": ModelSpec.model_validate(
+            {"provider": "openai", "model": name, "base_url": base_url, "prompt_price": 0, "completion_price": 0}
+        )
         for name in names
         if name_problem(f"ollama/{name}") is None
     }

@@ -8,7 +8,7 @@ import msgspec
 from paddock.models.remote import RemoteModel
 from paddock.models.wire.openai_chat import ChatWire
 from paddock.models.wire.sse import RubbishError
-from paddock.ports.models import ModelCall
+from paddock.ports.models import Embedded, ModelCall, Ranking, Usage
 from paddock_sdk.protocol.host_calls import RerankEntry
 
 if TYPE_CHECKING:
@@ -25,8 +25,19 @@ class _Vector(msgspec.Struct):
     embedding: list[float]
 
 
+class _Used(msgspec.Struct):
+    prompt_tokens: int | None = None
+    total_tokens: int | None = None
+
+    def counted(self) -> Usage | None:
+        """All of it is the question: what comes back are numbers."""
+        used = self.total_tokens if self.total_tokens is not None else self.prompt_tokens
+        return None if used is None else Usage(used, 0, used)
+
+
 class _Vectors(msgspec.Struct):
     data: list[_Vector]
+    usage: _Used | None = None
 
 
 class _Ranked(msgspec.Struct):
@@ -37,6 +48,7 @@ class _Ranked(msgspec.Struct):
 
 class _Ranking(msgspec.Struct):
     results: list[_Ranked]
+    usage: _Used | None = None
 
 
 _read_vectors = msgspec.json.Decoder(_Vectors).decode
@@ -56,43 +68,50 @@ class OpenAIChatModel(RemoteModel):
     def _client(self, library: Any, key: str | None, base_url: str | None) -> "Client":
         return library.AsyncOpenAI(api_key=key or NO_KEY, base_url=base_url)
 
-    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:
+    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Embedded:
         if self.info.model_type != "embedding":
             return await super().embed(texts, deadline_at=deadline_at)
-        found: list[list[float]] = []
-        for start in range(0, len(texts), MAX_TEXTS):
-            found += await self._vectors(list(texts[start : start + MAX_TEXTS]), deadline_at)
-        return found
+        parts = [
+            await self._vectors(list(texts[start : start + MAX_TEXTS]), deadline_at)
+            for start in range(0, len(texts), MAX_TEXTS)
+        ]
+        return Embedded([vector for part in parts for vector in part.vectors], _added([part.usage for part in parts]))
 
-    async def _vectors(self, texts: list[str], deadline_at: float) -> list[list[float]]:
+    async def _vectors(self, texts: list[str], deadline_at: float) -> Embedded:
         asked = {"model": self.spec.model, "input": texts, "encoding_format": "float", **self.spec.defaults}
 
-        def read(said: bytes) -> list[list[float]]:
-            vectors = _read_vectors(said).data
-            if len(vectors) != len(texts):
-                raise RubbishError(f"{len(vectors)} vectors for {len(texts)} texts")
-            return [one.embedding for one in sorted(vectors, key=lambda one: one.index)]
+        def read(said: bytes) -> Embedded:
+            answer = _read_vectors(said)
+            if len(answer.data) != len(texts):
+                raise RubbishError(f"{len(answer.data)} vectors for {len(texts)} texts")
+            vectors = [one.embedding for one in sorted(answer.data, key=lambda one: one.index)]
+            return Embedded(vectors, answer.usage and answer.usage.counted())
 
         return await self._whole("embeddings", asked, deadline_at, read)
 
-    async def rerank(
-        self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None, /
-    ) -> Sequence[RerankEntry]:
+    async def rerank(self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None, /) -> Ranking:
         """OpenAI has none; Jina, Cohere, vLLM and others answer `POST /rerank` in one shape."""
         if self.info.model_type != "rerank":
             return await super().rerank(call, query, documents, top_k)
         asked: dict[str, Any] = {**self.spec.defaults, "model": self.spec.model}
         asked |= {"query": query, "documents": list(documents)} | ({} if top_k is None else {"top_n": top_k})
 
-        def read(said: bytes) -> list[_Ranked]:
-            results = _read_ranking(said).results
-            if any(not 0 <= one.index < len(documents) for one in results):
+        def read(said: bytes) -> _Ranking:
+            ranking = _read_ranking(said)
+            if any(not 0 <= one.index < len(documents) for one in ranking.results):
                 raise RubbishError("a rank for a document nobody sent")
-            return results
+            return ranking
 
-        results = await self._whole("rerank", asked, call.deadline_at, read)
-        best = sorted(results, key=lambda one: -_score(one))[:top_k]
-        return [RerankEntry(index=one.index, relevance_score=_score(one)) for one in best]
+        ranking = await self._whole("rerank", asked, call.deadline_at, read)
+        best = sorted(ranking.results, key=lambda one: -_score(one))[:top_k]
+        entries = [RerankEntry(index=one.index, relevance_score=_score(one)) for one in best]
+        return Ranking(entries, ranking.usage and ranking.usage.counted())
+
+
+def _added(parts: Sequence[Usage | None]) -> Usage | None:
+    """What all parts of one question used; None when one of them was not counted."""
+    counted = [part.total_tokens for part in parts if part is not None and part.total_tokens is not None]
+    return Usage(sum(counted), 0, sum(counted)) if len(counted) == len(parts) else None
 
 
 def _score(one: _Ranked) -> float:

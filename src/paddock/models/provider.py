@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece
+from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Ranking
 from paddock.rules.errors import ErrorCode, HostError
-from paddock_sdk.protocol.host_calls import RerankEntry
 
 
 class Provider(Protocol):
@@ -17,8 +16,8 @@ class Provider(Protocol):
     def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]: ...
     async def rerank(
         self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /
-    ) -> Sequence[RerankEntry]: ...
-    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]: ...
+    ) -> Ranking: ...
+    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Embedded: ...
     async def warm_up(self) -> None:
         """Do what the first question would otherwise have to wait for."""
         ...

@@ -18,10 +18,9 @@ from paddock.models.keys import Key, MissingKeyError
 from paddock.models.provider import cannot
 from paddock.models.wire.speaking import ServerSaidError, Wire, reason_of
 from paddock.models.wire.sse import EventReader, RubbishError
-from paddock.ports.models import ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices
+from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_specs import ModelSpec
-from paddock_sdk.protocol.host_calls import RerankEntry
 
 if TYPE_CHECKING:
     from paddock.models.connections import Answer, Client, Connections
@@ -88,12 +87,10 @@ class RemoteModel(ABC):
             yield collector.last()
             await _read_off(answer)
 
-    async def rerank(
-        self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /
-    ) -> Sequence[RerankEntry]:
+    async def rerank(self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /) -> Ranking:
         raise cannot(self.info.model_id, "rank documents")
 
-    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]:  # noqa: ARG002
+    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Embedded:  # noqa: ARG002
         raise cannot(self.info.model_id, "make vectors")
 
     async def retire(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from paddock.rules.chunking import Chunk
+from paddock.rules.model_usage import Payer
 from paddock.rules.rows import AuditRow
 from paddock.rules.tokens import Phrase
 from paddock.rules.values import Value
@@ -30,9 +31,9 @@ class Passage(Value, frozen=True):
 class Knowledge(Protocol):
     async def bases(self, workspace: str) -> Sequence[KnowledgeBaseInfo]: ...
     async def retrieve(
-        self, workspace: str, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
+        self, payer: Payer, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
     ) -> Sequence[Passage]:
-        """Best first. Raises HostError(NOT_FOUND) for a base that is not of this workspace."""
+        """Best first. Raises HostError(NOT_FOUND) for a base that is not of the payer's workspace."""
         ...
 
 
@@ -83,6 +84,8 @@ class JobRow(Value, frozen=True):
     """Chunks altogether; 0 until the text is extracted."""
     message: str = ""
     """How it ended, in a sentence."""
+    user_id: str = ""
+    """Who brought it in, and uses the embedding model for it."""
 
 
 # --- what people do with it ----------------------------------------------------------------------------------------
@@ -98,7 +101,7 @@ class KnowledgeBases(Knowledge, Protocol):
     async def list(self, workspace: str) -> Sequence[BaseRow]: ...
     async def delete(self, workspace: str, kb_id: str, audit: AuditRow) -> None: ...
     async def add(
-        self, workspace: str, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
+        self, payer: Payer, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
     ) -> JobRow:
         """Accept a document: it is stored when this returns, and found when its job has completed."""
         ...

@@ -18,6 +18,9 @@ class Prices(Value, frozen=True):
     completion: float
 
 
+FREE = Prices(0.0, 0.0)
+
+
 class ModelInfo(Value, frozen=True):
     """One model that can be granted."""
 
@@ -87,20 +90,33 @@ class ModelPiece(Value, frozen=True):
     answered_by: str = ""
 
 
+class Ranking(Value, frozen=True):
+    """Documents by how well they fit, best first."""
+
+    entries: Sequence[RerankEntry]
+    usage: Usage | None = None
+
+
+class Embedded(Value, frozen=True):
+    """One vector per text."""
+
+    vectors: Sequence[Sequence[float]]
+    usage: Usage | None = None
+
+
 class Models(Protocol):
     """All models of this host. Failures are HostError with a sentence that names cause and cure, never a key."""
 
     def list(self, workspace: str) -> Sequence[ModelInfo]: ...
     def find(self, workspace: str, model_id: str) -> ModelInfo | None: ...
+    def is_free(self, workspace: str, model_id: str) -> bool:
+        """Whether neither it nor any that may step in for it costs anything. A price nobody named is not free."""
+        ...
+
     async def invoke(self, call: ModelCall) -> ModelAnswer: ...
     def stream(self, call: ModelCall) -> AsyncIterator[ModelPiece]:
         """Pieces as they come. Closing the iterator closes the connection to the provider."""
         ...
 
-    async def rerank(
-        self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None
-    ) -> Sequence[RerankEntry]:
-        """Best first."""
-        ...
-
-    async def embed(self, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Sequence[Sequence[float]]: ...
+    async def rerank(self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None) -> Ranking: ...
+    async def embed(self, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Embedded: ...

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from paddock.rules.model_usage import Payer
 from paddock.rules.resources import (
     ALL,
     NOTHING_OFFERED,
@@ -107,6 +108,10 @@ class RunScope(Value, frozen=True):
     """What the event is about, when that has an identity of its own; a message has none."""
     platform: str | None = None
     """The platform it came from and can be asked to act on; none for the host's own doors."""
+
+    @property
+    def payer(self) -> Payer:
+        return Payer(self.workspace_id, self.user_id, self.agent_id, self.run_id, self.conversation_id)
 
 
 NO_RESOURCES: Operations = MappingProxyType({})

@@ -277,6 +277,8 @@ class ModelUsageRow(Value, frozen=True):
     cost: float | None
     started_at: float
     ended_at: float
+    estimated: bool = False
+    """The host's own guess: the provider did not come to count, or never does."""
 
 
 class ApprovalRow(Value, frozen=True):

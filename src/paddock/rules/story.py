@@ -109,6 +109,7 @@ def models_asked(rows: Iterable[ModelUsageRow]) -> list[Chapter]:
                 "completionTokens": row.completion_tokens,
                 "totalTokens": row.total_tokens,
                 "cost": row.cost,
+                **({"estimated": True} if row.estimated else {}),
             },
         )
         for row in rows

@@ -22,13 +22,13 @@ TOOL_CALLS = insert(
 )
 MODEL_USAGE = (
     "call_id, run_id, session_id, workspace_id, user_id, agent_id, model_id, answered_by, operation, result, "
-    "prompt_tokens, completion_tokens, total_tokens, cost, started_at, ended_at"
+    "prompt_tokens, completion_tokens, total_tokens, cost, started_at, ended_at, estimated"
 )
 USAGE = insert(
     "model_usage",
     "call_id text, run_id text, session_id text, workspace_id text, user_id text, agent_id text, model_id text, "
     "answered_by text, operation text, result text, prompt_tokens int, completion_tokens int, total_tokens int, "
-    "cost float, started_at float, ended_at float",
+    "cost float, started_at float, ended_at float, estimated bool",
 )
 
 _CALLS = f"select {TOOL_CALL} from tool_calls where run_id = $1 order by call_no limit $2"

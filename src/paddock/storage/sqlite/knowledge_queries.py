@@ -18,7 +18,7 @@ BASE = "workspace_id, kb_id, name, description, embedding_model, created_at"
 DOCUMENT = "document_id, name, media_type, content_hash, size_bytes, created_at, metadata, chunk_count"
 JOB = (
     "job_id, workspace_id, kb_id, document_id, name, content_hash, size_bytes, created_at, metadata, status, done, "
-    "total, message"
+    "total, message, user_id"
 )
 MAX_CANDIDATES = 65_536
 EVERYTHING = ChunkFilter()

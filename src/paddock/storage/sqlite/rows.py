@@ -26,7 +26,7 @@ TOOL_CALL = (
 )
 MODEL_USAGE = (
     "call_id, run_id, session_id, workspace_id, user_id, agent_id, model_id, answered_by, operation, result, "
-    "prompt_tokens, completion_tokens, total_tokens, cost, started_at, ended_at"
+    "prompt_tokens, completion_tokens, total_tokens, cost, started_at, ended_at, estimated"
 )
 KEY = "key_id, key_hash, workspace_id, user_id, role, created_at, revoked_at"
 AGENT = "workspace_id, agent_id, body, updated_at, updated_by"

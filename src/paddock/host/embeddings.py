@@ -1,0 +1,27 @@
+"""Vectors for knowledge: of passages on their way in and of questions. They use a model, so they are counted as one."""
+
+from collections.abc import Sequence
+
+from paddock.host.metering import Metering
+from paddock.ports.models import Models
+from paddock.rules.model_usage import Payer, about_tokens_in
+
+
+class Embeddings:
+    """The knowledge bases' `Embed`."""
+
+    def __init__(self, models: Models, metering: Metering) -> None:
+        self._models = models
+        self._metering = metering
+
+    async def __call__(
+        self, payer: Payer, model_id: str, texts: Sequence[str], *, deadline_at: float
+    ) -> Sequence[Sequence[float]]:
+        info = self._models.find(payer.workspace_id, model_id)
+        if info is None:  # whoever has the list says what is on it
+            return (await self._models.embed(model_id, texts, deadline_at=deadline_at)).vectors
+        async with self._metering.around(payer, info, "embed") as meter:
+            meter.asked = lambda: about_tokens_in(*texts)
+            embedded = await self._models.embed(model_id, texts, deadline_at=deadline_at)
+            meter.usage = embedded.usage
+        return embedded.vectors

@@ -1,0 +1,3 @@
+-- Vectors of a document are used on behalf of who brought it in, and what no provider counted is a guess.
+alter table knowledge_jobs add column user_id text not null default '';
+alter table model_usage add column estimated integer not null default 0;
