@@ -5,22 +5,31 @@ import sys
 from collections.abc import Sequence
 
 from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli.leaving import leave
 from paddock.cli.starting import plain_flags, start
 
 
 def main() -> None:
     """Run a command; whatever a person can cause ends in a sentence and an exit code."""
+    leave(_outcome(sys.argv[1:]))
+
+
+def _outcome(words: Sequence[str]) -> object:
+    """What to end with."""
     try:
-        _do(sys.argv[1:])
+        _do(words)
+    except SystemExit as end:
+        return end.code
     except KeyboardInterrupt:
-        sys.exit(130)
+        return 130
     except BrokenPipeError:
         _silence_stdout()
-        sys.exit(FAILED)
+        return FAILED
     except Exception as error:  # the last line of defence: a person sees a sentence, a developer asks for more
         if os.environ.get("PADDOCK_DEBUG"):
             raise
-        _fail(error)
+        return _fail(error)
+    return 0
 
 
 def _do(words: Sequence[str]) -> None:
@@ -33,10 +42,10 @@ def _do(words: Sequence[str]) -> None:
         app()
 
 
-def _fail(error: Exception) -> None:
+def _fail(error: Exception) -> int:
     print(f"paddock: {_sentence(error)}", file=sys.stderr, flush=True)
     _forget_output()
-    sys.exit(_exit_code(error))
+    return _exit_code(error)
 
 
 def _sentence(error: Exception) -> str:
