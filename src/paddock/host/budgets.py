@@ -13,7 +13,6 @@ from paddock.rules.budgets import Budget, Exceeded, day_of, over_budget
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_usage import Payer
 from paddock.rules.rows import ModelUsageRow
-from paddock.rules.values import replace
 
 BELIEVED_SECONDS = 30.0
 MAX_ACCOUNTS = 10_000
@@ -46,9 +45,7 @@ class Budgets:
         """
         accounts = [((payer.workspace_id, payer.user_id), self._user), ((payer.workspace_id, None), self._workspace)]
         for who, budget in accounts:
-            asked = replace(budget, calls_at_once=budget.calls_at_once if at_once else None)
-            asked = replace(asked, cost_per_day=None) if free else asked
-            if (exceeded := await self._check(who, asked)) is not None:
+            if (exceeded := await self._check(who, budget.for_call(free=free, at_once=at_once))) is not None:
                 raise _refusal(exceeded, self._clock())
         with self._counted([who for who, _ in accounts] if at_once else ()):
             yield

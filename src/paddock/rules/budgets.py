@@ -17,6 +17,12 @@ class Budget(Value, frozen=True):
         """Whether anything must be added up."""
         return self.tokens_per_day is not None or self.cost_per_day is not None
 
+    def for_call(self, *, free: bool, at_once: bool) -> "Budget":
+        """The caps that matter to a call: money only to one that costs, a place only to one that takes one."""
+        if not free and at_once:
+            return self
+        return Budget(self.tokens_per_day, None if free else self.cost_per_day, self.calls_at_once if at_once else None)
+
 
 class Exceeded(Value, frozen=True):
     """Which cap is reached, in words, and when it opens again; None: as soon as another call ends."""
