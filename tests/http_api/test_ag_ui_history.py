@@ -148,6 +148,47 @@ async def test_an_edit_leaves_what_followed_behind_and_the_client_is_told_how_th
         assert chat.snapshots == []
 
 
+@pytest.mark.spec("http/ag-ui-branches")
+async def test_a_question_that_came_another_way_stays_whatever_a_client_does_not_show() -> None:
+    async with open_doors() as doors:
+        chat = Chat(doors, str(uuid.uuid4()))
+        for name in ("u1", "u2"):
+            await chat.say(name, f"re {name}")
+        body = {
+            "threadId": chat.thread, "runId": "r", "messages": [user("from a button")],
+            "forwardedProps": {"runtime_mode": "chat"},
+        }
+        assert (await doors.client.post("/api/v1/agent/runs", json=body)).status_code == 202
+        await doors.answered(await doors.gateway.next(), "pressed")
+        before = ["u1", "re u1", "u2", "re u2", "from a button", "pressed"]
+        behind = list(chat.messages)
+        await chat.say("u3", "re u3")
+        assert await chat.said() == [*before, "u3", "re u3"]
+        assert [message["content"] for message in chat.snapshots[0]] == [*before, "u3"]
+        chat.messages = behind[:2]
+        await chat.say("u9", "re u9")
+        assert await chat.said() == [*before, "u9", "re u9"], "what a client asked itself it can take back"
+
+
+@pytest.mark.spec("http/ag-ui-unseen")
+async def test_a_client_can_say_what_becomes_of_what_it_does_not_show() -> None:
+    async with open_doors() as doors:
+        one, other = Chat(doors), Chat(doors)
+        await one.say("u1", "re u1")
+        other.messages = list(one.messages)
+        await other.say("u2", "re u2")
+        keep = {"forwardedProps": {"paddock": {"unseen": "keep"}}}
+        await one.say("u3", "re u3", **keep)
+        assert await one.said() == ["u1", "re u1", "u2", "re u2", "u3", "re u3"]
+        assert [message["content"] for message in one.messages] == await one.said()
+        one.messages = one.messages[:2]
+        await one.say("u4", "re u4", forwardedProps={"paddock": {"unseen": "leave"}})
+        assert await one.said() == ["u1", "re u1", "u4", "re u4"]
+        wrong = one.body(forwardedProps={"paddock": {"unseen": "lose"}})
+        answer = await doors.client.post(AG_UI, json=wrong)
+        assert_problem(answer, 422, "invalid_argument", "forwardedProps.paddock.unseen must be keep or leave")
+
+
 @pytest.mark.spec("http/ag-ui-history")
 async def test_clients_that_show_nothing_pay_for_no_search_however_long_the_thread(
     monkeypatch: pytest.MonkeyPatch,

@@ -17,7 +17,9 @@ __all__ = ["driver"]
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 PAGE = Path(__file__).parents[2] / "docs/guides/javascript.md"
 REPORT = """
-process.stdout.write("\\n" + JSON.stringify({ answer, said, missed, last, card, pressed, messages: agent.messages }));
+const everything = [];
+for await (const message of history(threadId)) if (message.role === "user") everything.unshift(message.content);
+process.stdout.write("\\n" + JSON.stringify({ answer, said, missed, last, card, pressed, everything, messages: agent.messages }));
 """
 
 
@@ -67,4 +69,6 @@ async def test_everything_on_the_page_works(driver: Path) -> None:
     assert seen["missed"] == ["TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_FINISHED"]
     assert seen["last"]["outcome"] == {"type": "cancelled"}
     assert seen["card"]["version"] == "2.0"
+    asked = [text.split(" {")[0] for text in seen["everything"]]
+    assert asked == ["hello", "tell me more", "count for ever", "what is this?", "call show", "I take this"]
     assert "you said: I take this" in [event.get("delta") for event in seen["pressed"]]

@@ -58,7 +58,7 @@ def told(*names: str) -> list[ClientMessage]:
         pytest.param(
             ("u1", "a1", "u2", "a2"),
             ("u1", "a1", "u9"),
-            Merged(2, supplied=[], replaces=3, diverged=True),
+            Merged(2, supplied=[], replaces=3, diverged=True, unseen=(3,)),
             id="an edit",
         ),
         pytest.param(
@@ -67,7 +67,7 @@ def told(*names: str) -> list[ClientMessage]:
         pytest.param(
             ("u1", "a1", "u2", "a2"),
             ("u1", "u9"),
-            Merged(1, supplied=[], replaces=3, diverged=True),
+            Merged(1, supplied=[], replaces=3, diverged=True, unseen=(3,)),
             id="an unseen answer stays, what followed is left",
         ),
         pytest.param(("u1", "a1"), ("u1!",), Merged(0, replaces=1, diverged=True), id="an edit under the same name"),

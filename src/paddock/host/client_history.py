@@ -9,8 +9,10 @@ from paddock.rules.client_history import (
     ClientMessage,
     Merged,
     Supplied,
+    Unseen,
     answer_to,
     call_id_of,
+    keeping,
     merge,
     names_in,
     shows,
@@ -25,6 +27,8 @@ PAGE = 500
 MAX_ITEMS = 10_000
 LOOK_BACK = 20
 """Runs whose open calls can still be answered."""
+TELLS_ALL = "ag-ui"
+"""The door whose clients tell the whole conversation every time."""
 FINAL = "AGENT_OUTPUT:FINAL"
 CALLS = frozenset({"tool_call", "tool_result"})
 INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
@@ -34,8 +38,26 @@ class ClientHistory:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    async def merged(self, thread_id: str, told: Sequence[ClientMessage]) -> Merged:
-        """What is new in what a client tells of a conversation."""
+    async def merged(self, thread_id: str, told: Sequence[ClientMessage], unseen: Unseen | None = None) -> Merged:
+        """What is new in what a client tells of a conversation. `unseen` is what it says of what it leaves out."""
+        merged = await self._looked_up(thread_id, told)
+        match unseen:
+            case "leave":
+                return merged
+            case "keep":
+                return keeping(merged, max(merged.unseen, default=None))
+            case _:
+                return keeping(merged, await self._from_elsewhere(thread_id, merged.unseen))
+
+    async def _from_elsewhere(self, thread_id: str, questions: Sequence[int]) -> int | None:
+        """The newest of these questions that did not come from such a client."""
+        for seq in questions:
+            fact = await self._records.fact(thread_id, seq)
+            if fact is None or as_object(as_object(fact.read_payload()).get("run")).get("door") != TELLS_ALL:
+                return seq
+        return None
+
+    async def _looked_up(self, thread_id: str, told: Sequence[ClientMessage]) -> Merged:
         names = names_in(told)
         known = [*await self._records.transcript(thread_id, limit=FIRST_LOOK)]
         more = len(known) == FIRST_LOOK and not await self._is_new_alone(thread_id, told, names)

@@ -15,7 +15,7 @@ from paddock.host.branches import files_in, message_of
 from paddock.host.client_files import ClientFiles
 from paddock.host.client_history import ClientHistory
 from paddock.ports.attachments import AttachmentRef
-from paddock.rules.client_history import ClientMessage, Media, Merged, Supplied, merge, supplied_by
+from paddock.rules.client_history import ClientMessage, Media, Merged, Supplied, Unseen, merge, supplied_by
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value, replace
 
@@ -37,6 +37,8 @@ class Told(Value, frozen=True):
     raw: Sequence[Mapping[str, Any]]
     instructions: Sequence[Mapping[str, Any]] = ()
     resume: Sequence[Mapping[str, Any]] = ()
+    unseen: Unseen | None = None
+    """What it says of questions that it leaves out; most say nothing."""
 
 
 class Completed(Value, frozen=True):
@@ -58,7 +60,7 @@ class ClientRuns:
         if not exists:
             return await self._asked(new, told, merge(told.messages, ()), [], [])
         answers = await self._history.answers(new.thread_id, told.messages)
-        merged = await self._history.merged(new.thread_id, told.messages)
+        merged = await self._history.merged(new.thread_id, told.messages, told.unseen)
         resume, outcomes = await self._answers.taken(new, told.resume)
         if resume and merged.asked is None:
             merged = Merged(diverged=merged.diverged)

@@ -94,7 +94,8 @@ class AgUiDoor:
     async def _accept(
         self, principal: Principal, thread_id: str, given: AgUiInput, agent_id: str | None
     ) -> tuple[Accepted, bool]:
-        told, diverged = Told(given.told, given.raw, given.instructions, given.resume), False
+        told = Told(given.told, given.raw, given.instructions, given.resume, given.unseen)
+        diverged = False
 
         async def complete(new: NewRun, exists: bool) -> NewRun:
             nonlocal diverged

@@ -5,7 +5,7 @@ own instructions (system, developer) and everything else besides the conversatio
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from paddock.http_api.ag_ui_messages import (
     INSTRUCTIONS,
@@ -19,7 +19,7 @@ from paddock.http_api.ag_ui_messages import (
     read_resume,
     without_nulls,
 )
-from paddock.rules.client_history import ClientMessage
+from paddock.rules.client_history import ClientMessage, Unseen
 from paddock.rules.client_time import wrong_part
 from paddock.rules.run_input import decode_object
 from paddock.rules.run_input_shapes import require
@@ -56,6 +56,8 @@ class AgUiInput(Value, frozen=True):
     resume: Sequence[Mapping[str, Any]]
     document: Mapping[str, Any]
     passed_over: Sequence[str] = ()
+    unseen: Unseen | None = None
+    """What is to become of questions that it does not show."""
 
 
 def read_ag_ui_input(body: bytes, is_time_zone: Callable[[str], bool], limits: AgUiLimits) -> AgUiInput:
@@ -76,6 +78,7 @@ def read_ag_ui_input(body: bytes, is_time_zone: Callable[[str], bool], limits: A
         instructions=[raw for raw, _ in messages if raw["role"] in INSTRUCTIONS],
         params=_params(given, is_time_zone),
         resume=read_resume(given.get("resume")),
+        unseen=_unseen(given.get("forwardedProps")),
         document=document,
         passed_over=[*notes.told, *([f"and {notes.count} in all"] if notes.count > len(notes.told) else [])],
     )
@@ -157,6 +160,14 @@ def _objects(items: object, field: str) -> list[Json]:
     )
     require(valid, f"{field} must be a list of objects")
     return [without_nulls(item) for item in cast("list[Json]", items or [])]
+
+
+def _unseen(forwarded: object) -> Unseen | None:
+    """`forwardedProps.paddock.unseen`: the only thing there that is ours."""
+    ours = cast("Json", forwarded).get("paddock") if isinstance(forwarded, dict) else None
+    said = cast("Json", ours).get("unseen") if isinstance(ours, dict) else None
+    require(said in (None, *get_args(Unseen)), "forwardedProps.paddock.unseen must be keep or leave")
+    return cast("Unseen | None", said)
 
 
 def _forwarded(given: object, is_time_zone: Callable[[str], bool]) -> object:

@@ -2,17 +2,20 @@
 
 Clients of some doors send everything said so far with every message. What we know counts as we know it; what is new is
 found by the names of messages. A client that leaves out a question it once showed has taken another course from there;
-one that merely did not see an answer (its connection was lost) has not, and the answer stays.
+one that merely did not see an answer (its connection was lost) has not, and the answer stays. So does a question that
+came another way, for no client of this kind ever asked it: whoever leaves it out is behind.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
 from paddock.rules.rows import TranscriptRow
-from paddock.rules.values import Value
+from paddock.rules.values import Value, replace
 
+Unseen = Literal["keep", "leave"]
+"""What a client says of questions that it does not show: they stay, or they are left behind."""
 RESULT = ":result"
 """What follows the name of a tool call in the name of its answer."""
 SUPPLIED = "CLIENT_SUPPLIED"
@@ -63,6 +66,8 @@ class Merged(Value, frozen=True):
     """From which item on the conversation is left behind."""
     diverged: bool = False
     """The client does not show something that we have: it should be told how things stand."""
+    unseen: Sequence[int] = ()
+    """Questions that the client does not show although it shows some before them, the newest first."""
 
 
 def name_of(row: TranscriptRow) -> str | None:
@@ -115,12 +120,20 @@ def merge(told: Sequence[ClientMessage], known: Sequence[TranscriptRow]) -> Merg
     last = max(names[name] for row in known if (name := name_of(row)) in names)
     users = [index for index in range(last + 1, len(told)) if told[index].role == "user"]
     if users:
-        left = [row.seq for row in unseen if row.role == "user"]
-        cut = min(left) if left else None
-        return Merged(users[-1], supplied=users[:-1], replaces=cut, diverged=bool(unseen))
+        left = tuple(row.seq for row in unseen if row.role == "user")
+        cut = left[-1] if left else None
+        return Merged(users[-1], supplied=users[:-1], replaces=cut, diverged=bool(unseen), unseen=left)
     if last == len(told) - 1 and told[last].role == "user":
         return _again(told[last], last, known)
     return Merged(diverged=bool(unseen))
+
+
+def keeping(merged: Merged, from_elsewhere: int | None) -> Merged:
+    """The same with the newest question that came another way kept, and all before it."""
+    if from_elsewhere is None:
+        return merged
+    left = [seq for seq in merged.unseen if seq > from_elsewhere]
+    return replace(merged, replaces=left[-1] if left else None)
 
 
 def _unseen(names: Mapping[str, int], known: Sequence[TranscriptRow]) -> tuple[list[TranscriptRow], bool]:
