@@ -155,7 +155,9 @@ async def test_a_question_that_came_another_way_stays_whatever_a_client_does_not
         for name in ("u1", "u2"):
             await chat.say(name, f"re {name}")
         body = {
-            "threadId": chat.thread, "runId": "r", "messages": [user("from a button")],
+            "threadId": chat.thread,
+            "runId": "r",
+            "messages": [user("from a button")],
             "forwardedProps": {"runtime_mode": "chat"},
         }
         assert (await doors.client.post("/api/v1/agent/runs", json=body)).status_code == 202
