@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs/guides/javascript.md"
 REPORT = """
 const everything = [];
 for await (const message of history(threadId)) if (message.role === "user") everything.unshift(message.content);
-process.stdout.write("\\n" + JSON.stringify({ answer, said, missed, last, card, pressed, everything, messages: agent.messages }));
+process.stdout.write("\\n" + JSON.stringify({ answer, said, missed, last, card, pressed, everything }));
 """
 
 
