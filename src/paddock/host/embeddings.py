@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paddock.host.metering import Metering
+from paddock.host.metering import EMBED, Metering
 from paddock.ports.models import Models
 from paddock.rules.model_usage import Payer, about_tokens_in
 
@@ -20,7 +20,7 @@ class Embeddings:
         info = self._models.find(payer.workspace_id, model_id)
         if info is None:  # whoever has the list says what is on it
             return (await self._models.embed(model_id, texts, deadline_at=deadline_at)).vectors
-        async with self._metering.around(payer, info, "embed") as meter:
+        async with self._metering.around(payer, info, EMBED) as meter:
             meter.asked = lambda: about_tokens_in(*texts)
             embedded = await self._models.embed(model_id, texts, deadline_at=deadline_at)
             meter.usage = embedded.usage

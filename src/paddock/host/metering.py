@@ -15,6 +15,7 @@ from paddock.rules.model_usage import Payer, about_tokens_in, cost_of
 from paddock.rules.rows import ModelUsageRow
 
 CANCELLED, OK = "cancelled", "ok"
+EMBED = "embed"
 NOT_COUNTED = Usage()
 
 
@@ -103,7 +104,7 @@ class Metering:
     @asynccontextmanager
     async def around(self, payer: Payer, info: ModelInfo, operation: str) -> AsyncGenerator[Meter]:
         """Around one call: within the budgets, and on record however it ends."""
-        async with self._allowed(payer, info):
+        async with self._allowed(payer, info, operation):
             with self._noted(payer, info, operation) as meter:
                 yield meter
 
@@ -113,11 +114,11 @@ class Metering:
         other = self._models.find(payer.workspace_id, name)
         meter.prices = other.prices if other else None
 
-    def _allowed(self, payer: Payer, info: ModelInfo) -> AbstractAsyncContextManager[None]:
+    def _allowed(self, payer: Payer, info: ModelInfo, operation: str) -> AbstractAsyncContextManager[None]:
         if self._budgets is None:
             return nullcontext()
         free = self._models.is_free(payer.workspace_id, info.model_id)
-        return self._budgets.one_call(payer, free=free, at_once=info.model_type != "embedding")
+        return self._budgets.one_call(payer, free=free, at_once=operation != EMBED)
 
     @contextmanager
     def _noted(self, payer: Payer, info: ModelInfo, operation: str) -> Generator[Meter]:
