@@ -7,7 +7,7 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, a_run, an_item, said
 from contracts.test_calls import used
 from paddock.ports import Store
-from paddock.rules.overview import AuditQuery, Lap, RunsQuery, UsageLine
+from paddock.rules.overview import AuditQuery, Lap, RunsQuery, Spender, UsageLine
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
@@ -81,6 +81,22 @@ async def test_usage_is_added_up_by_span_agent_and_model(store: Store) -> None:
     second = UsageLine(120.0, "a", "other", 1, 10, 5, 15, 0.25)
     assert await store.usage_lines("w", None, since=50.0, every=60) == [first, second]
     assert await store.usage_lines("w", "bob", since=50.0, every=60) == [second]
+
+
+async def test_who_used_models_is_told_whoever_cost_most_first(store: Store) -> None:
+    await store.write(
+        [
+            used("u1", user_id="ann", cost=None),
+            used("u2", user_id="bob", total_tokens=1),
+            used("u3", user_id="bob", total_tokens=1),
+            used("u4", user_id="cem", cost=None, total_tokens=99),
+            used("u5", user_id="dan", started_at=10.0),
+            used("u6", user_id="eve", workspace_id="other"),
+        ]
+    )
+    bob, cem, ann = Spender("bob", 2, 2, 0.5), Spender("cem", 1, 99, 0.0), Spender("ann", 1, 15, 0.0)
+    assert await store.spenders("w", since=50.0, limit=10) == [bob, cem, ann]
+    assert await store.spenders("w", since=50.0, limit=1) == [bob]
 
 
 async def test_the_times_of_runs_are_told_from_a_moment_on(store: Store) -> None:

@@ -1,9 +1,11 @@
 """Looking over a workspace: a person sees their own runs, an administrator everybody's, and each sees why."""
 
+import time
 from typing import Any
 
 import pytest
 
+from contracts.test_calls import used
 from http_api.doors import Doors, a_body, assert_problem, open_doors
 from paddock.rules.overview import Lap, paces
 
@@ -141,7 +143,13 @@ async def test_usage_counts_runs_by_span_of_time() -> None:
         assert [(span["runs"], span["completed"]) for span in own["runs"]] == [(1, 1)]
         assert own["runs"][0]["medianSeconds"] >= 0
         assert (await doors.client.get("/api/v1/usage", headers=bob)).json()["runs"] == []
-        assert (await doors.client.get("/api/v1/usage?scope=workspace&span=month", headers=bob)).json()["runs"]
+        everybody = (await doors.client.get("/api/v1/usage?scope=workspace&span=month", headers=bob)).json()
+        assert everybody["runs"]
+        assert everybody["people"] == []
+        await doors.house.store.write([used("u1", user_id="ann", workspace_id="default", started_at=time.time())])
+        everybody = (await doors.client.get("/api/v1/usage?scope=workspace", headers=bob)).json()
+        assert everybody["people"] == [{"userId": "ann", "modelCalls": 1, "totalTokens": 15, "cost": 0.25}]
+        assert "people" not in own
         assert_problem(await doors.client.get("/api/v1/usage?span=year"), 401, "unauthenticated", "this host knows")
         wrong = await doors.client.get("/api/v1/usage?span=year", headers=ann)
         assert_problem(wrong, 422, "invalid_argument", "span must be")

@@ -24,11 +24,18 @@ interface Pace {
   medianSeconds?: number;
   p95Seconds?: number;
 }
+interface Spender {
+  userId: string;
+  modelCalls: number;
+  totalTokens: number;
+  cost: number;
+}
 interface Usage {
   since: string;
   everySeconds: number;
   usage: Line[];
   runs: Pace[];
+  people?: Spender[];
 }
 const SPANS = ["day", "week", "month"] as const;
 
@@ -86,6 +93,21 @@ export function UsagePart() {
           { name: t("op.usage_cost"), show: (line) => number(line.cost) },
         ]}
       />
+      {found?.people && found.people.length > 0 && (
+        <Listing
+          title={t("op.usage_people")}
+          icon="key"
+          empty={t("op.usage_none")}
+          rows={found.people}
+          keyOf={(one) => one.userId}
+          columns={[
+            { name: t("op.user"), show: (one) => one.userId },
+            { name: t("run.model_calls"), show: (one) => number(one.modelCalls) },
+            { name: t("op.usage_tokens"), show: (one) => number(one.totalTokens) },
+            { name: t("op.usage_cost"), show: (one) => number(one.cost) },
+          ]}
+        />
+      )}
     </>
   );
 }

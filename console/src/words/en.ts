@@ -346,6 +346,7 @@ export const en = {
   "op.key_sure": "Revoke the key of {user}? Whoever uses it is locked out at once.",
   "op.usage": "Usage and speed",
   "op.usage_none": "Nothing was used in this time. Chat with an agent, and figures are here.",
+  "op.usage_people": "Who used it",
   "op.usage_no_run": "Documents and searches",
   "op.usage_runs": "Runs",
   "op.usage_tokens": "Tokens",

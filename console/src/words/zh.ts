@@ -348,6 +348,7 @@ export const zh: Words = {
   "op.key_sure": "吊销 {user} 的密钥？使用者会立即被拒之门外。",
   "op.usage": "用量与速度",
   "op.usage_none": "这段时间没有用量。与智能体对话后会显示在这里。",
+  "op.usage_people": "使用者",
   "op.usage_no_run": "文档与检索",
   "op.usage_runs": "运行",
   "op.usage_tokens": "token 数",

@@ -13,7 +13,7 @@ from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, UsageLine, paces
+from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine, paces
 from paddock.rules.rows import AuditRow, RunRow
 from paddock.rules.story import (
     Chapter,
@@ -48,6 +48,8 @@ class Spending(Value, frozen=True):
     every: int
     usage: Sequence[UsageLine]
     paces: Sequence[Pace]
+    people: Sequence[Spender] = ()
+    """Who used it, where it is asked for everybody."""
 
 
 class Overview:
@@ -100,7 +102,10 @@ class Overview:
         since = (self._clock() - seconds) // every * every
         usage = await self._store.usage_lines(principal.workspace_id, user_id, since=since, every=every)
         laps = await self._store.laps(principal.workspace_id, user_id, since=since, limit=MAX_LAPS)
-        return Spending(since, every, usage, paces(laps, every))
+        people: Sequence[Spender] = ()
+        if user_id is None:
+            people = await self._store.spenders(principal.workspace_id, since=since, limit=MAX_LISTED)
+        return Spending(since, every, usage, paces(laps, every), people)
 
 
 def _looked(principal: Principal, run: RunRow, now: float) -> AuditRow:

@@ -16,7 +16,7 @@ from paddock.http_api.bodies import json_response
 from paddock.http_api.routing import RUNS, route
 from paddock.http_api.runs import as_json, iso
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, UsageLine
+from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.reasons import coded
 from paddock.rules.rows import RUN_STATUSES, RunRow
 from paddock.rules.story import Chapter
@@ -103,14 +103,15 @@ class OverviewDoor:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"span must be one of {', '.join(SPANS)}")
         user_id = _of_whom(principal, request.query_params.get("scope"))
         found = await self._overview.spending(principal, user_id, seconds=span[0], every=span[1])
-        return json_response(
-            {
-                "since": iso(found.since),
-                "everySeconds": found.every,
-                "usage": [_usage(line) for line in found.usage],
-                "runs": [_pace(pace) for pace in found.paces],
-            }
-        )
+        told: dict[str, Any] = {
+            "since": iso(found.since),
+            "everySeconds": found.every,
+            "usage": [_usage(line) for line in found.usage],
+            "runs": [_pace(pace) for pace in found.paces],
+        }
+        if user_id is None:
+            told["people"] = [_spender(one) for one in found.people]
+        return json_response(told)
 
 
 def _of_whom(principal: Principal, scope: str | None) -> str | None:
@@ -185,6 +186,15 @@ def _usage(line: UsageLine) -> Mapping[str, Any]:
         "completionTokens": line.completion_tokens,
         "totalTokens": line.total_tokens,
         "cost": round(line.cost, 9),
+    }
+
+
+def _spender(one: Spender) -> Mapping[str, Any]:
+    return {
+        "userId": one.user_id,
+        "modelCalls": one.calls,
+        "totalTokens": one.total_tokens,
+        "cost": round(one.cost, 9),
     }
 
 

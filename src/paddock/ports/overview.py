@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, UsageLine
+from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, Spender, UsageLine
 from paddock.rules.rows import RunRow
 
 
@@ -22,6 +22,10 @@ class OverviewRecords(Protocol):
         self, workspace_id: str, user_id: str | None, *, since: float, every: int
     ) -> Sequence[UsageLine]:
         """Model calls since then, added up by span of `every` seconds, agent and model, the oldest span first."""
+        ...
+
+    async def spenders(self, workspace_id: str, *, since: float, limit: int) -> Sequence[Spender]:
+        """Who used models since then, whoever cost most first, then whoever used most."""
         ...
 
     async def laps(self, workspace_id: str, user_id: str | None, *, since: float, limit: int) -> Sequence[Lap]:

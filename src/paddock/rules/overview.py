@@ -59,6 +59,15 @@ class UsageLine(Value, frozen=True):
     cost: float
 
 
+class Spender(Value, frozen=True):
+    """The model calls of one person."""
+
+    user_id: str
+    calls: int
+    total_tokens: int
+    cost: float
+
+
 class Lap(Value, frozen=True):
     """One run's times."""
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, UsageLine
+from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, Spender, UsageLine
 from paddock.rules.rows import AuditRow, ModelUsageRow, RunRow
 from paddock.storage.memory_keeping import MemorySession
 
@@ -41,6 +41,14 @@ class MemoryOverview:
                 lines[row.started_at // every * every, row.agent_id, row.model_id].append(row)
         return [_line(key, lines[key]) for key in sorted(lines)]
 
+    async def spenders(self, workspace_id: str, *, since: float, limit: int) -> Sequence[Spender]:
+        by_user: dict[str, list[ModelUsageRow]] = defaultdict(list)
+        for row in self._model_usage.values():
+            if row.workspace_id == workspace_id and row.started_at >= since:
+                by_user[row.user_id].append(row)
+        found = [_spender(user_id, rows) for user_id, rows in by_user.items()]
+        return sorted(found, key=lambda one: (-one.cost, -one.total_tokens, one.user_id))[:limit]
+
     async def laps(self, workspace_id: str, user_id: str | None, *, since: float, limit: int) -> Sequence[Lap]:
         runs = await self.runs_where(RunsQuery(workspace_id, user_id, limit=1 << 30))
         fit = (run for run in runs if run.created_at >= since)
@@ -76,6 +84,11 @@ def _decision_fits(query: AuditQuery, entry: AuditEntry) -> bool:
 
 def _is_action(asked: str, action: str) -> bool:
     return action.startswith(asked[:-1]) if asked.endswith("*") else action == asked
+
+
+def _spender(user_id: str, rows: Sequence[ModelUsageRow]) -> Spender:
+    tokens, cost = sum(row.total_tokens or 0 for row in rows), sum(row.cost or 0.0 for row in rows)
+    return Spender(user_id, len(rows), tokens, cost)
 
 
 def _line(key: tuple[float, str, str], rows: Sequence[ModelUsageRow]) -> UsageLine:

@@ -81,7 +81,12 @@ SCHEMAS: dict[str, Schema] = {
                     {"medianSeconds": NUMBER, "p95Seconds": NUMBER},
                 )
             ),
-        }
+        },
+        {
+            "people": list_of(
+                shape({"userId": TEXT, "modelCalls": COUNT, "totalTokens": COUNT, "cost": NUMBER}),
+            )
+        },
     ),
 }
 _ENTRY = {

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, UsageLine
+from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, Spender, UsageLine
 from paddock.rules.rows import AuditRow, RunRow
 from paddock.storage.filters import of_decisions, of_runs
 from paddock.storage.postgres.audit import AUDIT
@@ -19,6 +19,9 @@ select (floor(started_at / $1) * $1)::double precision, agent_id, model_id, coun
        coalesce(sum(total_tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision
   from model_usage where workspace_id = $2 and started_at >= $3 and ($4::text is null or user_id = $4)
  group by 1, 2, 3 order by 1, 2, 3"""
+_SPENDERS = """
+select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision
+  from model_usage where workspace_id = $1 and started_at >= $2 group by 1 order by 4 desc, 3 desc, 1 limit $3"""
 _LAPS = """
 select created_at, started_at, ended_at, status, agent_id from runs
  where workspace_id = $1 and ($2::text is null or user_id = $2) and created_at >= $3 order by run_id desc limit $4"""
@@ -40,6 +43,9 @@ class OverviewReads(HasReader):
     ) -> Sequence[UsageLine]:
         found = await self._found(_USAGE, float(every), workspace_id, since, user_id)
         return [UsageLine(*line) for line in found]
+
+    async def spenders(self, workspace_id: str, *, since: float, limit: int) -> Sequence[Spender]:
+        return [Spender(*found) for found in await self._found(_SPENDERS, workspace_id, since, limit)]
 
     async def laps(self, workspace_id: str, user_id: str | None, *, since: float, limit: int) -> Sequence[Lap]:
         return [Lap(*found) for found in await self._found(_LAPS, workspace_id, user_id, since, limit)]
