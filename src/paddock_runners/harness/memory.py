@@ -1,16 +1,16 @@
 """What is remembered of a harness between turns, as state of the host: its session, where it worked, what it cost."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from paddock_runners.toolkit.values import mapping
+from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, RunContext
 
 SESSION, DIRECTORY, TOTALS = "external.session_id", "external.working_directory", "external.totals"
-PAGE = "external.page"
+PAGE, UNREACHABLE = "external.page", "external.unreachable"
 
 
 class Memory:
@@ -41,6 +41,13 @@ class Memory:
 
     async def keep_page(self, page: str) -> None:
         await self._keep(PAGE, _digest(page))
+
+    async def keep_unreachable(self, servers: Collection[str]) -> bool:
+        """Which servers were not reached in this turn; whether one of them was reached in the last."""
+        before = listing(self._kept.get(UNREACHABLE))
+        if servers or before:
+            await self._keep(UNREACHABLE, sorted(servers))
+        return any(server not in before for server in servers)
 
     async def forget_session(self) -> None:
         """It is lost; its counts are of no use for the next, which has to be told everything."""

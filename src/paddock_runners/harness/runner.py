@@ -16,9 +16,11 @@ from paddock_runners.harness.heard import (
     LostSessionError,
     Over,
     Permission,
+    Question,
     Session,
     ToolBegan,
     ToolEnded,
+    Unreachable,
     Used,
 )
 from paddock_runners.harness.memory import Memory
@@ -121,6 +123,8 @@ class _Turn:
         self._usage: dict[str, float] = {}
         self._used = Used()
         self._waiting: list[permissions.Waiting] = []
+        self._question: Question | None = None
+        self._unreachable: set[str] = set()
         self._inputs, self._brought = 0, list[str]()
         self._keeping: asyncio.Future[Any] | None = None
         """Where it works, then its session, on their way to the host: its words do not wait for that."""
@@ -165,6 +169,7 @@ class _Turn:
                 yield result
         finally:
             if self._keeping is not None:
+                self._keeping.add_done_callback(_seen)
                 self._keeping.cancel()
             await wire.close()
 
@@ -205,10 +210,18 @@ class _Turn:
                 steering.cancel()
         for result in self._told.end():
             yield result
-        usage, _ = await asyncio.gather(self._counted(), wire.close())
+        usage, news, _ = await asyncio.gather(
+            self._counted(), self._memory.keep_unreachable(self._unreachable), wire.close()
+        )
         self._tidy(place)
+        if news:
+            yield message(self._without_servers())
         for result in await self._ended(heard, usage):
             yield result
+
+    def _without_servers(self) -> str:
+        who, servers = self._runner.title_of(self._config), ", ".join(sorted(self._unreachable))
+        return f"({who} could not reach the MCP server {servers}; what it offers was missing in this turn.)"
 
     async def _kept(self) -> None:
         """The session is kept. Raises HostCallError."""
@@ -217,7 +230,7 @@ class _Turn:
 
     async def _is_last(self, heard: Over | Gone, wire: Wire) -> bool:
         """Whether the run ends here, or words that came too late for this turn have begun another."""
-        if isinstance(heard, Gone) or heard.code is not None or self._waiting:
+        if isinstance(heard, Gone) or heard.code is not None or self._waiting or self._question:
             return True
         async with self._handing:
             return wire.is_over
@@ -236,8 +249,10 @@ class _Turn:
                 await asyncio.sleep(0)  # asked for before anything is said
             case Used():
                 self._used = self._used.joined(heard)
-            case Permission():
-                for result in await self._judged(heard, wire):
+            case Unreachable(server):
+                self._unreachable.add(server)
+            case Question() | Permission():
+                for result in await self._answered(heard, wire):
                     yield result
             case ToolEnded(call_id=call_id) if any(call.call_id == call_id for call in self._waiting):
                 return  # told when the person was asked
@@ -246,6 +261,9 @@ class _Turn:
             case _:
                 for result in self._told.tell(heard):
                     yield result
+
+    async def _answered(self, heard: Question | Permission, wire: Wire) -> list[Result]:
+        return await (self._asked(heard, wire) if isinstance(heard, Question) else self._judged(heard, wire))
 
     async def _judged(self, asked: Permission, wire: Wire) -> list[Result]:
         """Answer the harness; what is not allowed is told here, because not every harness says so itself."""
@@ -257,6 +275,15 @@ class _Turn:
             self._waiting.append(permissions.Waiting.of(asked))
         told = [*self._told.tell(ToolBegan(asked.call_id, asked.name, asked.parameters))]
         return [*told, *self._told.tell(ToolEnded(asked.call_id, asked.name, error=f"not done: {why}"))]
+
+    async def _asked(self, question: Question, wire: Wire) -> list[Result]:
+        """The person is shown it when the turn has ended, and answers with the next words like with any others."""
+        asked, able = question.asked, permissions.can_ask(self._ctx)
+        await wire.answer(asked, allowed=False, why=permissions.NOBODY_TO_TELL, stop=able)
+        self._question = question if able else None
+        told = [*self._told.tell(ToolBegan(asked.call_id, asked.name, asked.parameters))]
+        said = permissions.SHOWN if able else permissions.NOBODY_TO_TELL
+        return [*told, *self._told.tell(ToolEnded(asked.call_id, asked.name, result=said))]
 
     async def _steer(self, wire: Wire, place: Place) -> None:
         """Hand on what arrives meanwhile. What is not taken in gets a run of its own."""
@@ -282,6 +309,8 @@ class _Turn:
     async def _ended(self, heard: Heard, usage: Mapping[str, Any]) -> list[Result]:
         if self._waiting:
             return await permissions.ask(self._api, self._waiting, usage)
+        if self._question is not None:
+            return await permissions.put(self._api, self._question, usage)
         if isinstance(heard, Gone):
             said = f"{self._runner.title_of(self._config)} ended in the middle of the turn: {heard.how}"
             return [failed("harness.ended", said, retryable=True)]
@@ -295,3 +324,9 @@ class _Turn:
         if "prompt_tokens" in usage and "completion_tokens" in usage:
             usage.setdefault("total_tokens", usage["prompt_tokens"] + usage["completion_tokens"])
         return usage
+
+
+def _seen(kept: "asyncio.Future[Any]") -> None:
+    """What was still on its way when the turn was cut is no mistake of the program."""
+    if not kept.cancelled():
+        kept.exception()
