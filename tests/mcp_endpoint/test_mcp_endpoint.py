@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from host.scripted import AGENTS
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
 from paddock.host.work import Work
+from paddock.http_api import mcp
 from paddock.http_api.mcp_server import _said
 from paddock.rules.limits import Rates
 
@@ -205,6 +207,31 @@ async def test_the_token_dies_with_the_run_also_in_an_open_session(tmp_path: Pat
         assert (await ask(run.url, run.token, listing, **session)).status_code == 200
         run.at_runner.say("run.completed")
         assert (await ask(run.url, run.token, listing, **session)).status_code == 401
+
+
+async def test_a_run_that_ends_while_the_library_is_loaded_is_not_let_in_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, admitted, library = threading.Event(), asyncio.Event(), mcp._library
+    monkeypatch.setattr(mcp, "_library", lambda: loaded.wait(30) and library())
+    async with reach(tmp_path) as house, asyncio.timeout(30):
+        run = await house.a_run()
+        find = house.endpoints.find
+
+        def watched(token: str) -> Any:
+            found = find(token)
+            admitted.set()
+            return found
+
+        monkeypatch.setattr(house.endpoints, "find", watched)
+        asking = asyncio.ensure_future(ask(run.url, run.token))
+        await admitted.wait()
+        run.at_runner.say("run.completed")
+        while house.endpoints._runs:
+            await asyncio.sleep(0.01)
+        loaded.set()
+        assert (await asking).status_code == 401
+        assert house.door._servers == {}
 
 
 async def test_the_session_of_one_run_means_nothing_to_another(tmp_path: Path) -> None:
