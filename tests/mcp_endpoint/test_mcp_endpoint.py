@@ -11,7 +11,9 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
+from contracts.test_knowledge import AUDIT
 from host.scripted import AGENTS
+from host.test_knowledge import some_bases
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
 from paddock.host.work import Work
 from paddock.http_api import mcp
@@ -105,6 +107,25 @@ async def test_each_own_tool_does_what_its_host_call_does(tmp_path: Path) -> Non
             "artifacts.create",
             "artifacts.read_range",
         }
+
+
+async def test_passages_are_found_in_the_granted_knowledge_and_in_no_other(tmp_path: Path) -> None:
+    asked = {**EVERYTHING, "knowledge_bases": ["list", "retrieve"]}
+    bases = await some_bases()
+    await bases.create("default", "secret", AUDIT)
+    one = AGENTS.replace('one/default"}', 'one/default", knowledge_bases: [kb]}')
+    async with reach(tmp_path, permissions=asked, knowledge=bases, agents=one) as house:
+        run = await house.a_run()
+        async with run.client() as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert tools["knowledge_retrieve"].input_schema["properties"]["kb_id"]["enum"] == ["kb"]
+            assert tools["knowledge_retrieve"].annotations.read_only_hint
+            found = json.loads(text_of(await client.call_tool("knowledge_retrieve", {"query_text": "trains"})))
+            assert "Book trains first." in found["results"][0]["content"][0]["text"]
+            other = await client.call_tool("knowledge_retrieve", {"kb_id": "secret", "query_text": "trains"})
+            assert other.is_error
+        rows = await house.rows("knowledge.retrieve")
+        assert [(row.run_id, row.result) for row in rows] == [(run.run_id, "allowed"), (run.run_id, "unauthorized")]
 
 
 async def test_a_granted_tool_is_called_under_its_own_name_and_its_call_is_on_record(tmp_path: Path) -> None:
