@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from paddock_runners.harness.config import Config, matches
 from paddock_runners.harness.heard import Permission, Question
-from paddock_runners.toolkit.transcript import shortened
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, message
 
@@ -26,7 +25,8 @@ WAITS = "waits for the user's approval"
 SHOWN = "the question is shown to the user, whose answer comes with the next message"
 NOBODY_TO_TELL = "nobody can be asked in this run; decide for yourself, and say what you decided"
 SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
-MAX_SHOWN = 500
+MAX_SHOWN = 4000
+"""Of what a call is made with: all of a command, the beginning of a file."""
 _YES = re.compile(
     r"\s*(?:yes|y|ok|okay|approve|approved|go ahead|do it|sure|是|好|好的|可以|同意|批准)[\s.!。！]*", re.IGNORECASE
 )
@@ -46,7 +46,9 @@ class Waiting:
         return cls(asked.call_id, asked.name, canonical(asked.parameters))
 
     def shown(self) -> str:
-        return f"{self.name} {shortened(self.arguments, MAX_SHOWN)}"
+        left_out = len(self.arguments) - MAX_SHOWN
+        more = f"…\n({left_out} further characters are not shown)" if left_out > 0 else ""
+        return f"{self.name} {self.arguments[:MAX_SHOWN]}{more}"
 
 
 def canonical(parameters: Mapping[str, Any]) -> str:
