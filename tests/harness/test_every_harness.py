@@ -83,6 +83,20 @@ async def test_a_lost_session_is_said_and_begun_anew(desk: Desk) -> None:
     )
 
 
+async def test_a_session_of_another_directory_is_not_gone_on_with_and_that_is_said(desk: Desk, tmp_path: Path) -> None:
+    await desk.run("hello")
+    desk.directory = tmp_path / "elsewhere"
+    desk.directory.mkdir()
+    results = await desk.run("hello")
+    assert "worked in another directory before; this is a new session" in results.text
+    assert "hi from turn 1" in results.text
+    assert isinstance(results.terminal, RunCompleted)
+    assert results.terminal.data.usage is not None
+    assert results.terminal.data.usage.total_tokens == 18, "nothing of the other session is counted off"
+    assert desk.host.state["conversation"]["external.working_directory"] == str(desk.directory)
+    assert (await desk.run("hello")).text == "hi from turn 2 "
+
+
 async def test_the_session_is_kept_before_the_turn_ends(desk: Desk) -> None:
     run = await desk.start("hang")
     await run.until(lambda said: bool(said.deltas))

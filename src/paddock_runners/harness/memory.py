@@ -26,10 +26,14 @@ class Memory:
         known, where = self._kept.get(SESSION), self._kept.get(DIRECTORY)
         return known if isinstance(known, str) and known and where == str(directory) else None
 
-    def keep_directory(self, directory: Path) -> "asyncio.Future[Any] | None":
-        """Begins now, while the harness starts; done when it is kept. None while a session of elsewhere is on record:
-        that one must not be taken for one of this directory, should the turn be cut."""
-        return None if self._kept.get(SESSION) else asyncio.gather(self._keep(DIRECTORY, str(directory)))
+    @property
+    def has_session(self) -> bool:
+        """Whether one is on record, wherever it was held."""
+        return bool(self._kept.get(SESSION))
+
+    def keep_directory(self, directory: Path) -> "asyncio.Future[Any]":
+        """Begins now, while the harness starts; done when it is kept."""
+        return asyncio.gather(self._keep(DIRECTORY, str(directory)))
 
     def keep_session(self, session_id: str, directory: Path) -> "asyncio.Future[Any]":
         """Begins now; done when it is kept."""

@@ -119,6 +119,7 @@ class _Turn:
 
     def __init__(self, runner: HarnessRunner, ctx: RunContext, api: HostApi, config: Config) -> None:
         self._runner, self._ctx, self._api, self._config = runner, ctx, api, config
+        self._title = runner.title_of(config)
         self._memory, self._told = Memory(ctx, api), Narration()
         self._usage: dict[str, float] = {}
         self._used = Used()
@@ -148,6 +149,9 @@ class _Turn:
         decided = await permissions.decided(self._ctx, self._api)
         self._policy = permissions.Policy(self._config, decided.approved, can_ask=permissions.can_ask(self._ctx))
         session = self._memory.session(place.directory)
+        if session is None and self._memory.has_session:
+            yield message(f"({self._title} worked in another directory before; this is a new session.)")
+            await self._memory.forget_session()
         brought = await self._bring(self._ctx.input, place)
         wire = await self._started(place, session)
         self._keeping = self._memory.keep_directory(place.directory)
@@ -156,9 +160,7 @@ class _Turn:
                 await wire.open(session)
             except LostSessionError:
                 await wire.close()
-                yield message(
-                    f"({self._runner.title_of(self._config)} no longer knows our earlier session; this is a new one.)"
-                )
+                yield message(f"({self._title} no longer knows our earlier session; this is a new one.)")
                 await self._memory.forget_session()
                 session, wire = None, await self._started(place, None)
                 await wire.open(None)
@@ -168,9 +170,8 @@ class _Turn:
             async for result in self._spoken(wire, place):
                 yield result
         finally:
-            if self._keeping is not None:
-                self._keeping.add_done_callback(_seen)
-                self._keeping.cancel()
+            self._keeping.add_done_callback(_seen)
+            self._keeping.cancel()
             await wire.close()
 
     async def _ask(self, wire: Wire, place: Place, words: str, brought: Brought, *, new: bool) -> None:
@@ -220,8 +221,8 @@ class _Turn:
             yield result
 
     def _without_servers(self) -> str:
-        who, servers = self._runner.title_of(self._config), ", ".join(sorted(self._unreachable))
-        return f"({who} could not reach the MCP server {servers}; what it offers was missing in this turn.)"
+        servers = ", ".join(sorted(self._unreachable))
+        return f"({self._title} could not reach the MCP server {servers}; what it offers was missing in this turn.)"
 
     async def _kept(self) -> None:
         """The session is kept. Raises HostCallError."""
@@ -312,11 +313,11 @@ class _Turn:
         if self._question is not None:
             return await permissions.put(self._api, self._question, usage)
         if isinstance(heard, Gone):
-            said = f"{self._runner.title_of(self._config)} ended in the middle of the turn: {heard.how}"
+            said = f"{self._title} ended in the middle of the turn: {heard.how}"
             return [failed("harness.ended", said, retryable=True)]
         assert isinstance(heard, Over)
         if heard.code is not None:
-            return [failed(heard.code, f"{self._runner.title_of(self._config)}: {heard.message}", heard.retryable)]
+            return [failed(heard.code, f"{self._title}: {heard.message}", heard.retryable)]
         return [completed(usage=usage)]
 
     async def _counted(self) -> dict[str, Any]:
