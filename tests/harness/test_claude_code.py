@@ -31,7 +31,7 @@ async def test_its_question_to_the_person_is_shown_as_one_and_answered_with_the_
     assert isinstance(asked.terminal, RunCompleted)
     assert asked.text == "What will you drink?\n- Tea: green\n- Coffee: black"
     [shown] = [one.data for one in asked if one.type == "message.completed"]
-    assert shown.ui_hints == {"kind": "choices", "title": "What will you drink?", "items": ["Tea", "Coffee"]}
+    assert shown.ui_hints == {"kind": "choices", "items": ["Tea", "Coffee"]}
     assert asked.types.count("tool.call.started") == asked.types.count("tool.call.completed") == 1
     await desk.run("Tea, please")
     assert desk.prompts[1] == f"You asked the user:\n{asked.text}\n\nThe user answers:\n\nTea, please"

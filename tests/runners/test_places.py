@@ -70,6 +70,7 @@ async def test_of_its_plugins_home_a_confined_run_sees_one_conversation_and_chan
         for path in (home / "program", home / "new", home / "conversations" / "new", theirs / "new"):
             assert (await tried(here, f"write {path}", first)).get("error"), path
     assert (theirs / "session").read_text() == "x"
+    assert {path.stat().st_uid for path in (home, home / "conversations", mine, theirs)} == {home.stat().st_uid}
 
 
 async def test_a_confined_run_is_not_led_elsewhere_by_a_link_in_its_plugins_home(tmp_path: Path) -> None:

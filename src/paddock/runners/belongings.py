@@ -42,6 +42,7 @@ def kept_of(home: Path, conversation: str, uid: int | None) -> Path:
     if kept.is_symlink() or kept.parent.is_symlink():
         raise StartError("runner.start_failed", f"{kept} is a link, and a confined run is not led elsewhere by one")
     if uid is not None:
+        os.chown(kept.parent, uid, uid, follow_symlinks=False)  # a process that serves many makes others beside it
         give(kept, uid)
     return kept
 

@@ -101,8 +101,7 @@ async def put(api: HostApi, question: Question, usage: Mapping[str, Any]) -> lis
     """End the run with a question of the harness's own; whatever the person says next is the answer. It is kept because
     a harness that was stopped remembers only that."""
     await api.state.set("conversation", QUESTION, question.words)
-    title = question.words.partition("\n")[0]
-    hints = {"kind": "choices", "title": title, "items": list(question.choices)} if question.choices else None
+    hints = {"kind": "choices", "items": list(question.choices)} if question.choices else None
     return [message(question.words, ui_hints=hints), completed(usage=usage)]
 
 
