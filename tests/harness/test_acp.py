@@ -111,6 +111,14 @@ def test_a_session_of_gemini_is_not_overwritten_by_a_turn_in_the_same_minute(tmp
     assert len(list(chats.iterdir())) == 2
 
 
+async def test_one_that_wants_a_login_before_it_goes_on_has_not_lost_its_session(desk: Desk) -> None:
+    await desk.run("hello")
+    out = await desk.run("hello", command=[ACP, "--logged-out"])
+    assert isinstance(out.terminal, RunFailed)
+    assert out.terminal.data.code == "harness.unauthorized"
+    assert (await desk.run("hello")).text == "hi from turn 2 "
+
+
 async def test_it_is_called_by_its_name(desk: Desk) -> None:
     results = await desk.run("fail", preset="kimi-code")
     assert isinstance(results.terminal, RunFailed)

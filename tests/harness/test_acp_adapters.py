@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.fixtures import FAKES, KINDS, Desk, a_desk
+from paddock_runners.claude_code import NEVER
 from paddock_sdk.protocol.results import RunFailed
 from paddock_sdk.testing import RunResults
 
@@ -94,7 +95,7 @@ async def test_instructions_are_given_in_the_protocols_own_word_where_the_agent_
     assert opened["systemPrompt"]["mode"] == "append"
     assert "What this session is" in opened["systemPrompt"]["content"][0]["text"]
     options = opened["_meta"]["claudeCode"]["options"]
-    assert options["disallowedTools"] == ["ListAgents", "SendMessage", "Bash"]
+    assert options["disallowedTools"] == [*NEVER, "Bash"]
     assert (options["settingSources"], options["strictMcpConfig"]) == (["project"], True)
 
 

@@ -84,6 +84,16 @@ async def test_patches_can_be_denied_only_where_it_must_ask_for_them(desk: Desk)
     assert (await desk.run("hello", deny=["apply_*"], sandbox="read-only")).text == "hi from turn 1 "
 
 
+async def test_a_provider_without_a_key_is_asked_without_one(desk: Desk) -> None:
+    await desk.run("hello", base_url="http://127.0.0.1:9/v1")
+    [start] = desk.starts
+    assert "http://127.0.0.1:9/v1" in " ".join(start["argv"])
+    assert "env_key" not in " ".join(start["argv"]), "it would refuse to begin without that variable"
+    await desk.run("hello", base_url="http://127.0.0.1:9/v1", api_key="k3y")
+    assert 'env_key = "PADDOCK_CODEX_API_KEY"' in " ".join(desk.starts[1]["argv"])
+    assert desk.starts[1]["env"]["PADDOCK_CODEX_API_KEY"] == "k3y"
+
+
 async def test_a_provider_that_cannot_be_reached_is_said_instead_of_waiting_for_the_deadline(desk: Desk) -> None:
     assert (await desk.run("offline 3")).text == "you said offline 3 ", "it came back"
     gone = (await desk.run("offline 4")).terminal

@@ -1,6 +1,7 @@
 """What is true of every harness runner, whatever its wire. The harness is a fake, the processes are real."""
 
 import asyncio
+import gc
 import json
 import os
 import time
@@ -80,6 +81,20 @@ async def test_a_lost_session_is_said_and_begun_anew(desk: Desk) -> None:
     assert (
         desk.host.state["conversation"]["external.session_id"] == next(desk.directory.parent.rglob("fake-*")).name[5:]
     )
+
+
+async def test_a_session_of_another_directory_is_not_gone_on_with_and_that_is_said(desk: Desk, tmp_path: Path) -> None:
+    await desk.run("hello")
+    desk.directory = tmp_path / "elsewhere"
+    desk.directory.mkdir()
+    results = await desk.run("hello")
+    assert "worked in another directory before; this is a new session" in results.text
+    assert "hi from turn 1" in results.text
+    assert isinstance(results.terminal, RunCompleted)
+    assert results.terminal.data.usage is not None
+    assert results.terminal.data.usage.total_tokens == 18, "nothing of the other session is counted off"
+    assert desk.host.state["conversation"]["external.working_directory"] == str(desk.directory)
+    assert (await desk.run("hello")).text == "hi from turn 2 "
 
 
 async def test_the_session_is_kept_before_the_turn_ends(desk: Desk) -> None:
@@ -237,6 +252,41 @@ async def test_a_program_that_is_not_there_is_named_with_what_to_do(desk: Desk) 
     code, words = failure(await desk.run("hello", command=missing))
     assert code == "harness.not_installed"
     assert "paddock harness doctor" in words
+
+
+async def test_one_of_another_version_is_said_in_its_own_words_with_where_to_look(desk: Desk, tmp_path: Path) -> None:
+    program = tmp_path / "old-one"
+    program.write_text('#!/bin/sh\necho "error: unrecognized option" >&2\nexit 2\n')
+    program.chmod(0o755)
+    code, words = failure(await desk.run("hello", command=[str(program)] if desk.kind.name == "acp" else str(program)))
+    assert code == "harness.not_started"
+    assert "error: unrecognized option" in words
+    assert "`paddock harness doctor`" in words
+
+
+async def test_a_start_that_fails_while_the_host_is_slow_leaves_nothing_behind_for_the_log(tmp_path: Path) -> None:
+    complaints: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, about: complaints.append(about["message"]))
+    program = tmp_path / "none"
+    program.write_text("#!/bin/sh\nexit 2\n")
+    program.chmod(0o755)
+    calls = {"state.set": lambda _: asyncio.get_running_loop().create_future()}
+    async with a_desk(KINDS["claude-code"], tmp_path, calls=calls) as desk:
+        assert failure(await desk.run("hello", command=str(program)))[0] == "harness.not_started"
+    gc.collect()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex"])
+async def test_a_further_server_that_is_not_reached_is_said_until_it_is_known(name: str, tmp_path: Path) -> None:
+    async with a_desk(KINDS[name], tmp_path) as desk:
+        first = await desk.run("hello", args=["--dead=wiki"])
+        assert first.text.startswith("hi from turn 1 ")
+        assert "could not reach the MCP server wiki" in first.text
+        assert isinstance(first.terminal, RunCompleted)
+        assert (await desk.run("hello", args=["--dead=wiki"])).text == "hi from turn 2 "
+        assert (await desk.run("hello")).text == "hi from turn 3 "
+        assert "could not reach" in (await desk.run("hello", args=["--dead=wiki"])).text
 
 
 @asynccontextmanager

@@ -33,7 +33,7 @@ class WithKey(HostProcess):
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
-def test_it_works_as_a_user_of_its_own_with_the_hosts_tools(name: str) -> None:
+def test_it_works_as_a_user_of_its_own_with_the_hosts_tools_and_sees_no_other_conversation(name: str) -> None:
     if active_level().level != "L1":
         not_run(f"{name} at isolation L1 ({active_level().why})")
     real, place = REAL[name], WORK / uuid.uuid4().hex
@@ -54,6 +54,15 @@ def test_it_works_as_a_user_of_its_own_with_the_hosts_tools(name: str) -> None:
             assert "5" in results(events)[0]
             assert results(events)[1].split()[:1] != ["0"], "not the host's user"
             assert "package.json" not in results(events)[1], "nothing of the host's files"
+
+            look = real.shell(f"ls {home}/conversations | wc -l; grep -rl 'look [a]round' {home}/conversations; true")
+            again = stage.said("and now?", Says("", calls=(look,)), Says("Still here."))
+            assert text_of(again) == "Still here."
+            assert "look around" in stage.asked(), "the session went on"
+            assert str(home) in results(again)[0], "what it kept of it lies there"
+            other = stage.said("what is there?", Says("", calls=(look,)), Says("Nothing."), thread=str(uuid.uuid4()))
+            assert text_of(other) == "Nothing."
+            assert results(other)[0].split() == ["1"], "nothing of another conversation"
         finally:
             host.stop()
             shutil.rmtree(place, ignore_errors=True)

@@ -29,6 +29,7 @@ from paddock.host.host_calls import HostCalls
 from paddock.host.inbox import Inbox
 from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
+from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.metering import Metering
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
@@ -53,6 +54,7 @@ from paddock.models.demo import DemoModel
 from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import ANYWHERE, Batch, Placement, RunListener, RunnerStatus, Store
 from paddock.ports.artifacts import Blobs
+from paddock.ports.knowledge import Knowledge
 from paddock.ports.platform import PlatformActions
 from paddock.ports.webhooks import Webhooks
 from paddock.rules.chain import StoredFact
@@ -299,6 +301,7 @@ async def small_house(
     blobs: Blobs | None = None,
     limits: ArtifactLimits | None = None,
     area_bytes: int = AREA_BYTES,
+    knowledge: Knowledge | None = None,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
     gateway = gateway or ScriptedGateway()
@@ -338,6 +341,7 @@ async def small_house(
         **artifacts.work,
         **areas.work,
         **approvals.work,
+        **(KnowledgeCalls(knowledge).work if knowledge is not None else {}),
     }
     calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
     runs = Runs(
@@ -347,7 +351,7 @@ async def small_house(
         clock=now,
         spawn=spawn,
         offered=calls.offered,
-        offers=Offers(models=models, tools=tools, clock=now),
+        offers=Offers(models=models, tools=tools, knowledge=knowledge, clock=now),
         host_version="test",
         deadline_seconds=60,
         actions=approvals,

@@ -1,5 +1,6 @@
 """The adapter before a plugin of plain lines: both dialects, what it is told, what it may ask, how it ends."""
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -147,6 +148,26 @@ async def test_one_that_does_not_is_ended_with_its_process_when_its_neighbours_a
         assert len(fresh) == 1
         await neighbour.cancel()
         assert not alive(child)
+
+
+async def test_a_run_that_is_cancelled_while_its_files_are_read_keeps_no_process_alive() -> None:
+    reading = asyncio.Event()
+
+    async def never(_asked: Any) -> AsyncIterator[dict[str, Any]]:
+        reading.set()
+        await asyncio.Event().wait()
+        yield {}
+
+    file = {"artifact_id": "a-1", "artifact_type": "file", "name": "notes.txt", "mime_type": "text/plain"}
+    async with a_plugin(str(FAKE), calls={"artifacts.open_stream": never}) as there, asyncio.timeout(30):
+        stuck = await there.start("hello", input={"text": "hello", "attachments": [file]})
+        await reading.wait()
+        await stuck.cancel()
+        going = await there.start("deaf")
+        await going.until(lambda said: bool(said.deltas))
+        [child] = _children()
+        await going.cancel()
+        assert not alive(child), "no other run is in it"
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ class Reach:
     house: SmallHouse
     gateway: ScriptedGateway
     endpoints: RunEndpoints
+    door: McpDoor
     url: str
 
     async def a_run(self, text: str = "hi", *, thread: str | None = None) -> Reachable:
@@ -103,7 +104,7 @@ async def reach(
         door = McpDoor(endpoints, house.calls, note=house.audit.soon, clock=clock, spawn=spawn)
         async with serving(door) as url:
             endpoints.address = url
-            yield Reach(house, gateway, endpoints, url)
+            yield Reach(house, gateway, endpoints, door, url)
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)

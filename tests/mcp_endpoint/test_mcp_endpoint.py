@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
+from contracts.test_knowledge import AUDIT
 from host.scripted import AGENTS
+from host.test_knowledge import some_bases
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
 from paddock.host.work import Work
+from paddock.http_api import mcp
 from paddock.http_api.mcp_server import _said
 from paddock.rules.limits import Rates
 
@@ -103,6 +107,25 @@ async def test_each_own_tool_does_what_its_host_call_does(tmp_path: Path) -> Non
             "artifacts.create",
             "artifacts.read_range",
         }
+
+
+async def test_passages_are_found_in_the_granted_knowledge_and_in_no_other(tmp_path: Path) -> None:
+    asked = {**EVERYTHING, "knowledge_bases": ["list", "retrieve"]}
+    bases = await some_bases()
+    await bases.create("default", "secret", AUDIT)
+    one = AGENTS.replace('one/default"}', 'one/default", knowledge_bases: [kb]}')
+    async with reach(tmp_path, permissions=asked, knowledge=bases, agents=one) as house:
+        run = await house.a_run()
+        async with run.client() as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            assert tools["knowledge_retrieve"].input_schema["properties"]["kb_id"]["enum"] == ["kb"]
+            assert tools["knowledge_retrieve"].annotations.read_only_hint
+            found = json.loads(text_of(await client.call_tool("knowledge_retrieve", {"query_text": "trains"})))
+            assert "Book trains first." in found["results"][0]["content"][0]["text"]
+            other = await client.call_tool("knowledge_retrieve", {"kb_id": "secret", "query_text": "trains"})
+            assert other.is_error
+        rows = await house.rows("knowledge.retrieve")
+        assert [(row.run_id, row.result) for row in rows] == [(run.run_id, "allowed"), (run.run_id, "unauthorized")]
 
 
 async def test_a_granted_tool_is_called_under_its_own_name_and_its_call_is_on_record(tmp_path: Path) -> None:
@@ -205,6 +228,31 @@ async def test_the_token_dies_with_the_run_also_in_an_open_session(tmp_path: Pat
         assert (await ask(run.url, run.token, listing, **session)).status_code == 200
         run.at_runner.say("run.completed")
         assert (await ask(run.url, run.token, listing, **session)).status_code == 401
+
+
+async def test_a_run_that_ends_while_the_library_is_loaded_is_not_let_in_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, admitted, library = threading.Event(), asyncio.Event(), mcp._library
+    monkeypatch.setattr(mcp, "_library", lambda: loaded.wait(30) and library())
+    async with reach(tmp_path) as house, asyncio.timeout(30):
+        run = await house.a_run()
+        find = house.endpoints.find
+
+        def watched(token: str) -> Any:
+            found = find(token)
+            admitted.set()
+            return found
+
+        monkeypatch.setattr(house.endpoints, "find", watched)
+        asking = asyncio.ensure_future(ask(run.url, run.token))
+        await admitted.wait()
+        run.at_runner.say("run.completed")
+        while house.endpoints._runs:
+            await asyncio.sleep(0.01)
+        loaded.set()
+        assert (await asking).status_code == 401
+        assert house.door._servers == {}
 
 
 async def test_the_session_of_one_run_means_nothing_to_another(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from needs import install, not_run
 from paddock.runners import isolation
-from paddock.runners.isolation import FIRST_UID, LAST_UID, ActiveLevel, active_level
+from paddock.runners.belongings import FIRST_UID, LAST_UID
+from paddock.runners.isolation import ActiveLevel, active_level
 from runners.house import FIXTURES, House, eventually, house, marked, plugin
 
 pytestmark = pytest.mark.anyio

@@ -1,5 +1,7 @@
 """Where a run is put is chosen run by run: a process is shared only by runs that may see the same."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -8,6 +10,7 @@ import pytest
 
 from needs import install, not_run
 from paddock.ports import Placement
+from paddock.runners.belongings import own_user
 from paddock.runners.isolation import active_level
 from runners.house import House, News, eventually, house, marked, plugin
 
@@ -46,6 +49,58 @@ async def test_a_confined_run_sees_its_own_directory_and_what_it_was_shown_and_n
         assert (await tried(here, f"list {one}", theirs)).get("error")
         assert (await tried(here, f"list {two}", Placement()))["value"] == [], "at L0 nothing is hidden"
     assert (one / "mine").read_text() == "x"
+
+
+async def test_of_its_plugins_home_a_confined_run_sees_one_conversation_and_changes_nothing_else(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "one").mkdir()
+    home = tmp_path / "runners" / "test" / "nasty"
+    mine, theirs = home / "conversations" / "a1", home / "conversations" / "b2"
+    async with house(tmp_path, [plugin(program="prober.py")]) as here:
+        first = Placement(isolation="L1", directory=str(tmp_path / "one"), directory_is_ours=True, conversation="a1")
+        second = Placement(isolation="L1", directory=str(tmp_path / "one"), directory_is_ours=True, conversation="b2")
+        assert "value" in await tried(here, f"write {mine}/session", first)
+        assert "value" in await tried(here, f"write {theirs}/session", second)
+        (home / "program").write_text("installed here by the operator")
+        assert (await tried(here, f"list {home}/conversations", first))["value"] == ["a1"]
+        assert (await tried(here, f"read {theirs}/session", first))["error"] == "FileNotFoundError"
+        assert (await tried(here, f"read {mine}/session", first))["value"] == "x", "its own is there in its next turn"
+        assert (await tried(here, f"read {home}/program", first))["value"].startswith("installed")
+        for path in (home / "program", home / "new", home / "conversations" / "new", theirs / "new"):
+            assert (await tried(here, f"write {path}", first)).get("error"), path
+    assert (theirs / "session").read_text() == "x"
+    assert {path.stat().st_uid for path in (home, home / "conversations", mine, theirs)} == {home.stat().st_uid}
+
+
+async def test_a_confined_run_is_not_led_elsewhere_by_a_link_in_its_plugins_home(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "secret").mkdir()
+    kept = tmp_path / "runners" / "test" / "nasty" / "conversations"
+    kept.mkdir(parents=True)
+    (kept / "a1").symlink_to(tmp_path / "secret")
+    async with house(tmp_path, [plugin(program="prober.py")]) as here:
+        placement = Placement(isolation="L1", directory=str(tmp_path / "one"), conversation="a1")
+        news = News()
+        context = {"run_id": "r1", "input": {"text": f"list {tmp_path}/secret"}}
+        await here.gateway.start_run("plugin:test/nasty/default", "r1", context, news, placement)
+        await news.over()
+        [(code, why)] = news.losses
+    assert code == "runner.start_failed"
+    assert f"{kept / 'a1'} is a link" in why
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives users away")
+def test_two_that_are_first_confined_at_once_get_the_user_each_has(tmp_path: Path) -> None:
+    homes = [tmp_path / "test" / f"plugin{number}" for number in range(4)]
+    for home in homes:
+        home.mkdir(parents=True)
+        for number in range(200):
+            (home / str(number)).touch()
+    with ThreadPoolExecutor(16) as pool:
+        users = list(pool.map(own_user, homes * 4))
+    assert users[:4] * 4 == users
+    assert len(set(users)) == 4
 
 
 async def test_a_process_that_saw_a_directory_goes_with_its_run(tmp_path: Path) -> None:

@@ -64,13 +64,28 @@ def test_a_run_reaches_its_endpoint_and_its_directory_and_both_end_when_they_sho
     assert token not in seen
 
 
-def test_at_l1_a_run_sees_its_own_directory_and_the_way_to_its_endpoint_and_nothing_else(
-    host: HostProcess, root: Path
-) -> None:
+@pytest.fixture
+def confined() -> None:
     if not install("bubblewrap", "bwrap"):
         not_run("a run at isolation L1, because bubblewrap cannot be installed here")
     if active_level().level != "L1":
         pytest.fail(active_level().why)
+
+
+def test_at_l1_a_run_sees_of_its_plugins_home_what_is_of_its_conversation_and_no_other(
+    host: HostProcess, confined: None
+) -> None:
+    for thread in (str(uuid.uuid4()), str(uuid.uuid4())):
+        key, seen = told(host, "keep=session", "apart", thread)["keep"]
+        assert seen == ["conversations", f"conversations/{key}", f"conversations/{key}/session"]
+        assert told(host, "change=program", "apart", thread)["change"] == "OSError", "others would start it"
+    key, seen = told(host, "keep=session", "open")["keep"]
+    assert len([path for path in seen if path.endswith("/session")]) > 1, "at L0 nothing is hidden"
+
+
+def test_at_l1_a_run_sees_its_own_directory_and_the_way_to_its_endpoint_and_nothing_else(
+    host: HostProcess, root: Path, confined: None
+) -> None:
     thread, other = str(uuid.uuid4()), str(uuid.uuid4())
     open_one = told(host, "write=theirs uid", "open", other)
     inside = told(

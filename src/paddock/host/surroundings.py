@@ -9,7 +9,7 @@ from typing import Any
 from paddock.host.in_order import Spawn
 from paddock.host.live_run import LiveRun
 from paddock.host.run_endpoints import RunEndpoints
-from paddock.host.working_directories import WorkingDirectories
+from paddock.host.working_directories import WorkingDirectories, conversation_key
 from paddock.ports import Placement, RunnerGateway
 
 
@@ -38,6 +38,7 @@ class Surroundings:
             isolation=extras.isolation,
             directory=directory,
             directory_is_ours=extras.working_directory is None,
+            conversation=conversation_key(grant.scope.workspace_id, grant.scope.conversation_id),
             visible=(*extras.readable, *(str(skill["path"]) for skill in extras.skills if skill.get("path"))),
         )
 

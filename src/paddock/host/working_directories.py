@@ -15,6 +15,7 @@ from pathlib import Path
 
 import structlog
 
+from paddock.ports import KEPT_OF_CONVERSATIONS
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.permissions import RunScope
 from paddock.rules.values import Value
@@ -23,7 +24,6 @@ UNUSABLE = "agent.working_directory"
 FULL = "agent.working_directory_full"
 MAX_FULL = 10_000
 MODE = 0o700
-KEPT = "conversations"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 log = structlog.get_logger("paddock.directories")
@@ -78,7 +78,7 @@ class WorkingDirectories:
         """Remove what a conversation's agents left there, and what its runners kept of it in their plugins' homes."""
         await asyncio.to_thread(self._remove, self._root / plain(workspace_id) / plain(conversation_id))
         for home in self._homes.glob("*/*") if self._homes is not None else ():
-            kept = home / KEPT
+            kept = home / KEPT_OF_CONVERSATIONS
             if not kept.is_symlink():
                 await asyncio.to_thread(self._remove, kept / conversation_key(workspace_id, conversation_id))
 

@@ -75,12 +75,13 @@ class McpDoor:
             await Response(status_code=404)(scope, receive, send)
             return
         try:
-            run = self._admit(scope)
+            self._admit(scope)
+            await self._loaded()
+            run = self._admit(scope)  # loading takes seconds, and the run may have ended meanwhile
         except HostError as error:
             await refusal(error)(scope, receive, send)
             return
-        server = await self._server_of(run)
-        await server.handle(scope, receive, send)
+        await self._server_of(run).handle(scope, receive, send)
 
     # --- who
 
@@ -113,11 +114,13 @@ class McpDoor:
 
     # --- where it goes
 
-    async def _server_of(self, run: LiveRun) -> "RunServer":
-        """The one server of this run; made at its first request."""
+    async def _loaded(self) -> None:
         self._load()
         if self._loading is not None and not self._loading.done():
             await asyncio.shield(self._loading)
+
+    def _server_of(self, run: LiveRun) -> "RunServer":
+        """The one server of this run; made at its first request."""
         server = self._servers.get(run.turn_id)
         if server is None:
             server = self._servers[run.turn_id] = _library().RunServer(

@@ -4,6 +4,7 @@ from paddock.ports.calls import CallRecords, Spent
 from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, ScopeState, Store
 from paddock.ports.runners import (
     ANYWHERE,
+    KEPT_OF_CONVERSATIONS,
     RUN_SOCKET,
     Caller,
     HostCallHandler,
@@ -17,6 +18,7 @@ from paddock.ports.runners import (
 
 __all__ = [
     "ANYWHERE",
+    "KEPT_OF_CONVERSATIONS",
     "RUN_SOCKET",
     "ApiKeyRow",
     "ApiKeys",

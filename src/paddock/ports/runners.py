@@ -82,6 +82,8 @@ class RunnerStatus(Value, frozen=True):
 
 RUN_SOCKET = "/run/paddock/mcp.sock"
 """Where a process without network finds the way to its run's own endpoint."""
+KEPT_OF_CONVERSATIONS = "conversations"
+"""The directory in a plugin's home that holds what it keeps of each conversation; the wire's own page names it."""
 
 
 class Placement(Value, frozen=True):
@@ -97,6 +99,8 @@ class Placement(Value, frozen=True):
     """Whether the host made it, and may give it to another user."""
     visible: tuple[str, ...] = ()
     """What it must be able to read besides."""
+    conversation: str | None = None
+    """Under what name its plugin keeps things of this conversation at home; from L1 up it sees no other's."""
 
     def __repr__(self) -> str:
         return f"Placement(isolation={self.isolation}, directory={self.directory}, secrets={sorted(self.secrets)})"

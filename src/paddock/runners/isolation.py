@@ -6,7 +6,6 @@ is refused, never quietly lowered. Nothing here starts a runner.
 """
 
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paddock.ports import RUN_SOCKET
+from paddock.runners.belongings import FIRST_UID, give, kept_of, own_user
 from paddock.runners.errors import StartError
 from paddock.runners.plugins import OPEN, Level, Place, Plugin
 
@@ -27,7 +27,6 @@ PIDS_OF_MANY = 512
 OPEN_FILES = 256
 FILE_BYTES = 256 * 1024 * 1024
 TMP_BYTES = 64 * 1024 * 1024
-FIRST_UID, LAST_UID = 62_000, 62_999
 PROBE_SECONDS = 10
 
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -76,6 +75,8 @@ class Sandbox:
 
     read_only: tuple[Path, ...] = ()
     home: Path | None = None
+    kept: Path | None = None
+    """All of the home that it may write in; what lies beside it is another conversation's, and is not there."""
     cwd: Path | None = None
     network: bool = False
     memory_mb: int = 2048
@@ -116,12 +117,23 @@ class Sandbox:
             yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
         for path in self.read_only:
             yield from (*_open_way_to(path), "--ro-bind", str(path), str(path))
-        for path in (self.home, *self.writable):
-            if path is not None:
-                yield from (*_open_way_to(path), "--bind", str(path), str(path))
+        if self.home is not None:
+            yield from self._home(str(self.home))
+        for path in self.writable:
+            yield from (*_open_way_to(path), "--bind", str(path), str(path))
         if self.socket is not None:
             yield from (*_open_way_to(Path(RUN_SOCKET)), "--bind", str(self.socket), RUN_SOCKET)
         yield from ("--remount-ro", "/", "--chdir", str(self.cwd or "/"))
+
+    def _home(self, home: str) -> Iterable[str]:
+        """Its own: all of it, or to be read alone, with one conversation's things for writing and no other's at all."""
+        yield from _open_way_to(Path(home))
+        if self.kept is None:
+            yield from ("--bind", home, home)
+        else:
+            beside = str(self.kept.parent)
+            yield from ("--ro-bind", home, home, "--perms", "0755", "--tmpfs", beside)
+            yield from ("--bind", str(self.kept), str(self.kept), "--remount-ro", beside)
 
     def _limits(self) -> Iterable[str]:
         yield from ("prlimit", f"--nproc={self.pids}", f"--as={self.memory_mb * 1024 * 1024}", f"--nofile={OPEN_FILES}")
@@ -147,12 +159,13 @@ def confine(
     and nothing else."""
     uid = own_user(home) if os.geteuid() == 0 else None
     if place.directory is not None and place.directory_is_ours and uid is not None:
-        _give(place.directory, uid)
+        give(place.directory, uid)
     sandbox = Sandbox(
         read_only=_outermost([*_visible(plugin, command), *(path for path in place.visible if path.exists())]),
         writable=() if place.directory is None else (place.directory,),
         socket=None if plugin.network else socket,
         home=home,
+        kept=None if place.conversation is None else kept_of(home, place.conversation, uid),
         cwd=plugin.directory,
         network=plugin.network,
         memory_mb=plugin.memory_mb,
@@ -160,37 +173,6 @@ def confine(
         uid=uid,
     )
     return sandbox.around(command)
-
-
-def own_user(home: Path) -> int:
-    """The user id of this home's plugin. Who owns the directory is the record of it; a new one gets the next free."""
-    owner = home.stat().st_uid
-    if FIRST_UID < owner <= LAST_UID:
-        return owner
-    taken = {other.stat().st_uid for other in home.parent.parent.glob("*/*")}
-    free = next((uid for uid in range(FIRST_UID + 1, LAST_UID + 1) if uid not in taken and _unnamed(uid)), None)
-    if free is None:
-        raise StartError(
-            "runner.start_failed", f"no user id between {FIRST_UID} and {LAST_UID} is free for a new plugin"
-        )
-    for path in (home, *home.rglob("*")):
-        os.chown(path, free, free, follow_symlinks=False)
-    return free
-
-
-def _give(directory: Path, uid: int) -> None:
-    """A directory the host made becomes its runner's, with what is in it; once, while nobody else is in it."""
-    if directory.lstat().st_uid != uid:
-        for path in (directory, *directory.rglob("*")):
-            os.chown(path, uid, uid, follow_symlinks=False)
-
-
-def _unnamed(uid: int) -> bool:
-    try:
-        pwd.getpwuid(uid)
-    except KeyError:
-        return True
-    return False
 
 
 def _visible(plugin: Plugin, command: Sequence[str]) -> tuple[Path, ...]:

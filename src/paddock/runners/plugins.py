@@ -73,6 +73,8 @@ class Place:
     directory: Path | None = None
     directory_is_ours: bool = False
     visible: tuple[Path, ...] = ()
+    conversation: str | None = None
+    """The one whose things in the plugin's home it sees; None where a process serves many."""
 
 
 OPEN = Place()

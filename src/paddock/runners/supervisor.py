@@ -6,7 +6,7 @@ A run that cannot have a process hears so at once; nothing is tried twice behind
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -196,7 +196,8 @@ class Supervisor:
         if "L1" not in (self.plugin.isolation, self._around.isolation, placement.isolation):
             return OPEN
         directory = None if placement.directory is None else Path(placement.directory)
-        return Place("L1", directory, placement.directory_is_ours, tuple(map(Path, placement.visible)))
+        place = Place("L1", directory, placement.directory_is_ours, tuple(map(Path, placement.visible)))
+        return replace(place, conversation=placement.conversation) if self._limit(place) == 1 else place
 
     def _limit(self, place: Place) -> int:
         """A process that sees the directory of one run is not kept for others."""

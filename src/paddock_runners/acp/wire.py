@@ -114,7 +114,9 @@ class AcpWire(RpcWire):
             if not resumes:
                 await self._replayed()
             return opened  # noqa: TRY300 - only what was asked can be refused
-        except RefusedError:
+        except RefusedError as refusal:
+            if refusal.number == AUTH_REQUIRED and "auth" in str(refusal).lower():  # the number alone may mean anything
+                raise HarnessError("harness.unauthorized", LOGIN) from None
             raise LostSessionError from None
         finally:
             self._replaying = False

@@ -14,8 +14,11 @@ from paddock_runners.toolkit.words import both
 from paddock_sdk import AgentRunnerCapabilities
 
 MODES = ("default", "acceptEdits", "plan", "dontAsk", "bypassPermissions")
-NEVER = ("ListAgents", "SendMessage")
+FOREIGN = ("ListAgents", "SendMessage")
 """Tools that reach other sessions of Claude Code on the same machine."""
+LATER = ("CronCreate", "CronDelete", "CronList", "ScheduleWakeup")
+"""Tools that promise something for later: the process ends with the turn, and the promise with it."""
+NEVER = (*FOREIGN, *LATER)
 SPOKEN = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 STREAMED = ("--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio")
 

@@ -9,18 +9,22 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from paddock_runners.claude_code import questions
 from paddock_runners.harness.attachments import Picture
 from paddock_runners.harness.heard import (
     WHERE_KEYS_ARE,
+    WHICH_VERSION,
     HarnessError,
     Heard,
     LostSessionError,
     Over,
     Permission,
     Piece,
+    Question,
     Session,
     ToolBegan,
     ToolEnded,
+    Unreachable,
     Used,
     Whole,
 )
@@ -33,8 +37,10 @@ LOST = "No conversation found"
 MADE_UP = "<synthetic>"
 """The model of messages that Claude Code writes itself, such as an error of the provider in words."""
 NO_LOGIN = "authentication_failed"
+NOT_REACHED = frozenset({"failed", "needs-auth"})
 FINAL_STATUS = frozenset({401, 403})
 NOT_DONE = "The user is asked for permission first. Stop here; the answer comes with the next message."
+ASKED = "The user is shown the question. Stop here; the answer comes with the next message."
 
 
 class ClaudeWire(Wire):
@@ -89,7 +95,7 @@ class ClaudeWire(Wire):
         if allowed:
             verdict: dict[str, Any] = {"behavior": "allow", "updatedInput": asked.parameters}
         else:
-            verdict = {"behavior": "deny", "message": NOT_DONE if stop else why, "interrupt": stop}
+            verdict = {"behavior": "deny", "message": _end(asked) if stop else why, "interrupt": stop}
         response = {"subtype": "success", "request_id": asked.key, "response": verdict}
         self.write({"type": "control_response", "response": response})
 
@@ -110,7 +116,7 @@ class ClaudeWire(Wire):
     def on_silence(self) -> None:
         if not self._greeted.done():
             why = self.process.complaints[-500:] or "it ended at once"
-            self._greeted.set_exception(HarnessError("harness.not_started", why))
+            self._greeted.set_exception(HarnessError("harness.not_started", f"{why}; {WHICH_VERSION}"))
             self._greeted.exception()
 
     def _answered(self, _said: dict[str, Any]) -> Iterable[Heard]:
@@ -157,16 +163,22 @@ class ClaudeWire(Wire):
                 return
 
     def _unreachable(self, said: dict[str, Any]) -> Iterator[Heard]:
-        """It would go on without the host's tools, and nobody would know why."""
+        """Without the host's tools it would go on, and nobody would know why. Without another's it may, and says so."""
         for server in map(mapping, listing(said.get("mcp_servers"))):
-            if server.get("name") in self._servers and server.get("status") in {"failed", "needs-auth"}:
+            if server.get("status") not in NOT_REACHED:
+                continue
+            if server.get("name") in self._servers:
                 yield Over("harness.mcp_unreachable", "it could not reach the host's tools over MCP", retryable=True)
+            else:
+                yield Unreachable(str(server.get("name")))
 
     def _asked(self, said: dict[str, Any]) -> Iterator[Heard]:
         key, request = said.get("request_id"), mapping(said.get("request"))
         if request.get("subtype") == "can_use_tool":
             call_id = str(request.get("tool_use_id") or key)
-            yield Permission(key, call_id, str(request.get("tool_name")), mapping(request.get("input")))
+            asked = Permission(key, call_id, str(request.get("tool_name")), mapping(request.get("input")))
+            words = questions.words_of(asked.parameters) if asked.name == questions.TOOL else ""
+            yield Question(asked, words, questions.choices_of(asked.parameters)) if words else asked
             return
         unknown = {"subtype": "error", "request_id": key, "error": f"this client has no {request.get('subtype')}"}
         self.write({"type": "control_response", "response": unknown})
@@ -192,6 +204,10 @@ class ClaudeWire(Wire):
         if self._trouble == NO_LOGIN:
             return Over("harness.unauthorized", f"{words}; {WHERE_KEYS_ARE}")
         return Over("harness.failed", words or str(said.get("subtype")))
+
+
+def _end(asked: Permission) -> str:
+    return ASKED if asked.name == questions.TOOL else NOT_DONE
 
 
 def _source(picture: Picture) -> dict[str, str]:

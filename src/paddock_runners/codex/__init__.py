@@ -77,7 +77,7 @@ class Codex(HarnessRunner):
         (place.home / ".codex").mkdir(exist_ok=True)
         argv = [program(config.command, place.env), "app-server"]
         if config.base_url or config.api_key:
-            env |= {KEY_VARIABLE: config.api_key}
+            env |= {KEY_VARIABLE: config.api_key} if config.api_key else {}
             argv += ["-c", f'model_provider="{PROVIDER}"', "-c", f"model_providers.{PROVIDER}={_provider(config)}"]
         return [*argv, *config.args], env
 
@@ -92,7 +92,9 @@ def _hidden(denied: Sequence[str]) -> dict[str, Any]:
 
 
 def _provider(config: Config) -> str:
-    """A table in Codex's own configuration language; the key is named, never said."""
-    fields = {"name": PROVIDER, "base_url": config.base_url or OPENAI, "env_key": KEY_VARIABLE, "wire_api": "responses"}
+    """A table in Codex's own configuration language; the key is named, never said. Who named none needs none: Codex
+    would not even ask a provider whose key is missing."""
+    fields = {"name": PROVIDER, "base_url": config.base_url or OPENAI, "wire_api": "responses"}
+    fields |= {"env_key": KEY_VARIABLE} if config.api_key else {}
     said = ", ".join(f"{name} = {json.dumps(value)}" for name, value in fields.items())
     return "{" + said + ", request_max_retries = 1, stream_max_retries = 1}"

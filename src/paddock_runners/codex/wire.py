@@ -14,6 +14,7 @@ from paddock_runners.harness.heard import (
     Permission,
     Piece,
     Session,
+    Unreachable,
     Used,
     Whole,
 )
@@ -148,6 +149,8 @@ class CodexWire(RpcWire):
                 yield from self._item(method, mapping(params.get("item")))
             case "thread/tokenUsage/updated":
                 yield _used(mapping(mapping(params.get("tokenUsage")).get("total")))
+            case "mcpServer/startupStatus/updated" if params.get("status") == "failed":
+                yield Unreachable(str(params.get("name")))
             case "turn/started":
                 self._turn = str(mapping(params.get("turn")).get("id"))
             case "turn/completed":

@@ -6,6 +6,8 @@ from typing import Any
 
 WHERE_KEYS_ARE = "see config.api_key, or log in where its home directory is"
 """For whoever set up an agent that its provider does not let in."""
+WHICH_VERSION = "`paddock harness doctor` says whether its version is one that was tried"
+"""For whoever set up an agent whose program does not understand how it is started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,23 @@ class Permission:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """The harness wants to know something of the person, and does not go on before."""
+
+    asked: Permission
+    words: str
+    choices: tuple[str, ...] = ()
+    """What one of them is the answer, where there is only one thing to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """A further MCP server that the agent lists, and the turn goes on without."""
+
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
 class Over:
     """The harness's own word that the turn is over. Nothing else is: no silence, no exit status."""
 
@@ -87,7 +106,7 @@ class Gone:
     how: str
 
 
-Heard = Piece | Whole | ToolBegan | ToolEnded | Session | Used | Permission | Over | Gone
+Heard = Piece | Whole | ToolBegan | ToolEnded | Session | Used | Permission | Question | Unreachable | Over | Gone
 
 
 class LostSessionError(Exception):

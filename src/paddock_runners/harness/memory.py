@@ -1,16 +1,16 @@
 """What is remembered of a harness between turns, as state of the host: its session, where it worked, what it cost."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from paddock_runners.toolkit.values import mapping
+from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, RunContext
 
 SESSION, DIRECTORY, TOTALS = "external.session_id", "external.working_directory", "external.totals"
-PAGE = "external.page"
+PAGE, UNREACHABLE = "external.page", "external.unreachable"
 
 
 class Memory:
@@ -26,10 +26,14 @@ class Memory:
         known, where = self._kept.get(SESSION), self._kept.get(DIRECTORY)
         return known if isinstance(known, str) and known and where == str(directory) else None
 
-    def keep_directory(self, directory: Path) -> "asyncio.Future[Any] | None":
-        """Begins now, while the harness starts; done when it is kept. None while a session of elsewhere is on record:
-        that one must not be taken for one of this directory, should the turn be cut."""
-        return None if self._kept.get(SESSION) else asyncio.gather(self._keep(DIRECTORY, str(directory)))
+    @property
+    def has_session(self) -> bool:
+        """Whether one is on record, wherever it was held."""
+        return bool(self._kept.get(SESSION))
+
+    def keep_directory(self, directory: Path) -> "asyncio.Future[Any]":
+        """Begins now, while the harness starts; done when it is kept."""
+        return asyncio.gather(self._keep(DIRECTORY, str(directory)))
 
     def keep_session(self, session_id: str, directory: Path) -> "asyncio.Future[Any]":
         """Begins now; done when it is kept."""
@@ -41,6 +45,13 @@ class Memory:
 
     async def keep_page(self, page: str) -> None:
         await self._keep(PAGE, _digest(page))
+
+    async def keep_unreachable(self, servers: Collection[str]) -> bool:
+        """Which servers were not reached in this turn; whether one of them was reached in the last."""
+        before = listing(self._kept.get(UNREACHABLE))
+        if servers or before:
+            await self._keep(UNREACHABLE, sorted(servers))
+        return any(server not in before for server in servers)
 
     async def forget_session(self) -> None:
         """It is lost; its counts are of no use for the next, which has to be told everything."""

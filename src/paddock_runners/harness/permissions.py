@@ -10,20 +10,23 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from paddock_runners.harness.config import Config, matches
-from paddock_runners.harness.heard import Permission
-from paddock_runners.toolkit.transcript import shortened
+from paddock_runners.harness.heard import Permission, Question
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, message
 
 KEY = "harness.waiting_for_approval"
+QUESTION = "external.question"
 NO_PERSON = frozenset({"scheduler", "system"})
 """Who starts a run with nobody there to ask."""
 REFUSED = "the settings of this agent do not allow it"
 NOBODY = "it needs a person's approval, and nobody can be asked in this run"
 VAGUE = "it needs a person's approval, and the harness does not say what exactly it would do"
 WAITS = "waits for the user's approval"
+SHOWN = "the question is shown to the user, whose answer comes with the next message"
+NOBODY_TO_TELL = "nobody can be asked in this run; decide for yourself, and say what you decided"
 SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
-MAX_SHOWN = 500
+MAX_SHOWN = 4000
+"""Of what a call is made with: all of a command, the beginning of a file."""
 _YES = re.compile(
     r"\s*(?:yes|y|ok|okay|approve|approved|go ahead|do it|sure|是|好|好的|可以|同意|批准)[\s.!。！]*", re.IGNORECASE
 )
@@ -43,7 +46,9 @@ class Waiting:
         return cls(asked.call_id, asked.name, canonical(asked.parameters))
 
     def shown(self) -> str:
-        return f"{self.name} {shortened(self.arguments, MAX_SHOWN)}"
+        left_out = len(self.arguments) - MAX_SHOWN
+        more = f"…\n({left_out} further characters are not shown)" if left_out > 0 else ""
+        return f"{self.name} {self.arguments[:MAX_SHOWN]}{more}"
 
 
 def canonical(parameters: Mapping[str, Any]) -> str:
@@ -92,6 +97,14 @@ async def ask(api: HostApi, waiting: Sequence[Waiting], usage: Mapping[str, Any]
     return [message(words, ui_hints=hints), completed(usage=usage, interrupts=[_interrupt(call) for call in waiting])]
 
 
+async def put(api: HostApi, question: Question, usage: Mapping[str, Any]) -> list[Result]:
+    """End the run with a question of the harness's own; whatever the person says next is the answer. It is kept because
+    a harness that was stopped remembers only that."""
+    await api.state.set("conversation", QUESTION, question.words)
+    hints = {"kind": "choices", "items": list(question.choices)} if question.choices else None
+    return [message(question.words, ui_hints=hints), completed(usage=usage)]
+
+
 def _interrupt(call: Waiting) -> dict[str, Any]:
     about = {"id": call.call_id, "reason": "tool_call", "tool_call_id": call.call_id, "message": call.shown()}
     return {**about, "response_schema": SCHEMA}
@@ -103,18 +116,25 @@ class Decided:
 
     approved: tuple[Waiting, ...] = ()
     refused: tuple[Waiting, ...] = ()
+    asked: str = ""
+    """What the harness had asked, and the input is the answer to."""
 
     def told(self, words: str) -> str:
         """The person's input, with what the harness has to know of the decision before it."""
         notes = [
             f"The user approved this call: {call.shown()}\nMake exactly this call again." for call in self.approved
         ]
+        notes += [f"You asked the user:\n{self.asked}\n\nThe user answers:"] if self.asked else []
         notes += [f"The user did not approve this call; do not repeat it: {call.shown()}" for call in self.refused]
         return "\n\n".join([*notes, words]) if words else "\n\n".join(notes)
 
 
 async def decided(ctx: RunContext, api: HostApi) -> Decided:
-    """The person's word about what waited. It waits no longer, whatever the word was; anything but a yes is a no."""
+    """The person's word about what waited. It waits no longer, whatever the word was; to a call all but yes is no."""
+    asked = ctx.state.conversation.get(QUESTION)
+    if asked and ctx.trigger.source not in NO_PERSON:
+        await api.state.set("conversation", QUESTION, "")
+        return Decided(asked=str(asked))
     if not ctx.state.conversation.get(KEY):
         return Decided()
     kept, version = await api.state.get_with_version("conversation", KEY)

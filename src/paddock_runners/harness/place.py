@@ -55,7 +55,9 @@ def program(command: str, env: Mapping[str, str]) -> str:
     """Where the program is. Raises HarnessError with what to do when it is nowhere."""
     found = shutil.which(command, path=env.get("PATH"))
     if found is None:
-        said = f"there is no program {command!r} here; install it, or name its path in config.command"
+        said = (
+            f"there is no program {command!r} here that can be started; install it, or name its path in config.command"
+        )
         raise HarnessError("harness.not_installed", f"{said} (`paddock harness doctor` tells how)")
     return str(Path(found).absolute())
 

@@ -5,13 +5,15 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from paddock_runners.harness.heard import HarnessError, Heard
+from paddock_runners.harness.heard import WHICH_VERSION, HarnessError, Heard
 from paddock_runners.harness.process import HarnessProcess
 from paddock_runners.harness.wire import Wire
 from paddock_runners.toolkit.values import mapping
 
 REQUEST_SECONDS = 60.0
 METHOD_NOT_FOUND = -32601
+GREETING = "initialize"
+"""What ACP and Codex are both asked first."""
 
 
 class RefusedError(HarnessError):
@@ -101,9 +103,14 @@ class RpcWire(Wire):
     def on_silence(self) -> None:
         for method, answer in self._waiting.values():
             if not answer.done():
-                text = f"it ended before it answered {method}: {self.process.complaints[-500:] or 'no reason given'}"
-                answer.set_exception(HarnessError("harness.ended", text))
+                answer.set_exception(_unanswered(method, self.process.complaints[-500:] or "no reason given"))
         self._waiting.clear()
+
+
+def _unanswered(method: str, why: str) -> HarnessError:
+    if method == GREETING:
+        return HarnessError("harness.not_started", f"{why}; {WHICH_VERSION}")
+    return HarnessError("harness.ended", f"it ended before it answered {method}: {why}")
 
 
 def _seen(answer: "asyncio.Future[Any]") -> None:

@@ -1,31 +1,14 @@
-"""One turn of any harness: prepare, start, ask, tell what it says, end it. The harness's own language is its wire's."""
+"""Any harness as a runner of ours: its settings, and a turn for each run. The harness's own language is its wire's."""
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
-from paddock_runners.harness import permissions
-from paddock_runners.harness.attachments import Brought, bring
 from paddock_runners.harness.config import Config, ConfigError
-from paddock_runners.harness.heard import (
-    Gone,
-    HarnessError,
-    Heard,
-    LostSessionError,
-    Over,
-    Permission,
-    Session,
-    ToolBegan,
-    ToolEnded,
-    Used,
-)
-from paddock_runners.harness.memory import Memory
-from paddock_runners.harness.narration import Narration
-from paddock_runners.harness.place import Place, prepare
+from paddock_runners.harness.heard import HarnessError
+from paddock_runners.harness.place import Place
 from paddock_runners.harness.process import HarnessProcess
-from paddock_runners.harness.prompt import prompt_of, with_files
+from paddock_runners.harness.turn import Turn
 from paddock_runners.harness.wire import Wire
 from paddock_sdk import (
     AgentRunner,
@@ -33,21 +16,13 @@ from paddock_sdk import (
     AgentRunnerPermissions,
     HostApi,
     HostCallError,
-    Result,
     Results,
     RunContext,
-    completed,
     failed,
-    message,
 )
-from paddock_sdk.endpoint import RunEndpoint, run_endpoint
+from paddock_sdk.endpoint import run_endpoint
 from paddock_sdk.projection import Harness
-from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
-from paddock_sdk.protocol.run_context import AgentInput
 
-LAST_SECONDS = 1.5
-"""Kept back of the run's time, so that the end can still be told."""
-STEERING_SECONDS = 5.0
 PERMISSIONS = AgentRunnerPermissions(
     tools=["detail", "call"],
     knowledge_bases=["list", "retrieve"],
@@ -102,7 +77,7 @@ class HarnessRunner(AgentRunner):
             return
         try:
             async with run_endpoint(ctx, api) as endpoint:
-                async for result in _Turn(self, ctx, api, config).results(endpoint):
+                async for result in Turn(self, ctx, api, config).results(endpoint):
                     yield result
         except ConfigError as problem:
             yield failed("agent.config_invalid", str(problem))
@@ -110,188 +85,3 @@ class HarnessRunner(AgentRunner):
             yield failed(problem.code, f"{self.title_of(config)}: {problem}", problem.retryable)
         except HostCallError as error:
             yield failed(error.code, error.error.message, error.retryable)
-
-
-class _Turn:
-    """One run of one harness."""
-
-    def __init__(self, runner: HarnessRunner, ctx: RunContext, api: HostApi, config: Config) -> None:
-        self._runner, self._ctx, self._api, self._config = runner, ctx, api, config
-        self._memory, self._told = Memory(ctx, api), Narration()
-        self._usage: dict[str, float] = {}
-        self._used = Used()
-        self._waiting: list[permissions.Waiting] = []
-        self._inputs, self._brought = 0, list[str]()
-        self._keeping: asyncio.Future[Any] | None = None
-        """Where it works, then its session, on their way to the host: its words do not wait for that."""
-        self._handing = asyncio.Lock()
-        """Held while words are on their way from the host to the harness: what was pulled must not be lost."""
-
-    async def results(self, endpoint: RunEndpoint | None) -> Results:
-        place = prepare(self._ctx, self._config, endpoint, self._runner.harness_of(self._config))
-        try:
-            async for result in self._with(place):
-                yield result
-        finally:
-            self._tidy(place)
-
-    def _tidy(self, place: Place) -> None:
-        """Before the end is told: the next turn may begin at once. Twice is as good as once."""
-        if self._config.afterwards == "remove":
-            place.files.remove(self._brought)
-
-    async def _with(self, place: Place) -> Results:
-        decided = await permissions.decided(self._ctx, self._api)
-        self._policy = permissions.Policy(self._config, decided.approved, can_ask=permissions.can_ask(self._ctx))
-        session = self._memory.session(place.directory)
-        brought = await self._bring(self._ctx.input, place)
-        wire = await self._started(place, session)
-        self._keeping = self._memory.keep_directory(place.directory)
-        try:
-            try:
-                await wire.open(session)
-            except LostSessionError:
-                await wire.close()
-                yield message(
-                    f"({self._runner.title_of(self._config)} no longer knows our earlier session; this is a new one.)"
-                )
-                await self._memory.forget_session()
-                session, wire = None, await self._started(place, None)
-                await wire.open(None)
-            await self._ask(
-                wire, place, decided.told(prompt_of(self._ctx, brought.lines)), brought, new=session is None
-            )
-            async for result in self._spoken(wire, place):
-                yield result
-        finally:
-            if self._keeping is not None:
-                self._keeping.cancel()
-            await wire.close()
-
-    async def _ask(self, wire: Wire, place: Place, words: str, brought: Brought, *, new: bool) -> None:
-        """Begin the turn; a session that has no other way to know its page is told it, and again when it changed."""
-        page = "" if wire.knows_page or (self._memory.knows_page(place.context) and not new) else place.context
-        await wire.ask(f"{page}\n---\n\n{words}" if page else words, brought.pictures)
-        if page:
-            await self._memory.keep_page(page)
-
-    async def _bring(self, given: AgentInput, place: Place) -> Brought:
-        """Lay out the files of an input; a directory for each, so that equal names do not meet."""
-        self._inputs += 1
-        folder = f"attachments/{self._ctx.run_id[-12:]}-{self._inputs}"
-        brought = await bring(self._api, given.attachments, place.files, folder) if given.attachments else Brought()
-        self._brought += brought.files
-        return brought
-
-    async def _started(self, place: Place, session: str | None) -> Wire:
-        argv, env = self._runner.command(self._config, place, session)
-        process = await HarnessProcess.start(argv, cwd=place.directory, env={**place.env, **env})
-        return self._runner.wire(process, self._config, place)
-
-    # --- while it speaks ------------------------------------------------------------------------------------
-
-    async def _spoken(self, wire: Wire, place: Place) -> Results:
-        steering = asyncio.create_task(self._steer(wire, place)) if wire.steers else None
-        try:
-            while True:
-                heard = await self._next(wire)
-                if isinstance(heard, Over | Gone) and await self._is_last(heard, wire):
-                    await self._kept()
-                    break
-                async for result in self._tell(heard, wire, place):
-                    yield result
-        finally:
-            if steering is not None:
-                steering.cancel()
-        for result in self._told.end():
-            yield result
-        usage, _ = await asyncio.gather(self._counted(), wire.close())
-        self._tidy(place)
-        for result in await self._ended(heard, usage):
-            yield result
-
-    async def _kept(self) -> None:
-        """The session is kept. Raises HostCallError."""
-        if self._keeping is not None:
-            await self._keeping
-
-    async def _is_last(self, heard: Over | Gone, wire: Wire) -> bool:
-        """Whether the run ends here, or words that came too late for this turn have begun another."""
-        if isinstance(heard, Gone) or heard.code is not None or self._waiting:
-            return True
-        async with self._handing:
-            return wire.is_over
-
-    async def _next(self, wire: Wire) -> Heard:
-        try:
-            return await wire.next(self._api.seconds_left() - LAST_SECONDS)
-        except TimeoutError:
-            return Over(DEADLINE_EXCEEDED, "the run's time is up; the harness was stopped")
-
-    async def _tell(self, heard: Heard, wire: Wire, place: Place) -> Results:
-        match heard:
-            case Session(session_id):
-                earlier = [] if self._keeping is None else [self._keeping]
-                self._keeping = asyncio.gather(*earlier, self._memory.keep_session(session_id, place.directory))
-                await asyncio.sleep(0)  # asked for before anything is said
-            case Used():
-                self._used = self._used.joined(heard)
-            case Permission():
-                for result in await self._judged(heard, wire):
-                    yield result
-            case ToolEnded(call_id=call_id) if any(call.call_id == call_id for call in self._waiting):
-                return  # told when the person was asked
-            case Over() | Gone():
-                return
-            case _:
-                for result in self._told.tell(heard):
-                    yield result
-
-    async def _judged(self, asked: Permission, wire: Wire) -> list[Result]:
-        """Answer the harness; what is not allowed is told here, because not every harness says so itself."""
-        verdict, why = self._policy.judge(asked)
-        await wire.answer(asked, verdict == "allow", why, stop=verdict == "ask")
-        if verdict == "allow":
-            return list(self._told.tell(ToolBegan(asked.call_id, asked.name, asked.parameters)))
-        if verdict == "ask":
-            self._waiting.append(permissions.Waiting.of(asked))
-        told = [*self._told.tell(ToolBegan(asked.call_id, asked.name, asked.parameters))]
-        return [*told, *self._told.tell(ToolEnded(asked.call_id, asked.name, error=f"not done: {why}"))]
-
-    async def _steer(self, wire: Wire, place: Place) -> None:
-        """Hand on what arrives meanwhile. What is not taken in gets a run of its own."""
-        with suppress(HostCallError, HarnessError):
-            while True:
-                if await self._api.steering.wait(STEERING_SECONDS) and not wire.is_over:
-                    async with self._handing:
-                        for item in await self._api.steering.pull():
-                            brought = await self._bring(item.input, place)
-                            await self._hand(wire, with_files(item.input.text or "", brought.lines))
-
-    async def _hand(self, wire: Wire, text: str) -> None:
-        if not text:
-            return
-        if wire.is_over:
-            wire.begin_turn()
-            await wire.ask(text)
-        else:
-            await wire.steer(text)
-
-    # --- how it ended ---------------------------------------------------------------------------------------
-
-    async def _ended(self, heard: Heard, usage: Mapping[str, Any]) -> list[Result]:
-        if self._waiting:
-            return await permissions.ask(self._api, self._waiting, usage)
-        if isinstance(heard, Gone):
-            said = f"{self._runner.title_of(self._config)} ended in the middle of the turn: {heard.how}"
-            return [failed("harness.ended", said, retryable=True)]
-        assert isinstance(heard, Over)
-        if heard.code is not None:
-            return [failed(heard.code, f"{self._runner.title_of(self._config)}: {heard.message}", heard.retryable)]
-        return [completed(usage=usage)]
-
-    async def _counted(self) -> dict[str, Any]:
-        usage = {**self._used.turn, **await self._memory.since_last_turn(self._used.totals)}
-        if "prompt_tokens" in usage and "completion_tokens" in usage:
-            usage.setdefault("total_tokens", usage["prompt_tokens"] + usage["completion_tokens"])
-        return usage

@@ -38,8 +38,9 @@ class LangBotRunner(AgentRunner):
             yield failed("langbot.not_started", f"the LangBot plugin does not start: {problem}")
             return
         turn = Turn(ctx, api, served)
-        context = langbot_context(ctx, await _files(ctx, api), seconds_left=api.seconds_left(), steers=self._steers())
         try:
+            files, left = await _files(ctx, api), api.seconds_left()
+            context = langbot_context(ctx, files, seconds_left=left, steers=self._steers())
             async for result in turn.results(action, {"runner_name": self.name, "context": context}):
                 yield result
         finally:

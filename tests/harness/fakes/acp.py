@@ -81,6 +81,10 @@ class Acp(Fake):
 
     def again(self, said: dict[str, Any]) -> None:
         session = said["params"]["sessionId"]
+        if "--logged-out" in sys.argv:
+            error = {"code": -32000, "message": "Authentication required"}
+            self.write({"jsonrpc": "2.0", "id": said["id"], "error": error})
+            return
         if not self.known(session):
             error = {"code": -32002, "message": "Resource not found"}
             self.write({"jsonrpc": "2.0", "id": said["id"], "error": error})

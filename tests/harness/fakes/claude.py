@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from scenes import Fake, play
+from scenes import Fake, dead_servers, play
 
 
 class Claude(Fake):
@@ -96,7 +96,8 @@ def main() -> None:
             answer = {"subtype": "success", "request_id": said["request_id"], "response": {}}
             fake.write({"type": "control_response", "response": answer})
         elif said["type"] == "user":
-            fake.line("system", subtype="init", mcp_servers=[], tools=[])
+            servers = [{"name": name, "status": "failed"} for name in dead_servers()]
+            fake.line("system", subtype="init", mcp_servers=servers, tools=[])
             if said["message"]["content"] == "login":
                 fake.not_logged_in()
                 continue

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from scenes import Fake, play
+from scenes import Fake, dead_servers, play
 
 
 class Codex(Fake):
@@ -121,6 +121,8 @@ def main() -> None:
             fake.write({"id": said["id"], "result": {"thread": {"id": fake.begin(params.get("threadId"))}}})
         elif method == "turn/start":
             fake.write({"id": said["id"], "result": {"turn": {"id": "turn"}}})
+            for name in dead_servers():
+                fake.tell("mcpServer/startupStatus/updated", name=name, status="failed", error="handshake failed")
             if params["input"][0]["text"].startswith("offline"):
                 fake.offline(tries=int(params["input"][0]["text"].split()[1]))
             if params["input"][0]["text"] == "elicit":

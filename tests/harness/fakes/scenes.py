@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 CALL = {"command": "rm x"}
+OPTIONS = [{"label": "Tea", "description": "green"}, {"label": "Coffee", "description": "black"}]
+QUESTION = {"questions": [{"question": "What will you drink?", "header": "Drink", "options": OPTIONS}]}
 
 
 class Fake:
@@ -74,6 +76,11 @@ class Fake:
         return number
 
 
+def dead_servers() -> list[str]:
+    """Further MCP servers that it was told not to reach."""
+    return [word.partition("=")[2] for word in sys.argv if word.startswith("--dead=")]
+
+
 def play(fake: Fake, said: Any) -> None:
     """What was said is text, or a list of blocks that begins with text; the other blocks are pictures."""
     number, [first, *pictures] = fake.turn(), said if isinstance(said, list) else [{"text": said}]
@@ -103,6 +110,12 @@ def play(fake: Fake, said: Any) -> None:
                 fake.tool("t1", "Remove", CALL)
                 fake.tool_end("t1", "gone")
             fake.say("Removed." if verdict == "allow" else "Then not.")
+        case "drinks":
+            verdict = fake.ask("q1", "AskUserQuestion", QUESTION)
+            if verdict == "stop":
+                fake.interrupted()
+                return
+            fake.say("I choose myself.")
         case "hang":
             fake.piece("Wait")
             fake.until_interrupted()

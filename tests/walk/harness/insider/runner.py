@@ -1,6 +1,7 @@
 """Does what a harness does with its surroundings, and says what it found. Each word is one thing to do."""
 
 import asyncio
+import hashlib
 import json
 import os
 import urllib.error
@@ -60,9 +61,30 @@ class Insider(AgentRunner):
                 return Path(value).exists()
             case "list":
                 return sorted(path.name for path in Path(value).iterdir()) if Path(value).is_dir() else None
+            case "keep":
+                kept = Path.home() / "conversations" / key_of(ctx)
+                kept.mkdir(parents=True, exist_ok=True)
+                (kept / value).write_text("kept")
+                return [key_of(ctx), sorted(str(path.relative_to(Path.home())) for path in Path.home().rglob("*"))]
+            case "change":
+                return attempt(lambda: (Path.home() / value).write_text("changed"))
             case "uid":
                 return os.getuid()
         return None
+
+
+def key_of(ctx) -> str:
+    """The name of this conversation's directory at home, as the wire's page says."""
+    named = f"{ctx.conversation.workspace_id}\0{ctx.conversation.conversation_id}"
+    return hashlib.sha256(named.encode()).hexdigest()[:32]
+
+
+def attempt(do) -> str:
+    try:
+        do()
+    except OSError as error:
+        return type(error).__name__
+    return "done"
 
 
 def knock(url: str, token: str) -> int | str:
