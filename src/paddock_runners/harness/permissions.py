@@ -4,13 +4,13 @@ No process is kept waiting while somebody thinks. The turn ends with the questio
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from paddock_runners.harness.config import Config, matches
 from paddock_runners.harness.heard import Permission
+from paddock_runners.toolkit.consent import consent_in
 from paddock_runners.toolkit.transcript import shortened
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, message
@@ -24,9 +24,6 @@ VAGUE = "it needs a person's approval, and the harness does not say what exactly
 WAITS = "waits for the user's approval"
 SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
 MAX_SHOWN = 500
-_YES = re.compile(
-    r"\s*(?:yes|y|ok|okay|approve|approved|go ahead|do it|sure|是|好|好的|可以|同意|批准)[\s.!。！]*", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,4 +141,4 @@ def _approved(ctx: RunContext, call: Waiting) -> bool:
     for entry in resumes:
         if (entry.get("interruptId") or entry.get("interrupt_id")) == call.call_id:
             return entry.get("status") == "resolved" and mapping(entry.get("payload")).get("approved") is True
-    return not resumes and _YES.fullmatch(ctx.text) is not None
+    return not resumes and consent_in(ctx.text) is True
