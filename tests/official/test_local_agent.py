@@ -311,6 +311,16 @@ async def test_what_is_neither_yes_nor_no_calls_nothing_and_is_asked_again(
     assert word in texts(shown(asked[1]))
 
 
+async def test_an_event_that_is_nobodys_message_is_no_yes_and_gets_its_answer() -> None:
+    config, event = {"approve": ["add"]}, {"event_id": "e", "event_type": "schedule.triggered", "source": "scheduler"}
+    async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
+        await host.run('call add {"a": 2, "b": 3}', resources=resources(ADD), config=config)
+        due = await host.run("yes", resources=resources(ADD), config=config, event=event)
+        assert answers(due) == [NOT_APPROVED]
+        assert not [call for call in host.calls if call.method == "tools.call"]
+    assert "I did nothing yet" not in due.text
+
+
 @pytest.mark.parametrize(
     ("text", "locale", "chinese"),
     [

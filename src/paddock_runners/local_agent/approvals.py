@@ -43,7 +43,7 @@ async def ask(
 def asked_again(ctx: RunContext) -> list[Result]:
     """The question once more, when what was said is no answer to it; else nothing. All that waits goes on waiting."""
     calls = _kept(ctx.state.conversation.get(KEY))
-    if not calls or _resumes(ctx) or ctx.event.event_type != SAID or consent_in(ctx.text) is not None:
+    if not calls or _resumes(ctx) or _word(ctx) is not None:
         return []
     return _asking(ctx, calls, None, unclear=True)
 
@@ -120,11 +120,16 @@ def _read(one: object) -> Called | None:
 
 
 def _approved(ctx: RunContext, call: Called) -> bool:
-    """The interrupt's own answer if there is one, else what the person said. Anything but a yes is a no."""
+    """The interrupt's own answer if there is one, else what the person said."""
     for entry in _resumes(ctx):
         if (entry.get("interruptId") or entry.get("interrupt_id")) == call.call_id:
             return entry.get("status") == "resolved" and mapping(entry.get("payload")).get("approved") is True
-    return not _resumes(ctx) and consent_in(ctx.text) is True
+    return not _resumes(ctx) and _word(ctx) is True
+
+
+def _word(ctx: RunContext) -> bool | None:
+    """What was said to the question. An event that is nobody's message, such as a schedule's, leaves it behind."""
+    return consent_in(ctx.text) if ctx.event.event_type == SAID else False
 
 
 def _resumes(ctx: RunContext) -> list[Mapping[str, Any]]:
