@@ -13,5 +13,5 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 async def test_the_runner_of_the_readme_passes_the_test_of_the_readme() -> None:
     runner, its_test = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names: dict[str, Any] = {"__name__": "readme"}
-    exec(runner.replace("serve(Parrot())", "") + its_test, names)
+    exec(runner + its_test, names)
     await names["test_it_counts_the_turns"]()

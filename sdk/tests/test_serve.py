@@ -193,6 +193,7 @@ def test_a_file_as_stdin_is_refused_with_a_sentence(tmp_path: Path) -> None:
         done = subprocess.run(command, stdin=file, capture_output=True, timeout=20, check=False)
     assert done.returncode == 1
     assert b"stdin must be a pipe" in done.stderr
+    assert b'`if __name__ == "__main__":` before its serve()' in done.stderr
 
 
 NOT_SERVED = [

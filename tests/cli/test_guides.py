@@ -91,15 +91,28 @@ def test_the_shipped_schema_of_the_agents_file_is_the_one_the_host_checks_with(p
     assert shipped == agents_schema(), "paddock agents schema > docs/agents.schema.json"
 
 
-def test_the_runner_in_the_readme_answers(tmp_path: Path) -> None:
+def test_the_runner_in_the_readme_answers_and_passes_the_test_that_new_writes(tmp_path: Path) -> None:
     [_, shown] = re.findall(r"```python\n(.*?)```", (TOP / "README.md").read_text(), re.DOTALL)
-    (tmp_path / "runner.py").write_text(shown)
+    written = files(PluginId("me", "greeter"))
+    for name, text in {**written, "runner.py": shown}.items():
+        (tmp_path / name).write_text(text)
+    assert len(shown.splitlines()) < len(written["runner.py"].splitlines())
 
     async def answer() -> str:
         async with pretend_host_for([sys.executable, "runner.py"], cwd=tmp_path) as host:
             return (await host.run("you")).text
 
-    assert asyncio.run(answer()) == "Hello, you!"
+    assert asyncio.run(answer()) == "Hello! You said 'you'. That was turn 1."
+    tested = subprocess.run(
+        [sys.executable, "test_runner.py"],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert tested.stdout == "passed\n", tested.stderr
 
 
 # --- the guides as somebody types them ------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def the_refusal(check: Any, *arguments: Any) -> RefusedError:
 def test_a_call_outside_the_grant_is_refused_and_named() -> None:
     check_operation(GRANT, "tools.call")
     error = the_refusal(check_operation, GRANT, "state.get")
-    assert error.message.startswith("this run was not granted state.get:")
+    assert error.message.startswith("this run was not granted state.get: its manifest does not ask for permissions.st")
     assert error.reason == "state.get is not in the grant of the run"
 
 

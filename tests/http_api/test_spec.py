@@ -4,9 +4,10 @@ import json
 import re
 from pathlib import Path
 
-from http_api.test_run_input import TABLE
+from http_api.test_run_input import TABLE, a_body, read
 from paddock.http_api.runs import as_json
 from paddock.rules.rows import RunRow
+from paddock.rules.run_input import NativeInput
 
 HERE = Path(__file__).parent
 TESTS = [file for room in ("http_api", "safety", "host") for file in (HERE.parent / room).glob("test_*.py")]
@@ -28,3 +29,9 @@ def test_the_page_shows_a_run_with_every_field_it_can_have() -> None:
     [example] = re.findall(r"## A run, looked at\n\n```json\n(.*?)```", PAGE, re.DOTALL)
     row = RunRow(*[1] * len(RunRow.__struct_fields__))  # pyright: ignore[reportArgumentType]
     assert set(as_json(row)) == set(json.loads(example)) | {"code", "message"}
+
+
+def test_the_message_with_a_picture_on_the_page_is_taken() -> None:
+    [example] = re.findall(r"```json binary message\n(.*?)```", PAGE, re.DOTALL)
+    taken = read(a_body(messages=[json.loads(example)]))
+    assert isinstance(taken, NativeInput)

@@ -185,6 +185,21 @@ def test_it_greets_and_explains_itself_in_the_language_it_was_asked_in(text: str
     assert answer(said(text), TOOLS).content.startswith(begins)
 
 
+def test_the_example_it_gives_has_values_of_the_right_kinds() -> None:
+    kinds = {
+        "player": {"type": "string"},
+        "points": {"type": "integer"},
+        "bonus": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+        "final": {"type": "boolean"},
+        "rounds": {"type": "array", "items": {"type": "integer"}},
+        "level": {"$ref": "#/$defs/Level"},
+    }
+    whole = {"type": "object", "properties": kinds, "$defs": {"Level": {"enum": ["easy", "hard"], "type": "string"}}}
+    said = answer([Message(role="user", content="help")], [LLMTool(name="score", description="x", parameters=whole)])
+    example = json.loads(said.content.partition("For example: call score ")[2])
+    assert example == {"player": "...", "points": 1, "bonus": 1, "final": True, "rounds": [1], "level": "easy"}
+
+
 async def test_a_stream_says_the_same_as_an_answer_and_ends_with_usage() -> None:
     call = a_call(said("I like trains, 也喜欢船"))
     whole = await DemoModel().invoke(call)

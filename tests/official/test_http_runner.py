@@ -27,11 +27,14 @@ AG_UI = (
     'data: {"type":"TEXT_MESSAGE_END","messageId":"m"}\n\n'
     'data: {"type":"RUN_FINISHED","threadId":"t","runId":"r"}\n\n'
 )
+A_PIECE = 'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hel"}\n\n'
 
 
 @contextmanager
-def an_agent(answer: str, kind: str = "application/json", status: int = 200) -> Iterator[tuple[str, list[Any]]]:
-    """Its URL, and what it was asked."""
+def an_agent(
+    answer: str, kind: str = "application/json", status: int = 200, missing: int = 0
+) -> Iterator[tuple[str, list[Any]]]:
+    """Its URL, and what it was asked. It is gone before it has said the bytes that are `missing`."""
     asked: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -44,6 +47,7 @@ def an_agent(answer: str, kind: str = "application/json", status: int = 200) -> 
             )
             self.send_response(status)
             self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(answer.encode()) + missing))
             self.end_headers()
             self.wfile.write(answer.encode())
 
@@ -121,6 +125,7 @@ async def test_its_owner_says_how_much_was_said_before_is_posted() -> None:
         (": nothing\n\n", "text/event-stream", 200, "http.bad_answer"),
         ('{"answer": "' + "x" * 1024 * 1024 + '"}', "application/json", 200, "http.too_large"),
         (AG_UI.rpartition("data:")[0], "text/event-stream", 200, "http.broken_off"),
+        (A_PIECE, "text/event-stream", 200, "http.broken_off"),
     ],
 )
 async def test_what_goes_wrong_is_said(answer: str, kind: str, status: int, code: str) -> None:
@@ -128,6 +133,37 @@ async def test_what_goes_wrong_is_said(answer: str, kind: str, status: int, code
         results = await asked_at(url)
     assert isinstance(results.terminal, RunFailed)
     assert results.terminal.data.code == code
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "heard"),
+    [
+        ('data: {"delta": "Hel"}\n\n', "text/event-stream", ["Hel"]),
+        (A_PIECE, "text/event-stream", ["Hel"]),
+        ('{"answer": "Hel', "application/json", []),
+    ],
+)
+async def test_an_agent_that_is_killed_in_the_middle_broke_off_and_what_it_said_is_kept(
+    answer: str, kind: str, heard: list[str]
+) -> None:
+    with an_agent(answer, kind, missing=10) as (url, _):
+        results = await asked_at(url)
+    assert results.deltas == heard
+    assert isinstance(results.terminal, RunFailed)
+    assert (results.terminal.data.code, results.terminal.data.retryable) == ("http.broken_off", True)
+    assert f"the agent at {url} broke off" in results.terminal.data.message
+
+
+async def test_a_page_for_people_is_no_answer_and_plain_text_is_one() -> None:
+    with an_agent("<html><title>Log in</title></html>", "Text/HTML; charset=utf-8") as (url, _):
+        page = await asked_at(url)
+    assert isinstance(page.terminal, RunFailed)
+    assert page.terminal.data.code == "http.bad_answer"
+    assert "answered with text/html" in page.terminal.data.message
+    assert "expected is application/json, text/event-stream or text/plain" in page.terminal.data.message
+    for kind in ("text/plain; charset=utf-8", "text/markdown", ""):
+        with an_agent("hi", kind) as (url, _):
+            assert (await asked_at(url)).text == "hi"
 
 
 async def test_an_agent_that_is_not_there_and_a_missing_address_are_named() -> None:

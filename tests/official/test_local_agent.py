@@ -8,6 +8,7 @@ import pytest
 
 from official.speaking import ADD, adding, demo, resources, shown, texts
 from paddock_runners.local_agent import LocalAgent
+from paddock_runners.local_agent.approvals import NOT_APPROVED
 from paddock_runners.local_agent.checkpoints import KEY
 from paddock_runners.toolkit.tokens import tokens_of_all
 from paddock_sdk import encoding
@@ -273,7 +274,7 @@ async def test_files_that_arrive_meanwhile_are_seen_too() -> None:
     assert picture["image_base64"] == "data:image/png;base64,iVBORzE="
 
 
-@pytest.mark.parametrize(("word", "made"), [("yes", True), ("no", False), ("what would that cost?", False)])
+@pytest.mark.parametrize(("word", "made"), [("yes", True), ("sure, go ahead", True), ("no", False)])
 async def test_a_call_that_needs_approval_waits_for_a_word_and_counts_once(word: str, made: bool) -> None:
     config = {"approve": ["add"]}
     async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
@@ -287,6 +288,37 @@ async def test_a_call_that_needs_approval_waits_for_a_word_and_counts_once(word:
         await host.run("yes", resources=resources(ADD), config=config)
         assert len([call for call in host.calls if call.method == "tools.call"]) == int(made)
     assert second.text == ("add: 5" if made else f"add failed: {answers(second)[0]}")
+
+
+@pytest.mark.parametrize("word", ["what would that do?", "yes but only 3", "ja", "可以，但只要 3"])
+@pytest.mark.parametrize(("then", "made"), [("yes please", [5]), ("no, take 3", [])])
+async def test_what_is_neither_yes_nor_no_calls_nothing_and_is_asked_again(
+    word: str, then: str, made: list[int]
+) -> None:
+    config, asked = {"approve": ["add"]}, list[Any]()
+    async with pretend_host(LocalAgent(), calls=calls_of(asked)) as host:
+        first = await host.run('call add {"a": 2, "b": 3}', resources=resources(ADD), config=config)
+        again = await host.run(word, resources=resources(ADD), config=config)
+        assert (answers(again), len(asked)) == ([], 1)
+        assert isinstance(first.terminal, RunCompleted)
+        assert isinstance(again.terminal, RunCompleted)
+        assert again.terminal.data.interrupts == first.terminal.data.interrupts
+        assert again.terminal.data.pending_tool_call_ids == ["call_1"]
+        assert '- add {"a": 2, "b": 3}' in again.text
+        last = await host.run(then, resources=resources(ADD), config=config)
+        assert [call.method for call in host.calls].count("tools.call") == len(made)
+    assert answers(last) == (made or [NOT_APPROVED])
+    assert word in texts(shown(asked[1]))
+
+
+async def test_an_event_that_is_nobodys_message_is_no_yes_and_gets_its_answer() -> None:
+    config, event = {"approve": ["add"]}, {"event_id": "e", "event_type": "schedule.triggered", "source": "scheduler"}
+    async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
+        await host.run('call add {"a": 2, "b": 3}', resources=resources(ADD), config=config)
+        due = await host.run("yes", resources=resources(ADD), config=config, event=event)
+        assert answers(due) == [NOT_APPROVED]
+        assert not [call for call in host.calls if call.method == "tools.call"]
+    assert "I did nothing yet" not in due.text
 
 
 @pytest.mark.parametrize(

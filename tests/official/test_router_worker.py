@@ -90,6 +90,16 @@ async def test_a_call_that_was_approved_is_made_whatever_the_router_makes_of_the
     assert (made.data.error, made.data.result) == (None, 5)
 
 
+async def test_a_word_that_is_no_answer_to_its_question_is_not_routed() -> None:
+    asked: list[Any] = []
+    waiting = [{"id": "c1", "name": "pay", "arguments": '{"a": 2, "b": 3}'}]
+    calls = {"models.stream": routing(asked), "tools.call": adding}
+    async with pretend_host(RouterWorker(), calls=calls, state={"conversation": {KEY: waiting}}) as host:
+        results = await host.run("yes but less", resources=resources(ADD, PAY), config={"approve": ["pay"]})
+    assert (asked, results.types) == ([], ["message.completed", "run.completed"])
+    assert '- pay {"a": 2, "b": 3}' in results.text
+
+
 async def test_the_router_knows_what_was_said_before() -> None:
     asked: list[Any] = []
     calls = {"models.stream": routing(asked, "add"), "tools.call": adding}

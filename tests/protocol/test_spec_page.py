@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 
+from paddock.host.authority import CONFIG_INVALID, ISOLATION_TOO_LOW
+from paddock.host.runs import START_CODES
+from paddock.host.working_directories import FULL, UNUSABLE
+from paddock.rules.leases import WHY
+from paddock.runners.supervisor import REPLACED
 from paddock_sdk.protocol.errors import API_ERROR_CODES, HOST_FAILURE_CODES
 from paddock_sdk.protocol.frames import HOST_NOTIFICATIONS, HOST_REQUESTS, PLUGIN_NOTIFICATIONS
 from paddock_sdk.protocol.host_calls import HOST_CALLS
@@ -78,6 +83,15 @@ def test_every_shape_is_described_with_every_field_and_no_other() -> None:
 def test_every_method_result_type_and_code_is_on_the_page() -> None:
     words = {*PARAMS, *KNOWN_RESULTS, *API_ERROR_CODES, *HOST_FAILURE_CODES}
     assert {word for word in words if f"`{word}`" not in PAGE} == set()
+
+
+def test_every_code_that_ends_a_run_is_in_the_list_and_on_the_page_for_clients() -> None:
+    known = {*WHY, REPLACED, CONFIG_INVALID, ISOLATION_TOO_LOW, UNUSABLE, FULL, *START_CODES.values()}
+    assert known <= HOST_FAILURE_CODES
+    page = (ROOT / "docs" / "spec" / "http.md").read_text()
+    listed = page[page.index("| code | what happened |") :].partition("\n\n")[0]
+    codes = "".join(row.split("|")[1] for row in listed.splitlines())
+    assert set(re.findall(r"`([a-z_.]+)`", codes)) == HOST_FAILURE_CODES
 
 
 def test_every_id_on_the_page_is_proved_by_a_test_and_every_test_proves_a_line() -> None:

@@ -43,6 +43,10 @@ def test_an_interrupted_run_fails_visibly_and_its_stream_goes_on_where_it_was(ho
     assert [(one.id, one.data) for one in seen + rest] == [(one.id, one.data) for one in whole]
     assert [event.type for event in whole].count("RUN_ERROR") == 1
     assert text_of(whole).startswith("0 1 2 3 4")
+    with host.client() as client:
+        asked, cut = client.get("/api/v1/agent/history", params={"threadId": run["threadId"]}).json()["messages"]
+    assert (cut["content"], cut["partial"]) == (text_of(whole), True)
+    assert "partial" not in asked
 
 
 @pytest.mark.timeout(300)

@@ -53,6 +53,7 @@ def test_everything_on_the_page_about_python_works(host: HostProcess, capsys: py
     assert told[3:5] == ["cancelled", "cancelled"]
     assert told[5].endswith(" user my name is Ann")
     assert any(line == f"{line.split()[0]} my name is Ann" for line in told), "the conversation is called by its words"
+    assert told[-3].endswith("I cannot look at the image you sent.")
     assert told[-2].startswith("404 there is no agent 'nobody'; known are: ")
     assert "'assistant'" in told[-1]
 

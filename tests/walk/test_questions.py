@@ -30,3 +30,15 @@ def test_what_an_agent_asks_is_answered_and_it_goes_on(new_host: Any, approved: 
     [question] = asked[-1].data["outcome"]["interrupts"]
     answer = {"interruptId": question["id"], "status": "resolved", "payload": {"approved": approved}}
     assert text_of(sent(host, thread, resume=[answer])).startswith(says)
+
+
+def test_a_word_that_is_neither_yes_nor_no_leaves_the_question_open(new_host: Any) -> None:
+    host, thread = new_host(agents=AGENTS).start(), str(uuid.uuid4())
+
+    def said(words: str) -> list[Event]:
+        return sent(host, thread, messages=[{"id": uuid.uuid4().hex, "role": "user", "content": words}])
+
+    first, again = said('call calculate {"expression": "6*7"}'), said("yes but only 3")
+    assert again[-1].data["outcome"] == first[-1].data["outcome"]
+    assert "calculate" in text_of(again)
+    assert text_of(said("yes please")).startswith("calculate: 42")

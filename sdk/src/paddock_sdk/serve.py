@@ -26,6 +26,10 @@ DRAIN_SECONDS = 2.0
 YOUNG_OBJECTS = 10_000
 """The context of a run is some hundred values and no cycle: looking for garbage after every few runs, as Python does by
 itself, was an eighth of what a short run costs its runner."""
+NO_PIPE = (
+    "stdin must be a pipe: this program is started by a Paddock host. To import it, as a test does, write "
+    '`if __name__ == "__main__":` before its serve()'
+)
 
 
 def serve(*runners: AgentRunner) -> None:
@@ -92,7 +96,7 @@ class Inbox:
         try:
             asyncio.get_running_loop().add_reader(fd, self._read)
         except PermissionError:
-            raise SystemExit("stdin must be a pipe: this program is started by a Paddock host") from None
+            raise SystemExit(NO_PIPE) from None
 
     def close(self) -> None:
         asyncio.get_running_loop().remove_reader(self._fd)

@@ -82,19 +82,20 @@ class HistoryDoor:
         }
 
     def _assistant(self, principal: Principal, row: TranscriptRow) -> Mapping[str, Any]:
+        known = _metadata(row)
         seen: dict[str, Any] = {
             "id": row.item_id,
             "taskId": row.run_id,
             "seq": row.seq,
             "role": "assistant",
             "content": row.content,
-            "ui_schema": _metadata(row).get("ui_schema"),
+            "ui_schema": known.get("ui_schema"),
             "timestamp": iso(row.created_at),
         }
         if row.agent_id:
             name = self._agent_name(row.agent_id, principal.workspace_id)
             seen |= {"agentId": row.agent_id, "name": name or row.agent_id}
-        return seen
+        return {**seen, "partial": True} if known.get("partial") else seen
 
     def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[Mapping[str, Any]]:
         """What came along, under fresh URLs; a file that is gone is left out."""

@@ -150,5 +150,5 @@ def _small_talk(asked: Message, facts: dict[str, str], tools: Sequence[LLMTool])
 def _offer(tools: Sequence[LLMTool]) -> str:
     if not tools:
         return "I was given no tools."
-    example = demo_tools.as_json(dict.fromkeys((tools[0].parameters.get("properties") or {}), "..."))
+    example = demo_tools.as_json(demo_tools.example_for(tools[0]))
     return f"I can call: {', '.join(tool.name for tool in tools)}. For example: call {tools[0].name} {example}"

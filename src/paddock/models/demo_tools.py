@@ -32,6 +32,8 @@ _CITIES = {
     **dict.fromkeys(("delhi", "mumbai", "德里", "孟买"), "Asia/Kolkata"),
 }
 """Where people ask for the time of, when they do not know the zone's name."""
+_EXAMPLES: Mapping[Any, Any] = {"integer": 1, "number": 1, "boolean": True, "object": {}}
+"""What stands for a value of this type; a text is dots."""
 
 
 def zone_in(text: str) -> str | None:
@@ -81,6 +83,22 @@ def parameters_for(text: str, tool: LLMTool) -> dict[str, Any] | None:
         elif name in required:
             return None
     return filled
+
+
+def example_for(tool: LLMTool) -> dict[str, Any]:
+    """Arguments of the right kinds, for somebody to put their own in."""
+    properties: Mapping[str, Mapping[str, Any]] = tool.parameters.get("properties") or {}
+    return {name: _example(schema, tool.parameters) for name, schema in properties.items()}
+
+
+def _example(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Any:
+    plain = _plain(schema, whole)
+    if options := plain.get("enum"):
+        return options[0]
+    if plain.get("type") == "array":
+        items: Mapping[str, Any] = plain.get("items") or {}
+        return [_EXAMPLES.get(_plain(items, whole).get("type"), "...")]
+    return _EXAMPLES.get(plain.get("type"), "...")
 
 
 def _plain(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:

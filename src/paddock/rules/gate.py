@@ -28,6 +28,7 @@ from paddock.rules.limits import (
     MAX_TOOL_CALL_BYTES,
 )
 from paddock.rules.permissions import Grant
+from paddock.rules.ungranted import why_not
 from paddock.rules.values import Value
 
 Measure = Literal["characters", "bytes", "bytes of JSON", "documents", "bytes at once"]
@@ -158,8 +159,8 @@ def _field(asked: Any, field: str) -> Any:
 
 def check_operation(grant: Grant, method: str) -> None:
     if method not in grant.actions:
-        text = f"this run was not granted {method}: its manifest, the plugin file and the agent must all allow it"
-        raise RefusedError(ErrorCode.UNAUTHORIZED, text, f"{method} is not in the grant of the run")
+        reason = f"{method} is not in the grant of the run"
+        raise RefusedError(ErrorCode.UNAUTHORIZED, why_not(grant, method), reason)
 
 
 def check_resource(grant: Grant, looked: Looked, asked: Any) -> None:

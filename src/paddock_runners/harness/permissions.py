@@ -4,13 +4,13 @@ No process is kept waiting while somebody thinks. The turn ends with the questio
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from paddock_runners.harness.config import Config, matches
 from paddock_runners.harness.heard import Permission, Question
+from paddock_runners.toolkit.consent import consent_in
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, message
 
@@ -27,9 +27,6 @@ NOBODY_TO_TELL = "nobody can be asked in this run; decide for yourself, and say 
 SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
 MAX_SHOWN = 4000
 """Of what a call is made with: all of a command, the beginning of a file."""
-_YES = re.compile(
-    r"\s*(?:yes|y|ok|okay|approve|approved|go ahead|do it|sure|是|好|好的|可以|同意|批准)[\s.!。！]*", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +161,4 @@ def _approved(ctx: RunContext, call: Waiting) -> bool:
     for entry in resumes:
         if (entry.get("interruptId") or entry.get("interrupt_id")) == call.call_id:
             return entry.get("status") == "resolved" and mapping(entry.get("payload")).get("approved") is True
-    return not resumes and _YES.fullmatch(ctx.text) is not None
+    return not resumes and consent_in(ctx.text) is True

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from paddock_runners.http.answers import EventReader, text_in
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_runners.toolkit.words import both
-from paddock_sdk import AgentRunner, AgentRunnerCapabilities, HostApi, Results, RunContext, failed, message
+from paddock_sdk import AgentRunner, AgentRunnerCapabilities, HostApi, Result, Results, RunContext, failed, message
 from paddock_sdk.protocol.history import TranscriptItem
 
 if TYPE_CHECKING:
@@ -20,6 +20,11 @@ MAX_ANSWER_BYTES = 1024 * 1024
 SILENCE_SECONDS = 60.0
 USUAL_TAIL, LONGEST_TAIL = 20, 50
 SAYS = "application/json, text/event-stream"
+PAGES = ("text/html", "application/xhtml")
+A_PAGE = (
+    "a page for people (a login, perhaps) and no answer of an agent: expected is application/json, text/event-stream "
+    "or text/plain; see whether config.url and config.authorization are right"
+)
 
 
 class HttpRunner(AgentRunner):
@@ -76,16 +81,25 @@ class HttpRunner(AgentRunner):
             yield failed("agent.config_invalid", f"config.history must be a whole number from 0 to {LONGEST_TAIL}")
             return
         timeout = httpx2.Timeout(min(SILENCE_SECONDS, api.seconds_left()))
+        began = False
         try:
             async with (
                 httpx2.AsyncClient(timeout=timeout, follow_redirects=False, verify=_trusted()) as client,
                 client.stream("POST", url, json=body_of(ctx), headers=_headers(ctx.config)) as answer,
             ):
+                began = answer.is_success
                 async for result in _read(answer):
                     yield result
         except httpx2.HTTPError as error:
-            why = str(error) or type(error).__name__
-            yield failed("http.unreachable", f"the agent at {_shown(url)} did not answer: {why}", retryable=True)
+            yield _lost(url, error, began=began)
+
+
+def _lost(url: str, error: Exception, *, began: bool) -> Result:
+    why = str(error) or type(error).__name__
+    if began:
+        told = f"the agent at {_shown(url)} broke off in the middle of its answer: {why}"
+        return failed("http.broken_off", told, retryable=True)
+    return failed("http.unreachable", f"the agent at {_shown(url)} did not answer: {why}", retryable=True)
 
 
 def _is_address(url: str) -> bool:
@@ -147,13 +161,15 @@ def _headers(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 async def _read(answer: "httpx2.Response") -> Results:
-    kind = answer.headers.get("content-type", "")
+    kind = answer.headers.get("content-type", "").lower()
     if answer.status_code >= 300:
         said = (await _whole(answer)).decode(errors="replace")[:500]
         yield failed("http.refused", f"the agent answered {answer.status_code}: {said}", answer.status_code >= 500)
     elif kind.startswith("text/event-stream"):
         async for result in _streamed(answer):
             yield result
+    elif kind.startswith(PAGES):
+        yield failed("http.bad_answer", f"the agent answered with {kind}, {A_PAGE}")
     else:
         body = await _whole(answer)
         yield _one_answer(body.decode(errors="replace"), kind) if len(body) <= MAX_ANSWER_BYTES else _too_large()

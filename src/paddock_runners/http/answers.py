@@ -8,6 +8,7 @@ from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import Result, delta, failed, message, step_finished, step_started, tool_completed, tool_started
 
 TEXT_KEYS = ("delta", "text", "content", "answer", "output", "response", "reply")
+BROKEN_OFF = "the agent broke off in the middle of its answer: its events ended without a RUN_FINISHED or RUN_ERROR"
 
 
 def text_in(said: object) -> str | None:
@@ -34,17 +35,17 @@ class EventReader:
         self.text = ""
         self.ended: Result | None = None
         self._arguments: dict[str, tuple[str, str]] = {}
-        self._said_anything = False
-        self._open = False
-        """An AG-UI run began and has not finished."""
+        self._said_anything = self._spoke_ag_ui = False
+        self._finished = True
+        """No AG-UI event came, or the one that says that all was said."""
 
     def last(self) -> Iterator[Result]:
         """What follows from the end of the stream."""
-        if self._open:
-            yield failed("http.broken_off", "the agent broke off in the middle of its answer", retryable=True)
+        if not self._finished:
+            yield failed("http.broken_off", BROKEN_OFF, retryable=True)
         elif self.text:
             yield message(self.text)
-        elif not self._said_anything:
+        elif not (self._said_anything or self._spoke_ag_ui):
             yield failed("http.bad_answer", "the agent's answer has no text in it: its events said nothing")
 
     def read(self, data: str) -> Iterator[Result]:
@@ -66,10 +67,10 @@ class EventReader:
         return delta(text)
 
     def _ag_ui(self, kind: str, said: dict[str, Any]) -> Iterator[Result]:
-        self._said_anything = True
+        if not self._spoke_ag_ui or kind in {"RUN_STARTED", "RUN_FINISHED"}:
+            self._finished = kind == "RUN_FINISHED"
+        self._spoke_ag_ui = True
         match kind:
-            case "RUN_STARTED" | "RUN_FINISHED":
-                self._open = kind == "RUN_STARTED"
             case "STEP_STARTED":
                 yield step_started(str(said.get("stepName")))
             case "STEP_FINISHED":

@@ -58,6 +58,10 @@ class LocalAgent(AgentRunner):
         try:
             config = Config.read(ctx.config)
             model = chosen(config, ctx.resources.models)
+            if again := approvals.asked_again(ctx):
+                for result in again:
+                    yield result
+                return
             desk, waited = await prepared(ctx, api, config, model)
             async for result in decided(desk, waited):
                 yield result

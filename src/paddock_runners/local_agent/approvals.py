@@ -1,13 +1,14 @@
 """Calls that a person must agree to: the run ends with the question, the next one brings the answer.
 
 The question is an interrupt for clients that know them and a sentence for everybody else. What waits is kept in
-conversation state and taken out before anything is called, so an approval counts once.
+conversation state and taken out before anything is called, so an approval counts once. Words that are neither a yes nor
+a no leave it waiting, and the question is asked again.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from paddock_runners.toolkit.consent import consent_in
 from paddock_runners.toolkit.language import speaks_chinese
 from paddock_runners.toolkit.replies import Called
 from paddock_runners.toolkit.transcript import Said, call_message, shortened
@@ -17,10 +18,15 @@ from paddock_sdk import HostApi, HostCallError, Result, RunContext, completed, m
 KEY = "local_agent.waiting_for_approval"
 NOT_APPROVED = "the user did not approve this call; do not repeat it unless they ask for it"
 NO_PLACE = "this call needs the user's approval, and this agent may keep no state in which to wait for it"
-SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
-_YES = re.compile(
-    r"\s*(?:yes|y|ok|okay|approve|approved|go ahead|do it|sure|是|好|好的|可以|同意|批准)[\s.!。！]*", re.IGNORECASE
+UNCLEAR = (
+    "I did nothing yet: I could not tell whether that is a yes or a no. A yes does exactly what stands here; for "
+    "anything else, say no and what you want instead."
 )
+UNCLEAR_CHINESE = (
+    "我还没有做任何事：我看不出这是同意还是拒绝。同意就会照下面原样执行；想要别的，请先拒绝，再说你要什么。"
+)
+SCHEMA = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
+SAID = "message.received"
 
 
 async def ask(
@@ -31,8 +37,30 @@ async def ask(
     `also_pending` are calls of the same answer that the client makes itself."""
     kept = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in calls]
     await api.state.set("conversation", KEY, kept)
+    return _asking(ctx, calls, usage, also_pending)
+
+
+def asked_again(ctx: RunContext) -> list[Result]:
+    """The question once more, when what was said is no answer to it; else nothing. All that waits goes on waiting."""
+    calls = _kept(ctx.state.conversation.get(KEY))
+    if not calls or _resumes(ctx) or _word(ctx) is not None:
+        return []
+    return _asking(ctx, calls, None, unclear=True)
+
+
+def _asking(
+    ctx: RunContext,
+    calls: Sequence[Called],
+    usage: Mapping[str, int] | None,
+    also_pending: Sequence[str] = (),
+    *,
+    unclear: bool = False,
+) -> list[Result]:
     listed = "\n".join(f"- {call.name} {shortened(call.arguments, 500)}" for call in calls)
-    text, hints = _question(listed, chinese=speaks_chinese(ctx))
+    chinese = speaks_chinese(ctx)
+    text, hints = _question(listed, chinese=chinese)
+    if unclear:
+        text = f"{UNCLEAR_CHINESE if chinese else UNCLEAR}\n\n{text}"
     ids = [*(call.call_id for call in calls), *also_pending]
     interrupts = [_interrupt(call) for call in calls]
     return [message(text, ui_hints=hints), completed(usage=usage, pending_tool_call_ids=ids, interrupts=interrupts)]
@@ -63,8 +91,7 @@ def _interrupt(call: Called) -> dict[str, Any]:
 
 def waiting(ctx: RunContext) -> list[str]:
     """Names of the tools that wait for this input's word."""
-    kept = listing(ctx.state.conversation.get(KEY))
-    return [call.name for one in kept if (call := _read(one)) is not None]
+    return [call.name for call in _kept(ctx.state.conversation.get(KEY))]
 
 
 async def answered(ctx: RunContext, api: HostApi) -> list[tuple[Called, bool]]:
@@ -72,7 +99,7 @@ async def answered(ctx: RunContext, api: HostApi) -> list[tuple[Called, bool]]:
     if KEY not in ctx.state.conversation:
         return []
     kept, version = await api.state.get_with_version("conversation", KEY)
-    calls = [call for one in listing(kept) if (call := _read(one)) is not None]
+    calls = _kept(kept)
     try:
         await api.state.set("conversation", KEY, [], expected_version=version)
     except HostCallError as error:
@@ -82,6 +109,10 @@ async def answered(ctx: RunContext, api: HostApi) -> list[tuple[Called, bool]]:
     return [(call, _approved(ctx, call)) for call in calls]
 
 
+def _kept(state: object) -> list[Called]:
+    return [call for one in listing(state) if (call := _read(one)) is not None]
+
+
 def _read(one: object) -> Called | None:
     said = mapping(one)
     parts = [said.get(name) for name in ("id", "name", "arguments")]
@@ -89,11 +120,16 @@ def _read(one: object) -> Called | None:
 
 
 def _approved(ctx: RunContext, call: Called) -> bool:
-    """The interrupt's own answer if there is one, else what the person said. Anything but a yes is a no."""
+    """The interrupt's own answer if there is one, else what the person said."""
     for entry in _resumes(ctx):
         if (entry.get("interruptId") or entry.get("interrupt_id")) == call.call_id:
             return entry.get("status") == "resolved" and mapping(entry.get("payload")).get("approved") is True
-    return not _resumes(ctx) and _YES.fullmatch(ctx.text) is not None
+    return not _resumes(ctx) and _word(ctx) is True
+
+
+def _word(ctx: RunContext) -> bool | None:
+    """What was said to the question. An event that is nobody's message, such as a schedule's, leaves it behind."""
+    return consent_in(ctx.text) if ctx.event.event_type == SAID else False
 
 
 def _resumes(ctx: RunContext) -> list[Mapping[str, Any]]:

@@ -31,6 +31,10 @@ class RouterWorker(LocalAgent):
         try:
             config = Config.read(ctx.config)
             model = chosen(config, ctx.resources.models)
+            if again := approvals.asked_again(ctx):
+                for result in again:
+                    yield result
+                return
             async for result in _stages(ctx, api, config, model):
                 yield result
         except ConfigError as problem:

@@ -38,13 +38,23 @@ HOST_FAILURE_CODES: Final = frozenset(
         "runner.unhealthy",
         "runner.not_found",
         "runner.refused",
+        "runner.replaced",
         "deadline_exceeded",
         "route_timeout",
         "cancelled",
         "host_restarted",
+        "host_lost",
         "host_shutdown",
         "payload_too_large",
         "session_busy",
+        "session_closed",
+        "no_agent",
+        "agent_not_in_session",
+        "agent.config_invalid",
+        "agent.isolation_too_low",
+        "agent.working_directory",
+        "agent.working_directory_full",
+        "runtime_error",
     }
 )
 """Codes a host gives to a run that ended without the runner's own word."""

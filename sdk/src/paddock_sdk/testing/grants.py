@@ -35,3 +35,13 @@ def is_granted(manifest: AgentRunnerManifest, method: str, params: Mapping[str, 
     if method == "platform.request_action":
         return params["action"] in may["platform_api"]
     return params["area"] in may["storage"] if "area" in params else bool(may["storage"])
+
+
+def needed_for(method: str) -> str:
+    """What the manifest would have to say, as a runner's author writes it."""
+    if method == "steering.pull":
+        return "capabilities.steering"
+    if method == "platform.request_action":
+        return "permissions.platform_api with the name of the action"
+    section, literal = NEEDS.get(method, ("storage", "plugin"))
+    return f'permissions.{section}: ["{literal}"]'

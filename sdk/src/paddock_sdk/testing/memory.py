@@ -15,7 +15,7 @@ from paddock_sdk.host_call_error import HostCallError
 from paddock_sdk.protocol.errors import INVALID_ARGUMENT, NOT_FOUND, PAYLOAD_TOO_LARGE, UNAUTHORIZED, AgentAPIError
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
-from paddock_sdk.testing.grants import is_granted
+from paddock_sdk.testing.grants import is_granted, needed_for
 
 Handler = Callable[[Any], Any]
 """Takes the params model of the call; returns the answer, an awaitable of it, or an (async) iterable of chunks."""
@@ -86,7 +86,8 @@ class Memory:
         try:
             asked = HOST_CALLS[method].params.from_wire(params)
             if not is_granted(manifest, method, params):
-                raise RefusedError(UNAUTHORIZED, f"{method} is not granted: the manifest does not ask for it")
+                text = f"{method} is not granted: the manifest does not ask for {needed_for(method)}"
+                raise RefusedError(UNAUTHORIZED, text)
             return await self._outcome(call_id, method, self._handler(method)(asked), chunk)
         except HostCallError as error:
             return error.error

@@ -152,7 +152,12 @@ SCHEMAS = {
                     "ui_schema": or_null(OBJECT),
                     "timestamp": MOMENT,
                 },
-                {"agentId": TEXT, "name": TEXT, "feedback": shape({"rating": one_of("up", "down"), "comment": TEXT})},
+                {
+                    "agentId": TEXT,
+                    "name": TEXT,
+                    "partial": TRUTH,
+                    "feedback": shape({"rating": one_of("up", "down"), "comment": TEXT}),
+                },
             ),
         ]
     },

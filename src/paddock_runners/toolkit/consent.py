@@ -1,0 +1,35 @@
+"""What somebody's words mean as an answer to "may I?": a yes, a no, or neither. Pure.
+
+A yes is nothing but yes, in as many words as people like; a no may go on to say what is wanted instead, since nothing
+is done on it. Everything else is neither: whoever asked asks again.
+"""
+
+import re
+
+LONGEST = 200
+"""More characters than this say more than yes or no."""
+_YES_WORDS = (
+    r"yes|y|yeah|yep|yup|ok|okay|sure|of course|certainly|absolutely|approved?|agreed?|confirm(?:ed)?|go ahead|"
+    r"(?:please )?do it|please do|i (?:approve|agree|confirm)(?: it| this)?"
+)
+_YES_CHARACTERS = "是的?|好的?|好啊|行|可以的?|我?同意|批准|确认|没问题|请?执行"
+_POLITE = r"\b(?:please|pls|thanks?|thank you|thx)\b|请|谢谢你?"
+_NO_WORDS = (
+    r"no|n|nope|nah|no thanks|no thank you|not now|never mind|den(?:y|ied)|reject(?:ed)?|stop|cancel|abort|"
+    r"(?:please )?(?:do not|don['’]?t)(?: do (?:it|that|this))?"
+)
+_NO_CHARACTERS = "不|不是|不行|不要|不用|不可以|不同意|不批准|不用了|不了|否|拒绝|取消|别|算了"
+_PAUSE = r"[\s,.!;，。！；、]"
+_YES_PART = rf"(?:\b(?:{_YES_WORDS})\b|{_YES_CHARACTERS})"
+_YES = re.compile(rf"{_PAUSE}*{_YES_PART}(?:{_PAUSE}*(?:{_YES_PART}|{_POLITE}))*{_PAUSE}*", re.IGNORECASE)
+_NO = re.compile(
+    rf"{_PAUSE}*(?:(?:{_NO_WORDS})\b|{_NO_CHARACTERS})(?:{_PAUSE}*(?:{_POLITE}))*(?:\s*[,.!;，。！；:：-].*|\s*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def consent_in(text: str) -> bool | None:
+    """None for whatever is not plainly one of them, such as a question, a condition or a yes with a "but"."""
+    if _NO.fullmatch(text):
+        return False
+    return True if len(text) <= LONGEST and _YES.fullmatch(text) else None
