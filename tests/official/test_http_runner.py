@@ -161,7 +161,7 @@ async def test_a_page_for_people_is_no_answer_and_plain_text_is_one() -> None:
     assert page.terminal.data.code == "http.bad_answer"
     assert "answered with text/html" in page.terminal.data.message
     assert "expected is application/json, text/event-stream or text/plain" in page.terminal.data.message
-    for kind in ("text/plain; charset=utf-8", "text/markdown", ""):
+    for kind in ("text/plain; charset=utf-8", "text/markdown", "", "text/html; charset=utf-8"):
         with an_agent("hi", kind) as (url, _):
             assert (await asked_at(url)).text == "hi"
 

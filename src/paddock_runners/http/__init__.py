@@ -168,8 +168,6 @@ async def _read(answer: "httpx2.Response") -> Results:
     elif kind.startswith("text/event-stream"):
         async for result in _streamed(answer):
             yield result
-    elif kind.startswith(PAGES):
-        yield failed("http.bad_answer", f"the agent answered with {kind}, {A_PAGE}")
     else:
         body = await _whole(answer)
         yield _one_answer(body.decode(errors="replace"), kind) if len(body) <= MAX_ANSWER_BYTES else _too_large()
@@ -180,6 +178,8 @@ def _too_large() -> Any:
 
 
 def _one_answer(body: str, kind: str) -> Any:
+    if kind.startswith(PAGES) and body.lstrip().startswith("<"):  # some frameworks call any text so
+        return failed("http.bad_answer", f"the agent answered with {kind}, {A_PAGE}")
     if not kind.startswith("application/json"):
         return message(body)
     try:
