@@ -1,12 +1,15 @@
 """Being one host among several: shows that it is there, notices who is gone, and goes on with what they left.
 
 Whether somebody is gone is decided by `rules/leases.py` from the store's clock. A host that was declared gone itself
-drops everything it held and comes back under another number.
+drops everything it held and comes back under another number. Beats wait for nothing else that a host does, however
+much there is to take over: a host that is only busy is not taken for gone.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from math import inf
 
 import structlog
 
@@ -27,6 +30,7 @@ from paddock.rules.leases import (
     lapsed,
     others,
     unsettled,
+    was_away,
 )
 from paddock.rules.rows import AuditRow
 
@@ -35,6 +39,16 @@ log = structlog.get_logger("paddock.peers")
 TAKE_AT_ONCE = 256
 TIDY_SECONDS = 300.0
 Note = Callable[[AuditRow], None]
+
+
+@dataclass(slots=True)
+class Chore:
+    """What one host of all does now and then, after a beat of its own."""
+
+    do: Callable[[], Awaitable[object]]
+    seconds: float = 0.0
+    """Between two times; 0: at each beat."""
+    done_at: float = -inf
 
 
 class Peers:
@@ -57,13 +71,15 @@ class Peers:
         self._note = note
         self._clock = clock
         self._bell = asyncio.Event()
+        self._has_beaten = asyncio.Event()
+        self._taking = asyncio.Lock()
+        self._left = False
         self._heard: Subscription | None = None
         self._beat_at = now()
         self._steady_since: float | None = None
-        """Since when no beat of ours has failed; None: not since the start."""
+        """Since when no beat of ours has failed or come late; None: none has since the start."""
         self._watched_seconds = 0.0
         self._seen_changes = ""
-        self._tidied_at = 0.0
         self.known: Sequence[Peer] = ()
         self.on_beat: list[Callable[[], None]] = []
         """Who is told that time has passed."""
@@ -71,8 +87,7 @@ class Peers:
         """Who keeps in memory what another host may have changed."""
         self.on_others: list[Callable[[], None]] = []
         """Who is told that hosts came or went."""
-        self.chores: list[Callable[[], Awaitable[object]]] = []
-        """What one host of all does at each of its beats."""
+        self.chores = [Chore(hosts.tidy, TIDY_SECONDS)]
         self._met: Sequence[int] = ()
         self._changes: str | None = None
 
@@ -89,27 +104,55 @@ class Peers:
         """Whether this host may still act for its sessions, as far as its own clock tells."""
         return is_sure(now() - self._beat_at)
 
-    async def start(self) -> int:
-        """Join; take over what nobody owns. Returns how many sessions that were."""
+    async def start(self) -> None:
+        """Join the others."""
+        self._beat_at = now()
         self._live.name = f"paddock.{await self._hosts.name()}"
         await self._bus.open()
         await self._join()
         await self._beat()
         await self._follow()
-        return await self._take_over()
 
     async def keep_beating(self) -> None:
-        while True:
+        """Until this host leaves; and after each beat, what there is to do for those who are gone."""
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(self._work_for_ever())
+            await self._beat_for_ever()
+            working.cancel()
+
+    async def take_over(self) -> int:
+        """Everything that nobody owns, in parts; other hosts take theirs at the same time. How many sessions it was."""
+        async with self._taking:
+            return await self._take_over()
+
+    async def _beat_for_ever(self) -> None:
+        while not self._left:
+            await self._try()
+            self._has_beaten.set()
             try:
                 async with asyncio.timeout(BEAT_SECONDS):
                     await self._bell.wait()
             except TimeoutError:
                 pass
             self._bell.clear()
-            await self._try()
+
+    async def _work_for_ever(self) -> None:
+        while True:
+            await self._has_beaten.wait()
+            self._has_beaten.clear()
+            try:
+                if unsettled(self.known):
+                    await self.take_over()
+                await self._look_after()
+            except StorageUnavailableError as error:
+                log.warning("what is done after a beat waits", action="peers.work", reason=str(error))
+            except Exception:
+                log.exception("what is done after a beat waits", action="peers.work")
 
     async def leave(self) -> None:
-        """Own nothing any more; whoever is left goes on with what is unfinished."""
+        """Own nothing any more, and do not come back; whoever is left goes on with what is unfinished."""
+        self._left = True
+        self._bell.set()
         await self._hosts.leave(SHUT_DOWN)
         self._ring()
 
@@ -126,12 +169,9 @@ class Peers:
 
     async def _try(self) -> None:
         try:
-            if not await self._beat():
+            if not await self._beat() and not self._left:
                 await self._come_back()
             await self._declare()
-            if unsettled(self.known):
-                await self._take_over()
-            await self._look_after()
         except StorageUnavailableError as error:
             self._steady_since = now()
             log.warning("a beat failed", action="peers.beat", reason=str(error))
@@ -141,6 +181,8 @@ class Peers:
     async def _beat(self) -> bool:
         asked_at = now()
         beat = await self._hosts.beat()
+        if was_away(now() - self._beat_at):
+            self._steady_since = now()
         if beat.held:
             self._beat_at = asked_at
         self.known = beat.peers
@@ -163,8 +205,7 @@ class Peers:
         self._ring()
 
     async def _take_over(self) -> int:
-        """Everything that nobody owns, in parts; other hosts take theirs at the same time."""
-        tried = set[str]()
+        tried, gone = set[str](), unsettled(self.known)
         while left := await self._hosts.left_behind(limit=TAKE_AT_ONCE):
             new = [one for one in left if one.session_id not in tried]
             if not new:
@@ -172,7 +213,7 @@ class Peers:
                 return len(tried)  # they are tried again at the next beat
             await self._sessions.take_over([(one.session_id, one.why, WHY.get(one.why, WHY[LOST])) for one in new])
             tried |= {one.session_id for one in new}
-        await self._hosts.settled()
+        await self._hosts.settled(gone)
         if tried:
             log.info("sessions of hosts that are gone were taken over", action="peers.take_over", sessions=len(tried))
         return len(tried)
@@ -199,11 +240,19 @@ class Peers:
             await self._keep_house()
 
     async def _keep_house(self) -> None:
-        for do in self.chores:
-            await do()
-        if now() - self._tidied_at > TIDY_SECONDS:
-            self._tidied_at = now()
-            await self._hosts.tidy()
+        for chore in self.chores:
+            if now() - chore.done_at >= chore.seconds:
+                chore.done_at = now()
+                await self._do(chore)
+
+    async def _do(self, chore: Chore) -> None:
+        """One that fails keeps no other from being done."""
+        try:
+            await chore.do()
+        except StorageUnavailableError:
+            raise
+        except Exception:
+            log.exception("a chore failed", action="peers.chore")
 
     async def _follow(self) -> None:
         """Take in what was changed for all hosts."""

@@ -60,8 +60,8 @@ class Hosts(Protocol):
         ...
 
     async def left_behind(self, *, limit: int) -> Sequence[LeftBehind]: ...
-    async def settled(self) -> None:
-        """Nothing is left of those who are gone."""
+    async def settled(self, boots: Sequence[int]) -> None:
+        """Nothing is left of these, who were known to be gone before it was looked for what they left."""
         ...
 
     async def ask(self, boot: int, errand: Errand) -> None:

@@ -66,7 +66,6 @@ class PostgresHosts:
         self._reader = reader
         self._pulse: Connection | None = None
         self._one_at_a_time = asyncio.Lock()
-        self._seen_gone: Sequence[int] = ()
         self.boot = 0
         self.on_boot: Callable[[int], None] = lambda _: None
         """Told whenever this host gets a number."""
@@ -88,7 +87,6 @@ class PostgresHosts:
     async def beat(self) -> Beat:
         held = bool(await self._now(_BEAT, self.boot))
         peers = [Peer(*found) for found in await self._now(_PEERS)]
-        self._seen_gone = [peer.boot for peer in peers if peer.gone is not None]
         up, changes = (await self._now(_STORE))[0]
         return Beat(held, up, peers, changes)
 
@@ -101,9 +99,8 @@ class PostgresHosts:
     async def left_behind(self, *, limit: int) -> Sequence[LeftBehind]:
         return [LeftBehind(*found) for found in await self._reader().all(_LEFT, RESTARTED, limit)]
 
-    async def settled(self) -> None:
-        """Only of those that were known to be gone when it was looked for what they left."""
-        await self._now(_SETTLED, list(self._seen_gone))
+    async def settled(self, boots: Sequence[int]) -> None:
+        await self._now(_SETTLED, list(boots))
 
     # --- what one asks of another
 
