@@ -39,6 +39,8 @@ class Neighbourhood:
     owners: Owners
     hosts: Hosts | None = None
     live: Live | None = None
+    named_bus: bool = False
+    """Whether somebody named the bus, so that its absence is worth a word."""
 
     @property
     def shared(self) -> bool:
@@ -48,7 +50,7 @@ class Neighbourhood:
 def neighbourhood_of(settings: Settings, store: Store) -> Neighbourhood:
     hosts, bus = hosts_in(store), bus_at(settings.bus)
     live = Live(bus) if hosts is not None else None
-    return Neighbourhood(bus, Owners(hosts, bus, live), hosts, live)
+    return Neighbourhood(bus, Owners(hosts, bus, live), hosts, live, settings.bus != EMBEDDED)
 
 
 def peers_of(
@@ -59,6 +61,7 @@ def peers_of(
         return None
     peers = Peers(near.hosts, near.bus, near.live, sessions=sessions, owners=near.owners, note=audit.soon, clock=clock)
     near.bus.on_lost = tails.look_again
+    peers.bus_is_away = lambda: near.named_bus and not near.bus.healthy()
     runs.may_act = peers.held
     return peers
 

@@ -181,6 +181,8 @@ class House:
             remarks.append(
                 "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"
             )
+        if self.peers is not None and self.peers.bus_is_away():
+            remarks.append("the bus is away: streams of other hosts are read from the store")
         return remarks
 
     @asynccontextmanager

@@ -81,6 +81,8 @@ class Peers:
         self._watched_seconds = 0.0
         self._seen_changes = ""
         self.known: Sequence[Peer] = ()
+        self.bus_is_away: Callable[[], bool] = lambda: False
+        """Whether there should be a bus and is none; everything works without it, only later."""
         self.on_beat: list[Callable[[], None]] = []
         """Who is told that time has passed."""
         self.on_change: list[Callable[[], Awaitable[None]]] = []
@@ -127,8 +129,8 @@ class Peers:
 
     async def _beat_for_ever(self) -> None:
         while not self._left:
-            await self._try()
-            self._has_beaten.set()
+            if await self._try():
+                self._has_beaten.set()
             try:
                 async with asyncio.timeout(BEAT_SECONDS):
                     await self._bell.wait()
@@ -167,7 +169,8 @@ class Peers:
 
     # --- one beat
 
-    async def _try(self) -> None:
+    async def _try(self) -> bool:
+        """Whether it succeeded."""
         try:
             if not await self._beat() and not self._left:
                 await self._come_back()
@@ -175,8 +178,11 @@ class Peers:
         except StorageUnavailableError as error:
             self._steady_since = now()
             log.warning("a beat failed", action="peers.beat", reason=str(error))
+            return False
         except Exception:
             log.exception("a beat failed", action="peers.beat")
+            return False
+        return True
 
     async def _beat(self) -> bool:
         asked_at = now()
