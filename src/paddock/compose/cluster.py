@@ -78,7 +78,7 @@ def keep_in_step(settings: Settings, peers: Peers | None, stored: StoredAgents, 
         peers.on_others.append(lambda: _tell_of_files(peers))
     peers.on_change.append(stored.load)
     peers.on_beat.append(ingest.wake)
-    ingest.may_work = lambda: peers.is_housekeeper
+    ingest.may_work = lambda: peers.is_housekeeper and peers.held()
 
 
 def _tell_of_files(peers: Peers) -> None:
