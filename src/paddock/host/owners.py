@@ -16,14 +16,14 @@ from paddock.host.arrivals import NewRun
 from paddock.host.live import Live
 from paddock.host.principals import Principal
 from paddock.ports.bus import Bus, Subscription
-from paddock.ports.hosts import Errand, Hosts
+from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, StorageUnavailableError
 from paddock.rules.rows import Row
 from paddock.rules.values import Value, nothing
 
 log = structlog.get_logger("paddock.owners")
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = ASKED_SECONDS
 """How long a caller waits for the host that has its session; after that it is told to try again."""
 WORK_SECONDS = 8.0
 AT_ONCE = 64

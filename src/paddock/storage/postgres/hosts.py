@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from paddock.ports.hosts import Beat, Errand, LeftBehind
+from paddock.ports.hosts import ASKED_SECONDS, Beat, Errand, LeftBehind
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer
 from paddock.storage.postgres.connection import AWAY, Connection, connect, is_over, unavailable
@@ -27,8 +27,8 @@ select boot, host_id, url, extract(epoch from clock_timestamp() - beat_at)::floa
   from hosts where gone is null or not settled order by boot"""
 _STORE = """
 select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float,
-       concat((select concat(count(*), ' ', max(updated_at)) from agents), ' ',
-              (select concat(count(*), ' ', max(installed_at)) from plugins), ' ',
+       concat((select concat(count(*), ' ', sum(updated_at::numeric)) from agents), ' ',
+              (select concat(count(*), ' ', sum(installed_at::numeric)) from plugins), ' ',
               (select max(changed_at) from signing_keys))"""
 _NAME = "select md5(min(applied_at)::text || current_database()) from schema_version"
 _GONE = f"""
@@ -45,7 +45,11 @@ select s.session_id, coalesce(h.gone, $1) from open_ones join sessions s using (
  where h.boot is null or h.gone is not null order by random() limit $2"""
 _SETTLED = "update hosts set settled = true where gone is not null and not settled and boot = any($1::bigint[])"
 _ASK = "insert into errands (errand_id, boot, body, created_at) values ($1, $2, $3, clock_timestamp())"
-_ASKED = "select errand_id, body from errands where boot = $1 and answer is null order by created_at limit $2"
+# Whoever asked has given up after a while and said so; what nobody waits for is not done any more.
+_ASKED = f"""
+select errand_id, body from errands
+ where boot = $1 and answer is null and created_at > clock_timestamp() - interval '{ASKED_SECONDS} s'
+ order by created_at limit $2"""
 _ANSWER = "update errands set answer = $2 where errand_id = $1"
 _ANSWERED = """
 select answer, exists (select 1 from hosts where hosts.boot = errands.boot and hosts.gone is null)
