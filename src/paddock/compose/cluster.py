@@ -9,6 +9,8 @@ import structlog
 from paddock.bus.chosen import bus_at
 from paddock.host.attaching import Attaching
 from paddock.host.audit import Audit
+from paddock.host.forgetting import DirectoriesEverywhere
+from paddock.host.keeping import Directories
 from paddock.host.live import Live
 from paddock.host.owners import Owners
 from paddock.host.peers import Peers
@@ -16,6 +18,7 @@ from paddock.host.runs import Runs
 from paddock.host.sessions import Sessions
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
+from paddock.host.working_directories import WorkingDirectories
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
@@ -79,6 +82,11 @@ def keep_in_step(settings: Settings, peers: Peers | None, stored: StoredAgents, 
     peers.on_change.append(stored.load)
     peers.on_beat.append(ingest.wake)
     ingest.may_work = lambda: peers.is_housekeeper and peers.held()
+
+
+def everywhere(here: WorkingDirectories, owners: Owners, peers: Peers | None) -> Directories:
+    """Who removes what a forgotten conversation left on disks."""
+    return here if peers is None else DirectoriesEverywhere(here, owners, lambda: peers.others)
 
 
 def _tell_of_files(peers: Peers) -> None:

@@ -67,6 +67,13 @@ class LetIn(Value, frozen=True, tag="let_in"):
     permissions: Any = None
 
 
+class ForgetFiles(Value, frozen=True, tag="forget_files"):
+    """A conversation is being forgotten: what this host keeps of it on its own disk goes too."""
+
+    workspace_id: str
+    conversation_id: str
+
+
 class NothingToTell(Value, frozen=True):
     """It is done."""
 
@@ -92,7 +99,7 @@ class _Carried(Value, frozen=True, tag="accept"):
         return AcceptRun(NewRun(**given, rows=rows))
 
 
-Deed = AcceptRun | CancelTheRun | Control | LetIn
+Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles
 ToSend = Callable[[], Awaitable[Deed]]
 """Makes what is asked, when it takes something to make it."""
 Do = Callable[[Any], Awaitable[Any]]
@@ -109,7 +116,7 @@ class _Told(Value, frozen=True):
     moved: bool = False
 
 
-_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn).decode
+_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn | ForgetFiles).decode
 _decode_told = msgspec.json.Decoder(_Told).decode
 
 
