@@ -151,6 +151,18 @@ async def test_a_host_that_starts_again_in_its_directory_need_not_wait_for_its_o
         await (await Owner.of(again)).write(said("mine again"))
 
 
+async def test_two_hosts_that_have_one_name_do_not_drive_each_other_out_for_ever(address: str) -> None:
+    async with hosts_on(address) as cluster:
+        _, first = await cluster.host("copied")
+        _, second = await cluster.host("copied")
+        assert not (await first.beat()).held
+        await first.register()
+        assert (await second.beat()).held
+        assert (await first.beat()).held
+        await first.register()  # as it does whenever it was declared gone
+        assert (await second.beat()).held
+
+
 async def test_what_a_host_is_asked_lasts_until_it_is_answered(address: str) -> None:
     async with hosts_on(address) as cluster:
         _, mine = await cluster.host("here")

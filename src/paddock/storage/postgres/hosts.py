@@ -4,14 +4,18 @@ Beats have a connection of their own, so that a busy host is never taken for a d
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from uuid import uuid4
 
 from paddock.ports.hosts import ASKED_SECONDS, Beat, Errand, LeftBehind
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer
 from paddock.storage.postgres.connection import AWAY, Connection, connect, is_over, unavailable
 from paddock.storage.postgres.reader import Reader
+
+_log = logging.getLogger(__name__)
 
 # ruff: noqa: S608 - the numbers are our own, values are always bound
 KEEP = "1 hour"
@@ -21,6 +25,12 @@ with mine as materialized (select nextval('epochs') as boot),
      earlier as (update hosts set gone = $3 where host_id = $1 and gone is null)
 insert into hosts (boot, host_id, url, started_at, beat_at)
 select boot, $1, $2, clock_timestamp(), clock_timestamp() from mine returning boot"""
+# A host that has not ended is said to have been started again: another one has its name.
+_NAMESAKE = "select 1 from hosts where boot = $1 and gone = $2"
+_COPIED = (
+    "another host has the name of this one, as when a data directory is copied: this one takes another until it is "
+    "started again; remove the file host-id from one of the two directories"
+)
 _BEAT = "update hosts set beat_at = clock_timestamp() where boot = $1 and gone is null returning boot"
 _PEERS = """
 select boot, host_id, url, extract(epoch from clock_timestamp() - beat_at)::float, gone, settled
@@ -82,6 +92,9 @@ class PostgresHosts:
     # --- who is there
 
     async def register(self) -> None:
+        if self.boot and await self._now(_NAMESAKE, self.boot, RESTARTED):
+            _log.error(_COPIED, extra={"action": "hosts.namesake"})
+            self._host_id = uuid4().hex
         self.boot = (await self._now(_REGISTER, self._host_id, self._url, RESTARTED))[0][0]
         self.on_boot(self.boot)
 
