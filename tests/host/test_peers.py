@@ -17,7 +17,7 @@ from paddock.host.owners import Owners
 from paddock.host.peers import Chore, Peers
 from paddock.host.sessions import Sessions
 from paddock.rules.leases import BEAT_SECONDS, LEASE_SECONDS, LOST
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows import AgentRow, AuditRow
 from paddock.storage.postgres import PostgresStore
 from postgres_server import a_database
 
@@ -179,3 +179,30 @@ async def test_a_chore_is_done_by_the_host_that_is_there_longest_and_one_that_fa
         assert done.count("second") == 0
         assert done.count("first") >= 2
         assert done.count("rarely") == 1
+
+
+async def test_a_change_made_while_another_is_taken_in_is_taken_in_too(address: str) -> None:
+    async with place_at(address) as place:
+        here, store = await place.peers("here"), await place.store("there")
+        await here.start()
+        seen = list[int]()
+
+        async def follow() -> None:
+            seen.append(await place.ask("select count(*) from agents"))
+            if len(seen) == 1:
+                await store.write([AgentRow("w", "second", b"{}", 2.0, "ann")])
+                for _ in range(2):  # the second of them began after the change
+                    before = await place.beats("here")
+                    await until(lambda before=before: later(place, before))
+
+        async def is_seen() -> bool:
+            return seen[-1:] == [2]
+
+        here.on_change.append(follow)
+        await store.write([AgentRow("w", "first", b"{}", 1.0, "ann")])
+        async with asyncio.TaskGroup() as group:
+            beating = group.create_task(here.keep_beating())
+            try:
+                await until(is_seen)
+            finally:
+                beating.cancel()

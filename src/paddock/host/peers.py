@@ -262,10 +262,11 @@ class Peers:
 
     async def _follow(self) -> None:
         """Take in what was changed for all hosts."""
-        if self._changes != self._seen_changes:
+        seen = self._seen_changes  # a beat may see more meanwhile, which is for the next time
+        if self._changes != seen:
             for follow in self.on_change:
                 await follow()
-            self._changes = self._seen_changes
+            self._changes = seen
 
     async def _join(self) -> None:
         await self.owners.listen()
