@@ -14,7 +14,7 @@ from paddock.bus.in_process import InProcessBus, Meeting
 from paddock.host import peers as room
 from paddock.host.live import Live
 from paddock.host.owners import Owners
-from paddock.host.peers import Chore, Peers
+from paddock.host.peers import Peers
 from paddock.host.sessions import Sessions
 from paddock.rules.leases import BEAT_SECONDS, LEASE_SECONDS, LOST
 from paddock.rules.rows import AgentRow, AuditRow
@@ -102,7 +102,8 @@ async def test_a_host_beats_however_long_it_takes_over_what_others_left(address:
         here = await place.peers("here")
         await here.start()
         beating, taking = group.create_task(here.keep_beating()), group.create_task(here.take_over())
-        await place.sessions.asked.wait()
+        async with asyncio.timeout(30):
+            await place.sessions.asked.wait()
         for _ in range(2):
             before = await place.beats("here")
             await until(lambda before=before: later(place, before))
@@ -141,8 +142,9 @@ async def one_beat(peers: Peers, *, times: int = 1) -> None:
     peers.on_beat[:] = [beaten.release]
     async with asyncio.TaskGroup() as group:
         beating = group.create_task(peers.keep_beating())
-        for _ in range(times):
-            await beaten.acquire()
+        async with asyncio.timeout(60):
+            for _ in range(times):
+                await beaten.acquire()
         beating.cancel()
 
 
@@ -173,7 +175,9 @@ async def test_a_chore_is_done_by_the_host_that_is_there_longest_and_one_that_fa
 
         for name, peers in (("first", first), ("second", second)):
             await peers.start()
-            peers.chores = [Chore(fail), Chore(lambda name=name: note(name)), Chore(lambda: note("rarely"), 3600.0)]
+            peers.chores.add(fail)
+            peers.chores.add(lambda name=name: note(name))
+            peers.chores.add(lambda: note("rarely"), every=3600.0)
         for peers in (first, second):
             await one_beat(peers, times=3)
         assert done.count("second") == 0

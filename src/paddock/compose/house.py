@@ -28,7 +28,7 @@ from paddock.host.inbox import Inbox
 from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.offers import Offers
-from paddock.host.peers import Chore, Peers
+from paddock.host.peers import Peers
 from paddock.host.platforms import Platforms
 from paddock.host.principals import DEV
 from paddock.host.retention import Retention
@@ -235,8 +235,8 @@ class House:
             await self.tool_calls.settle()
             await self.approvals.recover()
         else:
-            self.peers.chores.append(Chore(partial(self.tool_calls.settle, alone=False)))
-            self.peers.chores.append(Chore(partial(self.approvals.recover, alone=False), PERFORM_SECONDS / 3))
+            self.peers.chores.add(partial(self.tool_calls.settle, alone=False))
+            self.peers.chores.add(partial(self.approvals.recover, alone=False), every=PERFORM_SECONDS / 3)
 
     async def _keep_looking(self, look: Callable[[], Awaitable[bool]]) -> None:
         """For as long as the house stands. When a look took something up, the agents are made ready for it."""

@@ -8,11 +8,10 @@ much there is to take over: a host that is only busy is not taken for gone.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from math import inf
 
 import structlog
 
+from paddock.host.chores import Chores
 from paddock.host.live import Live
 from paddock.host.owners import Owners
 from paddock.host.sessions import Sessions
@@ -39,16 +38,6 @@ log = structlog.get_logger("paddock.peers")
 TAKE_AT_ONCE = 256
 TIDY_SECONDS = 300.0
 Note = Callable[[AuditRow], None]
-
-
-@dataclass(slots=True)
-class Chore:
-    """What one host of all does now and then, after a beat of its own."""
-
-    do: Callable[[], Awaitable[object]]
-    seconds: float = 0.0
-    """Between two times; 0: at each beat."""
-    done_at: float = -inf
 
 
 class Peers:
@@ -89,7 +78,9 @@ class Peers:
         """Who keeps in memory what another host may have changed."""
         self.on_others: list[Callable[[], None]] = []
         """Who is told that hosts came or went."""
-        self.chores = [Chore(hosts.tidy, TIDY_SECONDS)]
+        self.chores = Chores()
+        """What one host of all is enough for."""
+        self.chores.add(hosts.tidy, every=TIDY_SECONDS)
         self._met: Sequence[int] = ()
         self._changes: str | None = None
 
@@ -243,22 +234,7 @@ class Peers:
                 tell()
         await self._follow()
         if self.is_housekeeper:
-            await self._keep_house()
-
-    async def _keep_house(self) -> None:
-        for chore in self.chores:
-            if now() - chore.done_at >= chore.seconds:
-                chore.done_at = now()
-                await self._do(chore)
-
-    async def _do(self, chore: Chore) -> None:
-        """One that fails keeps no other from being done."""
-        try:
-            await chore.do()
-        except StorageUnavailableError:
-            raise
-        except Exception:
-            log.exception("a chore failed", action="peers.chore")
+            await self.chores.see_to(now())
 
     async def _follow(self) -> None:
         """Take in what was changed for all hosts."""
