@@ -1,6 +1,7 @@
 """What every test shares: the event loop that production uses, and one worker for tests that share what is dear."""
 
 import gc
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -8,6 +9,7 @@ import pytest
 hypothesis.settings.register_profile("busy", deadline=None)  # what a case takes says more of the machine than of it
 hypothesis.settings.load_profile("busy")
 
+HERE = Path(__file__).parent
 SHARING = frozenset({"cli", "cluster", "langbot", "models"})
 """Rooms whose tests share a host, a server or an environment within a file: on two workers it would be made twice."""
 
@@ -15,7 +17,7 @@ SHARING = frozenset({"cli", "cluster", "langbot", "models"})
 @pytest.hookimpl(tryfirst=True)  # before the workers look for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if SHARING & set(item.path.parts) and item.get_closest_marker("xdist_group") is None:
+        if SHARING & set(item.path.parts[len(HERE.parts) :]) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 

@@ -18,6 +18,7 @@ BINARY = Path(sys.executable).with_name("nats-server")
 class NatsServer:
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    config: Path | None = None
 
     @property
     def url(self) -> str:
@@ -25,7 +26,14 @@ class NatsServer:
 
     def start(self) -> "NatsServer":
         assert BINARY.exists(), "the dev tools are not installed: make .venv/.installed-dev"
-        command = [str(BINARY), "-a", "127.0.0.1", "-p", str(self.port)]
+        command = [
+            str(BINARY),
+            "-a",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            *(("-c", str(self.config)) if self.config else ()),
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + 30
         while not self._answers():

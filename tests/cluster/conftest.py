@@ -20,10 +20,10 @@ agents:
 """
 
 
-def heard(host: HostProcess) -> int:
-    """How much of what others committed came to readers here over the bus, and not out of the log."""
+def heard(host: HostProcess, way: str = "bus") -> int:
+    """How much of what others committed came to readers here over the bus; or out of the log, as they heard nothing."""
     with host.client() as client:
-        found = re.search(r'paddock_followed_total{way="bus"} (\S+)', client.get("/metrics").text)
+        found = re.search(rf'paddock_followed_total{{way="{way}"}} (\S+)', client.get("/metrics").text)
     assert found is not None
     return int(float(found[1]))
 

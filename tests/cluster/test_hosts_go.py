@@ -5,6 +5,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -177,11 +178,17 @@ def test_without_the_bus_everything_still_works_and_it_is_used_again_when_it_is_
         task = survivor.post("count 150 0.01", thread=thread, agent="slow").json()["taskId"]
         assert other.post("after it", thread=thread, agent="echo").status_code == 202
         assert text_of(other.events(task)).split() == [str(number) for number in range(150)]
+        ready = other.client().get("/readyz")
+        assert (ready.status_code, "the bus is away" in ready.text) == (200, True)
+        task, _ = begun(survivor, ENDLESS)
+        read = heard(other, "log")
+        reading = ThreadPoolExecutor(1).submit(followed, other, task, words=20)
+        wait_until(lambda: heard(other, "log") > read, 30, "a reader that begins without the bus")
     finally:
         nats.start()
-    wait_until(lambda: "bus is back" in "".join(other.output + survivor.output), 30, "the bus being back")
-    task = survivor.post("count 50 0.01", agent="slow").json()["taskId"]
-    assert len(text_of(other.events(task)).split()) == 50
+    reading.result(120)
+    cancel(other, task)
+    assert "the bus is away" not in other.client().get("/readyz").text
 
 
 def test_of_hosts_that_start_at_once_each_is_ready_and_an_agent_made_at_one_is_known_to_all(

@@ -50,6 +50,10 @@ def test_a_conversation_goes_on_at_whichever_host_is_asked(here: HostProcess, th
         task = host.post("hello", thread=thread).json()["taskId"]
         assert "hello" in text_of(other.events(task))
         assert [(one.id, one.data) for one in host.events(task)] == [(one.id, one.data) for one in other.events(task)]
+    with here.client() as client:
+        audit = client.get("/api/v1/audit", params={"threadId": thread}).json()["decisions"]
+    assert [row["result"] for row in audit if row["action"] == "run.start"] == ["allowed"] * 3
+    assert "session.append" not in [row["action"] for row in audit]  # it rested: nobody was refused
 
 
 def test_hosts_that_keep_files_for_themselves_say_that_others_cannot_read_them(

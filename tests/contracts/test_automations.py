@@ -31,6 +31,10 @@ async def test_what_is_due_is_found_longest_overdue_first(store: Store) -> None:
     assert [job.job_id for job in await store.due_automations(20.0)] == ["a", "b"]
     assert [job.job_id for job in await store.due_automations(99.0, limit=1)] == ["a"]
     assert await store.next_automation_at() == 10.0
+    await store.write([JobClaim("a", 10.0, "me", 25.0, 10.0)])
+    assert await store.next_automation_at() == 20.0
+    await store.write([JobClaim("b", 20.0, "me", 80.0, 20.0)])
+    assert await store.next_automation_at() == 25.0
 
 
 async def test_without_jobs_nothing_comes(store: Store) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import anyio
 import pytest
@@ -110,6 +111,56 @@ async def test_a_server_that_is_away_is_found_when_it_comes_and_again_after_it_w
     assert lost.is_set()
     for bus in (here, there):
         await bus.close()
+
+
+async def test_who_begins_to_listen_while_the_server_is_away_hears_when_it_is_back() -> None:
+    server = NatsServer().start()
+    here, there = NatsBus(server.url), NatsBus(server.url)
+    heard, stopped = list[bytes](), list[bytes]()
+    for bus in (here, there):
+        await bus.open()
+    await anyio.to_thread.run_sync(server.kill)
+    await until(lambda: not here.healthy() and not there.healthy())
+    await there.subscribe("a", heard.append)
+    await (await there.subscribe("a", stopped.append)).stop()
+    await anyio.to_thread.run_sync(server.start)
+    with anyio.fail_after(30):
+        while not heard:
+            here.publish("a", b"again")
+            await anyio.sleep(0.02)
+    assert stopped == []
+    for bus in (here, there):
+        await bus.close()
+    await anyio.to_thread.run_sync(server.kill)
+
+
+async def test_a_server_that_sends_us_away_and_changes_its_mind_is_used_again(tmp_path: Path) -> None:
+    server = NatsServer(config=tmp_path / "nats.conf")
+    assert server.config is not None
+
+    def let_in(password: str) -> None:
+        assert server.config is not None
+        server.config.write_text(f'authorization {{ users: [{{user: "host", password: "{password}"}}] }}')
+
+    let_in("right")
+    await anyio.to_thread.run_sync(server.start)
+    url = server.url.replace("//", "//host:right@")
+    here, there, heard = NatsBus(url), NatsBus(url), list[bytes]()
+    for bus in (here, there):
+        await bus.open()
+    await there.subscribe("a", heard.append)
+    let_in("wrong")
+    server.signal(signal.SIGHUP)
+    await until(lambda: not here.healthy() and not there.healthy())
+    let_in("right")
+    server.signal(signal.SIGHUP)
+    with anyio.fail_after(30):
+        while not heard:
+            here.publish("a", b"again")
+            await anyio.sleep(0.02)
+    for bus in (here, there):
+        await bus.close()
+    await anyio.to_thread.run_sync(server.kill)
 
 
 @pytest.mark.parametrize("patience", [0.1, 30.0], ids=["who goes away", "who waits it out"])

@@ -1,5 +1,6 @@
 """What every store promises about calls of tools and models: begun, ended, unknown, and what they used."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -40,9 +41,23 @@ async def test_a_call_without_an_end_is_unanswered_once_its_run_is_over(store: S
     await store.write(
         [a_tool_call("c1", "run-1"), a_tool_call("c2", "run-1", status="failed"), a_tool_call("c3", "run-2")]
     )
-    assert await store.unanswered_tool_calls() == []
-    await owner.write(rows=[a_run("run-1", status="failed")])
-    assert [row.call_id for row in await store.unanswered_tool_calls()] == ["c1"]
+    assert await store.unanswered_tool_calls(over_since=inf) == []
+    await owner.write(rows=[a_run("run-1", status="failed", ended_at=100.0)])
+    assert [row.call_id for row in await store.unanswered_tool_calls(over_since=inf)] == ["c1"]
+    assert [row.call_id for row in await store.unanswered_tool_calls(over_since=100.0)] == ["c1"]
+    assert await store.unanswered_tool_calls(over_since=99.0) == []
+
+
+async def test_what_became_of_a_call_is_not_replaced_by_that_nobody_knows(store: Store) -> None:
+    await store.write([a_tool_call()])
+    unknown = a_tool_call(status="unknown", ended_at=3.0)
+    ended = a_tool_call(status="completed", result=b"3", ended_at=2.0)
+    await store.write([unknown])
+    assert await store.tool_calls("run-1") == [unknown]
+    await store.write([ended])
+    for rows in ([unknown], [ended, unknown]):
+        await store.write(rows)
+        assert await store.tool_calls("run-1") == [ended]
 
 
 async def test_what_model_calls_used_is_listed_and_added_up(store: Store) -> None:

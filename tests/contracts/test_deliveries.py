@@ -47,7 +47,11 @@ async def test_of_each_conversation_only_the_first_is_due(store: Store) -> None:
     await store.write([*rows, a_delivery(9, session="late", due=99.0)])
     assert [row.delivery_id for row in await store.due_deliveries(10.0)] == ["other.1", f"{SESSION}.1"]
     assert await store.due_deliveries(2.0) == []
-    assert await store.next_delivery_at() == 1.0
+    assert await store.next_delivery_at() == 3.0
+    await store.write([DeliveryClaim("other.1", "me", 50.0, 4.0)])
+    assert await store.next_delivery_at() == 5.0
+    await store.write([DeliveryClaim(f"{SESSION}.1", "me", 60.0, 6.0)])
+    assert await store.next_delivery_at() == 50.0
 
 
 async def test_only_whoever_holds_the_claim_says_how_it_went(store: Store) -> None:

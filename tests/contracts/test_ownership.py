@@ -8,9 +8,11 @@ import asyncpg
 import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
-from paddock.ports.hosts import Errand, Hosts
+from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
 from paddock.rules.errors import OwnedElsewhereError, StaleOwnerError
 from paddock.rules.leases import LOST
+from paddock.rules.rows import AgentRow
+from paddock.rules.values import replace
 from paddock.storage.postgres import PostgresStore
 from postgres_server import a_database
 
@@ -149,6 +151,18 @@ async def test_a_host_that_starts_again_in_its_directory_need_not_wait_for_its_o
         await (await Owner.of(again)).write(said("mine again"))
 
 
+async def test_two_hosts_that_have_one_name_do_not_drive_each_other_out_for_ever(address: str) -> None:
+    async with hosts_on(address) as cluster:
+        _, first = await cluster.host("copied")
+        _, second = await cluster.host("copied")
+        assert not (await first.beat()).held
+        await first.register()
+        assert (await second.beat()).held
+        assert (await first.beat()).held
+        await first.register()  # as it does whenever it was declared gone
+        assert (await second.beat()).held
+
+
 async def test_what_a_host_is_asked_lasts_until_it_is_answered(address: str) -> None:
     async with hosts_on(address) as cluster:
         _, mine = await cluster.host("here")
@@ -161,6 +175,28 @@ async def test_what_a_host_is_asked_lasts_until_it_is_answered(address: str) -> 
         assert await other.asked(limit=9) == []
         await other.leave("host_shutdown")
         assert await mine.answered("e1") == (b"done", False)
+
+
+async def test_what_nobody_waits_for_any_more_is_not_asked(address: str) -> None:
+    async with hosts_on(address) as cluster:
+        _, mine = await cluster.host("here")
+        await mine.ask(mine.boot, Errand("e1", b"long ago"))
+        meddler = await asyncpg.connect(address)
+        await meddler.execute("update errands set created_at = created_at - $1 * interval '1 s'", ASKED_SECONDS)
+        await meddler.close()
+        await mine.ask(mine.boot, Errand("e2", b"just now"))
+        assert await mine.asked(limit=9) == [Errand("e2", b"just now")]
+
+
+async def test_a_change_is_seen_though_the_clock_of_whoever_made_it_is_behind(address: str) -> None:
+    async with hosts_on(address) as cluster:
+        here, mine = await cluster.host("here")
+        rows = [AgentRow("w", name, b"{}", 1000.0, "ann") for name in ("first", "second")]
+        await here.write(rows)
+        before = (await mine.beat()).changes
+        assert (await mine.beat()).changes == before
+        await here.write([replace(rows[0], body=b"{1}", updated_at=900.0)])
+        assert (await mine.beat()).changes != before
 
 
 async def test_in_a_hundred_rounds_a_host_that_stalled_never_writes_what_another_took_over(address: str) -> None:

@@ -262,3 +262,19 @@ async def test_a_handover_is_the_sessions_business_and_no_approval() -> None:
         run.say("run.completed")
         await house.story(await house.view.find(ANN, run.run_id))
         assert await house.approvals.list(ANN) == []
+
+
+@pytest.mark.parametrize("decided", [True, False])
+async def test_a_run_that_ends_asks_no_more_for_what_was_decided_at_another_host(*, decided: bool) -> None:
+    store, platform = open_memory_store(), MemoryPlatform()
+    async with editing(platform, store=store) as (house, run):
+        approval_id = (await ask(house, run))["approval_id"]
+        there = Approvals(store, platform, clock=house.approvals.clock, spawn=asyncio.ensure_future)
+        if decided:
+            assert (await there.decide(ANN, approval_id, "granted")).outcome(0) == "done"
+        run.say("run.completed")
+        thread = run.context["conversation"]["conversation_id"]
+        end = await house.until(thread, "AGENT_OUTPUT:FINAL")
+        asked = [one["id"] for one in end.read_payload()["data"].get("approvals", [])]
+        assert asked == ([] if decided else [approval_id])
+        assert len(platform.done) == decided

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from paddock.host.arrivals import NewRun
-from paddock.host.owners import AcceptRun, CancelTheRun, Control, Deed, LetIn, packed, unpacked
+from paddock.host.owners import AcceptRun, CancelTheRun, Control, Deed, ForgetFiles, LetIn, packed, unpacked
 from paddock.host.principals import Principal
 from paddock.rules.rows import AuditRow
 from paddock.rules.run_events import RunEvent
@@ -21,6 +21,7 @@ ROW = AuditRow(1.5, "w", "user:ann", "a", "r", "s", "allowed", "because")
         AcceptRun(NewRun(ANN, "t", "r", b"\x00\xff", {"id": "m", "content": [{"type": "text"}]}, "hi 你好")),
         AcceptRun(NewRun(ANN, "t", "r", b"h", {}, "", {"n": 1.5}, "echo", event=RunEvent(data={"x": 1}), rows=(ROW,))),
         CancelTheRun("run", ANN),
+        ForgetFiles("w", "thread"),
         LetIn(b"\x00\xff", "w", "me", "mine", {"history": ["page"]}),
         Control(ANN, "t", "INVITE_AGENT", {"agent_id": "echo"}, None, "turn"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from needs import install, not_run
 from paddock.runners.isolation import active_level
-from walk.hosts import HostProcess, text_of
+from walk.hosts import HostProcess, text_of, wait_until
 
 HARNESS = Path(__file__).parent / "harness"
 AGENTS = """\
@@ -62,6 +62,16 @@ def test_a_run_reaches_its_endpoint_and_its_directory_and_both_end_when_they_sho
     assert (root / other).exists()
     seen = "".join(host.output) + "".join(path.read_text("latin-1") for path in host.data.glob("*.db*"))
     assert token not in seen
+
+
+def test_a_conversation_that_is_deleted_leaves_no_directory_on_any_host(new_host: Callable[..., HostProcess]) -> None:
+    host, thread = new_host(agents=AGENTS, plugins=(HARNESS,)).start(), str(uuid.uuid4())
+    places = {Path(told(host, "where", "open", thread)["where"]).parent for _ in range(2)}
+    assert len(places) == len(getattr(host, "pair", [host]))
+    assert all(place.is_dir() and place.name == thread for place in places)
+    with host.client() as client:
+        assert client.delete(f"/api/v1/agent/sessions/{thread}").status_code == 204
+    wait_until(lambda: not any(place.exists() for place in places), what="the end of every directory")
 
 
 @pytest.fixture

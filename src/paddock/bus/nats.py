@@ -61,6 +61,8 @@ class NatsBus:
         self._bell = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._asked: set[asyncio.Task[None]] = set()
+        self._ended = asyncio.Event()
+        """The library has given the connection up for good."""
         self.on_lost: Callable[[], None] = lambda: None
 
     @property
@@ -92,10 +94,11 @@ class NatsBus:
     async def subscribe(self, subject: str, heard: Heard) -> _Subscription:
         subscription = _Subscription(self, subject, heard)
         self._subscriptions.add(subscription)
-        if self.healthy():
+        if self._connection is not None:  # the library also takes it while the server is away, and tells it then
             with suppress(*AWAY):
                 await self._listen(subscription)
-                await self._reach_the_server()
+                if self.healthy():
+                    await self._reach_the_server()
         return subscription
 
     async def drop(self, subscription: _Subscription) -> None:
@@ -140,17 +143,22 @@ class NatsBus:
             max_outstanding_pings=MAX_PINGS,
             pending_size=PENDING_BYTES,
             disconnected_cb=self._lost,
+            closed_cb=self._given_up,
             reconnected_cb=self._back,
             error_cb=self._wrong,
         )
 
     async def _stay_connected(self) -> None:
-        """The library comes back by itself once it was there; the first time is ours to see to."""
-        while self._connection is None or self._connection.is_closed:
-            await asyncio.sleep(RETRY_SECONDS)
-            with suppress(*AWAY):
-                await self._connect()
-                log.info("the bus is there", action="bus.connected")
+        """The library comes back by itself once it was there, unless a server sent it away, as one does whose
+        accounts are changed. That, and the first time, are ours to see to."""
+        while True:
+            self._ended.clear()
+            while self._connection is None or self._connection.is_closed:
+                await asyncio.sleep(RETRY_SECONDS)
+                with suppress(*AWAY):
+                    await self._connect()
+                    log.info("the bus is there", action="bus.connected")
+            await self._ended.wait()
 
     async def _speak(self) -> None:
         while True:
@@ -167,6 +175,9 @@ class NatsBus:
             return  # it was closed here
         log.warning("the bus is away; streams are read from the store", action="bus.lost")
         self.on_lost()
+
+    async def _given_up(self) -> None:
+        self._ended.set()
 
     async def _back(self) -> None:
         log.warning("the bus is back", action="bus.back")

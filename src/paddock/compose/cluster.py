@@ -9,6 +9,8 @@ import structlog
 from paddock.bus.chosen import bus_at
 from paddock.host.attaching import Attaching
 from paddock.host.audit import Audit
+from paddock.host.forgetting import DirectoriesEverywhere
+from paddock.host.keeping import Directories
 from paddock.host.live import Live
 from paddock.host.owners import Owners
 from paddock.host.peers import Peers
@@ -16,6 +18,7 @@ from paddock.host.runs import Runs
 from paddock.host.sessions import Sessions
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.tails import Tails
+from paddock.host.working_directories import WorkingDirectories
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
@@ -39,6 +42,8 @@ class Neighbourhood:
     owners: Owners
     hosts: Hosts | None = None
     live: Live | None = None
+    named_bus: bool = False
+    """Whether somebody named the bus, so that its absence is worth a word."""
 
     @property
     def shared(self) -> bool:
@@ -48,7 +53,7 @@ class Neighbourhood:
 def neighbourhood_of(settings: Settings, store: Store) -> Neighbourhood:
     hosts, bus = hosts_in(store), bus_at(settings.bus)
     live = Live(bus) if hosts is not None else None
-    return Neighbourhood(bus, Owners(hosts, bus, live), hosts, live)
+    return Neighbourhood(bus, Owners(hosts, bus, live), hosts, live, settings.bus != EMBEDDED)
 
 
 def peers_of(
@@ -59,6 +64,7 @@ def peers_of(
         return None
     peers = Peers(near.hosts, near.bus, near.live, sessions=sessions, owners=near.owners, note=audit.soon, clock=clock)
     near.bus.on_lost = tails.look_again
+    peers.bus_is_away = lambda: near.named_bus and not near.bus.healthy()
     runs.may_act = peers.held
     return peers
 
@@ -75,7 +81,12 @@ def keep_in_step(settings: Settings, peers: Peers | None, stored: StoredAgents, 
         peers.on_others.append(lambda: _tell_of_files(peers))
     peers.on_change.append(stored.load)
     peers.on_beat.append(ingest.wake)
-    ingest.may_work = lambda: peers.is_housekeeper
+    ingest.may_work = lambda: peers.is_housekeeper and peers.held()
+
+
+def everywhere(here: WorkingDirectories, owners: Owners, peers: Peers | None) -> Directories:
+    """Who removes what a forgotten conversation left on disks."""
+    return here if peers is None else DirectoriesEverywhere(here, owners, lambda: peers.others)
 
 
 def _tell_of_files(peers: Peers) -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import SystemRandom
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp
 from paddock.host.agent_health import AgentHealth
 from paddock.host.agents import Agents
 from paddock.host.agents_watch import AgentsWatch
-from paddock.host.approvals import Approvals
+from paddock.host.approvals import PERFORM_SECONDS, Approvals
 from paddock.host.attaching import Attaching
 from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
@@ -180,6 +181,8 @@ class House:
             remarks.append(
                 "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"
             )
+        if self.peers is not None and self.peers.bus_is_away():
+            remarks.append("the bus is away: streams of other hosts are read from the store")
         return remarks
 
     @asynccontextmanager
@@ -195,8 +198,7 @@ class House:
                 log.info(
                     "runs of an earlier start were brought to their end", action="house.recover", sessions=interrupted
                 )
-            await self._settle_tool_calls()
-            await self.approvals.recover(alone=self.peers is None)
+            await self._settle_calls()
             self.tasks.spawn(self._warm_up())
             self.tasks.spawn(self.models.warm_up())
             self.mcp.start(self.tasks.spawn)
@@ -221,17 +223,20 @@ class House:
         """What has no owner any more is brought to its end."""
         if self.peers is None:
             return await self.sessions.recover(RESTARTED, WHY[RESTARTED])
-        taken = await self.peers.start()
+        await self.peers.start()
         self.tasks.spawn(self.peers.keep_beating())
         self.tasks.spawn(self.peers.owners.keep_answering())
-        return taken
+        return await self.peers.take_over()
 
-    async def _settle_tool_calls(self) -> None:
-        """Calls whose host is gone. Where several are, one of them sees to it, whoever took the sessions over."""
+    async def _settle_calls(self) -> None:
+        """What was being done when its host ended: calls of tools, actions on platforms. Where several hosts are, one
+        of them looks for it now and then, whoever took the sessions over."""
         if self.peers is None:
             await self.tool_calls.settle()
+            await self.approvals.recover()
         else:
-            self.peers.chores.append(self.tool_calls.settle)
+            self.peers.chores.add(partial(self.tool_calls.settle, alone=False))
+            self.peers.chores.add(partial(self.approvals.recover, alone=False), every=PERFORM_SECONDS / 3)
 
     async def _keep_looking(self, look: Callable[[], Awaitable[bool]]) -> None:
         """For as long as the house stands. When a look took something up, the agents are made ready for it."""

@@ -5,7 +5,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from paddock.compose.cluster import keep_in_step, peers_of
+from paddock.compose.cluster import everywhere, keep_in_step, peers_of
 from paddock.compose.ground import Ground, Resources
 from paddock.compose.parts import (
     MIB,
@@ -156,6 +156,7 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
     peers = peers_of(near, sessions=sessions, tails=ground.tails, runs=runs, audit=ground.audit, clock=clock)
     stored_agents, users = StoredAgents(agents, kept=store, records=store, clock=clock), Users(store, clock=clock)
     keep_in_step(ground.settings, peers, stored_agents, granted.ingest)
+    directories = everywhere(machinery.directories, near.owners, peers)
     inbox = Inbox(
         sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
     )
@@ -166,7 +167,7 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
         sessions=sessions,
         peers=peers,
         stored_agents=stored_agents,
-        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=machinery.directories),
+        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=directories),
         users=users,
         inbox=inbox,
         scheduler=Scheduler(store, inbox, agents=lambda: agents, clock=clock),

@@ -18,7 +18,7 @@ from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.log import Records
 from paddock.ports.platform import Performed, PlatformAction, PlatformActions
 from paddock.rules.approvals import DECIDED, DONE, HANDOVER, MAX_PER_RUN, Approval, Decision, approval_for
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import ApprovalRow, ApprovalStepRow, AuditRow, Row
 from paddock.rules.values import replace
@@ -95,9 +95,22 @@ class Approvals:
         self._remember(row)
         return (row, _judged(grant, row, "allowed", "waits for the user's approval"))
 
-    def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
+    def asks(self, run_id: str) -> bool:
+        """Whether a run asked for something that may not be decided yet."""
+        return bool(self._asking.get(run_id))
+
+    async def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
         """What a run that ends now leaves to its user's decision, as questions; asked once."""
-        return [_question(row) for row in self._asking.pop(run_id, {}).values()]
+        asked = self._asking.pop(run_id, {})
+        return [_question(row) for row in asked.values() if await self._is_open(row.approval_id)]
+
+    async def _is_open(self, approval_id: str) -> bool:
+        """Whether nobody has decided it, at this host or at another; one that is only being recorded is open."""
+        try:
+            found = await self._store.approval(approval_id)
+        except StorageUnavailableError:
+            return True  # asking once more is better than never
+        return found is None or found.decided is None
 
     def _remember(self, row: ApprovalRow) -> None:
         self._asking.setdefault(row.run_id, {})[row.approval_id] = row

@@ -5,13 +5,12 @@ What was decided stays on the audit trail. What is forgotten by age is in `reten
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from paddock.host.principals import Principal, no_such_thread
 from paddock.host.sessions import Sessions
 from paddock.host.sweeping import free
 from paddock.host.titles import repeats
-from paddock.host.working_directories import WorkingDirectories
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.chain import StoredFact
@@ -49,6 +48,12 @@ class Erased(Value, frozen=True):
     artifacts: int
 
 
+class Directories(Protocol):
+    """Where conversations leave files on the disks of hosts."""
+
+    async def forget(self, workspace_id: str, conversation_id: str) -> None: ...
+
+
 class Keeping:
     def __init__(
         self,
@@ -57,7 +62,7 @@ class Keeping:
         sessions: Sessions,
         *,
         clock: Callable[[], float],
-        directories: WorkingDirectories | None = None,
+        directories: Directories | None = None,
     ) -> None:
         self._directories = directories
         self._store = store

@@ -43,7 +43,11 @@ class ActionRequests(Protocol):
         """The rows to write with an `action.requested`; `asked_before` counts those of the same run."""
         ...
 
-    def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
+    def asks(self, run_id: str) -> bool:
+        """Whether the run may leave something to its user's decision."""
+        ...
+
+    async def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
         """What a run that ends now leaves to its user's decision."""
         ...
 
@@ -140,7 +144,7 @@ class LiveRun:
         elif result.type == "action.requested":
             self._action_requested(result, size)
         elif result.type == "run.completed":
-            self._line.post(Said(self.turn_id, self._with_approvals(result), size))
+            self._completed(result, size)
         elif result.type == "artifact.created":
             self._line.post_when_done(self._announced(result, size))
         elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
@@ -205,11 +209,17 @@ class LiveRun:
         data = {**result.data, "approval_id": approval}
         self._line.post(Said(self.turn_id, msgspec.structs.replace(result, data=data), size, rows=rows))
 
-    def _with_approvals(self, result: Result) -> Result:
-        waiting = self._actions.waiting(self.turn_id) if self._actions else ()
-        if not waiting and APPROVALS not in result.data:
-            return result
-        return msgspec.structs.replace(result, data=with_approvals(result.data, waiting))
+    def _completed(self, result: Result, size: int) -> None:
+        if self._actions is not None and self._actions.asks(self.turn_id):
+            self._line.post_when_done(self._with_approvals(self._actions, result, size))
+            return
+        if APPROVALS in result.data:
+            result = msgspec.structs.replace(result, data=with_approvals(result.data, ()))
+        self._line.post(Said(self.turn_id, result, size))
+
+    async def _with_approvals(self, actions: ActionRequests, result: Result, size: int) -> Said:
+        data = with_approvals(result.data, await actions.waiting(self.turn_id))
+        return Said(self.turn_id, msgspec.structs.replace(result, data=data), size)
 
     # what the host does
 

@@ -16,14 +16,14 @@ from paddock.host.arrivals import NewRun
 from paddock.host.live import Live
 from paddock.host.principals import Principal
 from paddock.ports.bus import Bus, Subscription
-from paddock.ports.hosts import Errand, Hosts
+from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, StorageUnavailableError
 from paddock.rules.rows import Row
 from paddock.rules.values import Value, nothing
 
 log = structlog.get_logger("paddock.owners")
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = ASKED_SECONDS
 """How long a caller waits for the host that has its session; after that it is told to try again."""
 WORK_SECONDS = 8.0
 AT_ONCE = 64
@@ -67,6 +67,13 @@ class LetIn(Value, frozen=True, tag="let_in"):
     permissions: Any = None
 
 
+class ForgetFiles(Value, frozen=True, tag="forget_files"):
+    """A conversation is being forgotten: what this host keeps of it on its own disk goes too."""
+
+    workspace_id: str
+    conversation_id: str
+
+
 class NothingToTell(Value, frozen=True):
     """It is done."""
 
@@ -92,7 +99,7 @@ class _Carried(Value, frozen=True, tag="accept"):
         return AcceptRun(NewRun(**given, rows=rows))
 
 
-Deed = AcceptRun | CancelTheRun | Control | LetIn
+Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles
 ToSend = Callable[[], Awaitable[Deed]]
 """Makes what is asked, when it takes something to make it."""
 Do = Callable[[Any], Awaitable[Any]]
@@ -109,7 +116,7 @@ class _Told(Value, frozen=True):
     moved: bool = False
 
 
-_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn).decode
+_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn | ForgetFiles).decode
 _decode_told = msgspec.json.Decoder(_Told).decode
 
 

@@ -1,7 +1,8 @@
 """Being one host among several: shows that it is there, notices who is gone, and goes on with what they left.
 
 Whether somebody is gone is decided by `rules/leases.py` from the store's clock. A host that was declared gone itself
-drops everything it held and comes back under another number.
+drops everything it held and comes back under another number. Beats wait for nothing else that a host does, however
+much there is to take over: a host that is only busy is not taken for gone.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
+from paddock.host.chores import Chores
 from paddock.host.live import Live
 from paddock.host.owners import Owners
 from paddock.host.sessions import Sessions
@@ -27,6 +29,7 @@ from paddock.rules.leases import (
     lapsed,
     others,
     unsettled,
+    was_away,
 )
 from paddock.rules.rows import AuditRow
 
@@ -57,22 +60,27 @@ class Peers:
         self._note = note
         self._clock = clock
         self._bell = asyncio.Event()
+        self._has_beaten = asyncio.Event()
+        self._taking = asyncio.Lock()
+        self._left = False
         self._heard: Subscription | None = None
         self._beat_at = now()
         self._steady_since: float | None = None
-        """Since when no beat of ours has failed; None: not since the start."""
+        """Since when no beat of ours has failed or come late; None: none has since the start."""
         self._watched_seconds = 0.0
         self._seen_changes = ""
-        self._tidied_at = 0.0
         self.known: Sequence[Peer] = ()
+        self.bus_is_away: Callable[[], bool] = lambda: False
+        """Whether there should be a bus and is none; everything works without it, only later."""
         self.on_beat: list[Callable[[], None]] = []
         """Who is told that time has passed."""
         self.on_change: list[Callable[[], Awaitable[None]]] = []
         """Who keeps in memory what another host may have changed."""
         self.on_others: list[Callable[[], None]] = []
         """Who is told that hosts came or went."""
-        self.chores: list[Callable[[], Awaitable[object]]] = []
-        """What one host of all does at each of its beats."""
+        self.chores = Chores()
+        """What one host of all is enough for."""
+        self.chores.add(hosts.tidy, every=TIDY_SECONDS)
         self._met: Sequence[int] = ()
         self._changes: str | None = None
 
@@ -89,27 +97,55 @@ class Peers:
         """Whether this host may still act for its sessions, as far as its own clock tells."""
         return is_sure(now() - self._beat_at)
 
-    async def start(self) -> int:
-        """Join; take over what nobody owns. Returns how many sessions that were."""
+    async def start(self) -> None:
+        """Join the others."""
+        self._beat_at = now()
         self._live.name = f"paddock.{await self._hosts.name()}"
         await self._bus.open()
         await self._join()
         await self._beat()
         await self._follow()
-        return await self._take_over()
 
     async def keep_beating(self) -> None:
-        while True:
+        """Until this host leaves; and after each beat, what there is to do for those who are gone."""
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(self._work_for_ever())
+            await self._beat_for_ever()
+            working.cancel()
+
+    async def take_over(self) -> int:
+        """Everything that nobody owns, in parts; other hosts take theirs at the same time. How many sessions it was."""
+        async with self._taking:
+            return await self._take_over()
+
+    async def _beat_for_ever(self) -> None:
+        while not self._left:
+            if await self._try():
+                self._has_beaten.set()
             try:
                 async with asyncio.timeout(BEAT_SECONDS):
                     await self._bell.wait()
             except TimeoutError:
                 pass
             self._bell.clear()
-            await self._try()
+
+    async def _work_for_ever(self) -> None:
+        while True:
+            await self._has_beaten.wait()
+            self._has_beaten.clear()
+            try:
+                if unsettled(self.known):
+                    await self.take_over()
+                await self._look_after()
+            except StorageUnavailableError as error:
+                log.warning("what is done after a beat waits", action="peers.work", reason=str(error))
+            except Exception:
+                log.exception("what is done after a beat waits", action="peers.work")
 
     async def leave(self) -> None:
-        """Own nothing any more; whoever is left goes on with what is unfinished."""
+        """Own nothing any more, and do not come back; whoever is left goes on with what is unfinished."""
+        self._left = True
+        self._bell.set()
         await self._hosts.leave(SHUT_DOWN)
         self._ring()
 
@@ -124,23 +160,26 @@ class Peers:
 
     # --- one beat
 
-    async def _try(self) -> None:
+    async def _try(self) -> bool:
+        """Whether it succeeded."""
         try:
-            if not await self._beat():
+            if not await self._beat() and not self._left:
                 await self._come_back()
             await self._declare()
-            if unsettled(self.known):
-                await self._take_over()
-            await self._look_after()
         except StorageUnavailableError as error:
             self._steady_since = now()
             log.warning("a beat failed", action="peers.beat", reason=str(error))
+            return False
         except Exception:
             log.exception("a beat failed", action="peers.beat")
+            return False
+        return True
 
     async def _beat(self) -> bool:
         asked_at = now()
         beat = await self._hosts.beat()
+        if was_away(now() - self._beat_at):
+            self._steady_since = now()
         if beat.held:
             self._beat_at = asked_at
         self.known = beat.peers
@@ -163,8 +202,7 @@ class Peers:
         self._ring()
 
     async def _take_over(self) -> int:
-        """Everything that nobody owns, in parts; other hosts take theirs at the same time."""
-        tried = set[str]()
+        tried, gone = set[str](), unsettled(self.known)
         while left := await self._hosts.left_behind(limit=TAKE_AT_ONCE):
             new = [one for one in left if one.session_id not in tried]
             if not new:
@@ -172,7 +210,7 @@ class Peers:
                 return len(tried)  # they are tried again at the next beat
             await self._sessions.take_over([(one.session_id, one.why, WHY.get(one.why, WHY[LOST])) for one in new])
             tried |= {one.session_id for one in new}
-        await self._hosts.settled()
+        await self._hosts.settled(gone)
         if tried:
             log.info("sessions of hosts that are gone were taken over", action="peers.take_over", sessions=len(tried))
         return len(tried)
@@ -196,21 +234,15 @@ class Peers:
                 tell()
         await self._follow()
         if self.is_housekeeper:
-            await self._keep_house()
-
-    async def _keep_house(self) -> None:
-        for do in self.chores:
-            await do()
-        if now() - self._tidied_at > TIDY_SECONDS:
-            self._tidied_at = now()
-            await self._hosts.tidy()
+            await self.chores.see_to(now())
 
     async def _follow(self) -> None:
         """Take in what was changed for all hosts."""
-        if self._changes != self._seen_changes:
+        seen = self._seen_changes  # a beat may see more meanwhile, which is for the next time
+        if self._changes != seen:
             for follow in self.on_change:
                 await follow()
-            self._changes = self._seen_changes
+            self._changes = seen
 
     async def _join(self) -> None:
         await self.owners.listen()

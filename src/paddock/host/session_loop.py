@@ -113,7 +113,7 @@ class SessionLoop:
         self.session_id = memory.session_id
         self.failed = False
         self.rested = False
-        """Whether nothing went on in it when it was given up, so that nothing was refused."""
+        """Whether nothing went on in it when it was given up or had gone on elsewhere, so that no owner was refused."""
         self._told: HostError | None = None
         """What whoever still comes is told once it has failed."""
         self._memory = memory
@@ -153,9 +153,13 @@ class SessionLoop:
 
     @property
     def idle(self) -> bool:
+        return self._quiet_so_far and not self._working and not self._waiting
+
+    @property
+    def _quiet_so_far(self) -> bool:
+        """Whether nothing goes on in it as far as it is on record: then it is anybody's."""
         state = self._memory.state
-        quiet = state.turn is None and not state.queue and not state.transactions
-        return quiet and not self._working and not self._waiting
+        return state.turn is None and not state.queue and not state.transactions
 
     @property
     def known_turn_ids(self) -> tuple[str, ...]:
@@ -270,7 +274,7 @@ class SessionLoop:
             draft.take(arrivals)
             self._write(draft, arrivals)
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave anybody waiting for ever
-            self._fail(arrivals, error)
+            self._not_written(arrivals, error)
 
     def _take(self) -> list[Arrival]:
         taken: list[Arrival] = []
@@ -324,7 +328,7 @@ class SessionLoop:
         """It is on record: now it is true, others may know, and what was decided is done."""
         error = StorageUnavailableError("the store was closed") if done.cancelled() else done.exception()
         if error is not None or self.failed:
-            self._fail(arrivals, error or StaleOwnerError("this host was declared gone"))
+            self._not_written(arrivals, error or StaleOwnerError("this host was declared gone"))
             return
         try:
             memory = self._memory
@@ -354,6 +358,11 @@ class SessionLoop:
             self._house.retired(self)
 
     # --- when it cannot go on ----------------------------------------------------------------------------------------
+
+    def _not_written(self, arrivals: Iterable[Arrival], cause: BaseException) -> None:
+        if not self.failed:
+            self.rested = self._quiet_so_far
+        self._fail(arrivals, cause)
 
     def _fail(self, arrivals: Iterable[Arrival], cause: BaseException) -> None:
         if self._told is not None:  # it was given up while this was being written: one end, one refusal on record

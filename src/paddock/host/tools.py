@@ -5,6 +5,7 @@ start, or by another host, and on record as unknown; no call is ever made twice.
 """
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, Protocol
 
 import anyio
@@ -81,10 +82,13 @@ class ToolCalls:
         await self._records.write([row])
         return said
 
-    async def settle(self) -> int:
-        """Calls that have no outcome and whose run is over are on record as unknown: their host is gone."""
-        found = await self._records.unanswered_tool_calls()
+    async def settle(self, *, alone: bool = True) -> int:
+        """Calls that have no outcome and whose run is over are on record as unknown: their host is gone.
+
+        Where there are other hosts, one of them may just have ended the run and be about to write what it knows.
+        """
         now = self._clock()
+        found = await self._records.unanswered_tool_calls(over_since=inf if alone else now - 2 * SETTLE_SECONDS)
         for row in found:
             await self._records.write([_unknown(row, now), _told(row, now)])
         if found:

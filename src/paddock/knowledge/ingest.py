@@ -80,10 +80,12 @@ class Ingest:
         except Exception as error:
             log.exception("a document could not be brought in", action="knowledge.ingest", job_id=job.job_id)
             ended = replace(job, status="failed", message=f"the host made a mistake ({type(error).__name__})")
+        if not self.may_work():
+            return job  # it is another host's by now, which goes on with it
         try:
             await self._store.finish(ended)
-        except HostError as gone:  # the base was deleted meanwhile, and the job with it
-            log.info("a job ended with its base", action="knowledge.ingest", job_id=job.job_id, reason=gone.message)
+        except HostError as gone:  # the base was deleted meanwhile, and the job with it; or another host ended it
+            log.info("a job had ended already", action="knowledge.ingest", job_id=job.job_id, reason=gone.message)
         return ended
 
     async def _bring_in(self, job: JobRow) -> JobRow:

@@ -24,8 +24,9 @@ class CallRecords(Protocol):
         """The calls a run made, in the order they began."""
         ...
 
-    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
-        """Calls that began and have not ended although their run has: nobody knows what came of them."""
+    async def unanswered_tool_calls(self, *, over_since: float, limit: int = 1000) -> Sequence[ToolCallRow]:
+        """Calls that began and have not ended although their run has, then or before: nobody knows what came of
+        them."""
         ...
 
     async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:

@@ -6,6 +6,9 @@ from typing import Protocol
 from paddock.rules.leases import Peer
 from paddock.rules.values import Value
 
+ASKED_SECONDS = 10.0
+"""How long whoever asks another host waits for an answer."""
+
 
 class Beat(Value, frozen=True):
     """What a host learns when it shows that it is there."""
@@ -60,8 +63,8 @@ class Hosts(Protocol):
         ...
 
     async def left_behind(self, *, limit: int) -> Sequence[LeftBehind]: ...
-    async def settled(self) -> None:
-        """Nothing is left of those who are gone."""
+    async def settled(self, boots: Sequence[int]) -> None:
+        """Nothing is left of these, who were known to be gone before it was looked for what they left."""
         ...
 
     async def ask(self, boot: int, errand: Errand) -> None:
@@ -69,7 +72,7 @@ class Hosts(Protocol):
         ...
 
     async def asked(self, *, limit: int) -> Sequence[Errand]:
-        """What this host was asked and has not answered, oldest first."""
+        """What this host was asked and has not answered, oldest first; not what nobody waits for any more."""
         ...
 
     async def answer(self, errand_id: str, answer: bytes) -> None: ...

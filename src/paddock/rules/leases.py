@@ -13,6 +13,8 @@ LEASE_SECONDS = 10.0
 BEAT_SECONDS = 2.0
 SURE_SECONDS = LEASE_SECONDS - 1.0
 """A host counts on its own lease a moment less than others grant it."""
+AWAY_SECONDS = LEASE_SECONDS - BEAT_SECONDS - 1.0
+"""A host whose own beats lie further apart was away itself, or the database was: others may have been just as long."""
 LOST = "host_lost"
 SHUT_DOWN = "host_shutdown"
 RESTARTED = "host_restarted"
@@ -48,14 +50,19 @@ def others(peers: Iterable[Peer], me: int) -> Sequence[Peer]:
     return [peer for peer in peers if peer.gone is None and peer.boot != me]
 
 
-def unsettled(peers: Iterable[Peer]) -> bool:
-    """Whether somebody is gone whose sessions were not all seen to."""
-    return any(peer.gone is not None and not peer.settled for peer in peers)
+def unsettled(peers: Iterable[Peer]) -> Sequence[int]:
+    """Who is gone and whose sessions were not all seen to."""
+    return [peer.boot for peer in peers if peer.gone is not None and not peer.settled]
 
 
 def housekeeper(peers: Iterable[Peer]) -> int | None:
     """The one host that does what one is enough for: the one that has been there longest."""
     return min((peer.boot for peer in peers if peer.gone is None), default=None)
+
+
+def was_away(silent_seconds: float) -> bool:
+    """Whether a host that did not get a beat through for so long has missed what the others did meanwhile."""
+    return silent_seconds > AWAY_SECONDS
 
 
 def is_sure(silent_seconds: float) -> bool:

@@ -30,7 +30,7 @@ class MemoryAutomations:
         return sorted(due, key=lambda job: (_when(job), job.job_id))[:limit]
 
     async def next_automation_at(self) -> float | None:
-        return min((_when(job) for job in self._waiting()), default=None)
+        return min((max(_when(job), self._claimed_until(job.job_id)) for job in self._waiting()), default=None)
 
     async def job_claim(self, job_id: str) -> str:
         claim = self._job_claims.get(job_id)
@@ -47,8 +47,11 @@ class MemoryAutomations:
         return (job for job in self._jobs.values() if job.enabled and job.next_at is not None)
 
     def _is_claimed(self, job_id: str, now: float) -> bool:
+        return self._claimed_until(job_id) > now
+
+    def _claimed_until(self, job_id: str) -> float:
         claim = self._job_claims.get(job_id)
-        return claim is not None and claim.until > now
+        return claim.until if claim is not None else 0.0
 
     def _check_ticks(self, rows: Sequence[Any]) -> None:
         """Before anything is written."""

@@ -17,15 +17,18 @@ class MemoryCalls:
 
     def _write_call(self, row: ToolCallRow | ModelUsageRow) -> None:
         if isinstance(row, ToolCallRow):
-            self._tool_calls[row.call_id] = row
+            known = self._tool_calls.get(row.call_id)
+            if known is None or known.status == "started" or row.status != "unknown":
+                self._tool_calls[row.call_id] = row
         else:
             self._model_usage[row.call_id] = row
 
     async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
         return [row for row in self._tool_calls.values() if row.run_id == run_id][:limit]
 
-    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
-        return [row for row in self._tool_calls.values() if row.status == "started" and self._is_over(row)][:limit]
+    async def unanswered_tool_calls(self, *, over_since: float, limit: int = 1000) -> Sequence[ToolCallRow]:
+        started = [row for row in self._tool_calls.values() if row.status == "started"]
+        return [row for row in started if self._is_over(row, over_since)][:limit]
 
     async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
         return [row for row in self._model_usage.values() if row.run_id == run_id][:limit]
@@ -54,6 +57,6 @@ class MemoryCalls:
             cost=sum(row.cost or 0.0 for row in rows),
         )
 
-    def _is_over(self, row: ToolCallRow) -> bool:
+    def _is_over(self, row: ToolCallRow, since: float) -> bool:
         run = self._runs.get(row.run_id)
-        return run is None or run.status in TERMINAL_STATUSES
+        return run is None or (run.status in TERMINAL_STATUSES and (run.ended_at or 0.0) <= since)

@@ -41,14 +41,18 @@ class MemoryDeliveries:
         return sorted(wanted, key=lambda row: row.delivery_id, reverse=True)[:limit]
 
     async def due_deliveries(self, now: float, *, limit: int = 100) -> Sequence[DeliveryRow]:
-        first: dict[str, DeliveryRow] = {}
-        for row in sorted(self._pending(), key=lambda row: row.number):
-            first.setdefault(row.session_id, row)
-        due = [row for row in first.values() if _when(row) <= now and not self._is_taken(row.delivery_id, now)]
+        due = [row for row in self._first_ones() if _when(row) <= now and not self._is_taken(row.delivery_id, now)]
         return sorted(due, key=lambda row: (_when(row), row.delivery_id))[:limit]
 
     async def next_delivery_at(self) -> float | None:
-        return min((_when(row) for row in self._pending()), default=None)
+        return min((max(_when(row), self._taken_until(row.delivery_id)) for row in self._first_ones()), default=None)
+
+    def _first_ones(self) -> Iterable[DeliveryRow]:
+        """Of each conversation the one that must go before the others."""
+        first: dict[str, DeliveryRow] = {}
+        for row in sorted(self._pending(), key=lambda row: row.number):
+            first.setdefault(row.session_id, row)
+        return first.values()
 
     async def delivery_claim(self, delivery_id: str) -> str:
         claim = self._delivery_claims.get(delivery_id)
@@ -58,8 +62,11 @@ class MemoryDeliveries:
         return (row for row in self._deliveries.values() if row.status == "pending")
 
     def _is_taken(self, delivery_id: str, now: float) -> bool:
+        return self._taken_until(delivery_id) > now
+
+    def _taken_until(self, delivery_id: str) -> float:
         claim = self._delivery_claims.get(delivery_id)
-        return claim is not None and claim.until > now
+        return claim.until if claim is not None else 0.0
 
     def _check_platforms(self, rows: Sequence[Any]) -> None:
         """Before anything is written."""

@@ -77,7 +77,7 @@ class AutomationReads(HasReader):
         return [AutomationRow(*found) for found in await self.reader.all(_DUE, now, limit)]
 
     async def next_automation_at(self) -> float | None:
-        sql = "select min(next_at) from automations where enabled and next_at is not null"
+        sql = "select min(greatest(next_at, claimed_until)) from automations where enabled and next_at is not null"
         return (await self.reader.one(sql))[0]
 
     async def job_claim(self, job_id: str) -> str:

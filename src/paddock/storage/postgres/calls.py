@@ -18,7 +18,8 @@ TOOL_CALLS = insert(
     "call_id text, run_id text, session_id text, workspace_id text, user_id text, agent_id text, tool_name text, "
     "status text, parameters bytes, result bytes, artifact_id text, started_at float, ended_at float",
     on_conflict="on conflict (call_id) do update set status = excluded.status, result = excluded.result, "
-    "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at",
+    "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at "
+    "where tool_calls.status = 'started' or excluded.status <> 'unknown'",
 )
 MODEL_USAGE = (
     "call_id, run_id, session_id, workspace_id, user_id, agent_id, model_id, answered_by, operation, result, "
@@ -34,8 +35,9 @@ USAGE = insert(
 _CALLS = f"select {TOOL_CALL} from tool_calls where run_id = $1 order by call_no limit $2"
 _UNANSWERED = f"""
 select {TOOL_CALL} from tool_calls where status = 'started' and not exists (
-  select 1 from runs where runs.run_id = tool_calls.run_id and runs.status in ('queued', 'running'))
- order by call_no limit $1"""
+  select 1 from runs
+   where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > $1))
+ order by call_no limit $2"""
 _USAGE = f"select {MODEL_USAGE} from model_usage where run_id = $1 order by usage_no limit $2"
 _SPENT = """
 select count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(completion_tokens), 0)::bigint,
@@ -44,7 +46,10 @@ select count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(completio
 
 
 def called_again(known: ToolCallRow, row: ToolCallRow) -> ToolCallRow:
-    """What is left of two writes of one call: what was asked first, and what became of it last."""
+    """What is left of two writes of one call: what was asked first, and what became of it last; what is known is not
+    replaced by that nobody knows."""
+    if row.status == "unknown" and known.status != "started":
+        return known
     return replace(known, status=row.status, result=row.result, artifact_id=row.artifact_id, ended_at=row.ended_at)
 
 
@@ -54,8 +59,8 @@ class CallReads(HasReader):
     async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
         return [ToolCallRow(*found) for found in await self.reader.all(_CALLS, run_id, limit)]
 
-    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
-        return [ToolCallRow(*found) for found in await self.reader.all(_UNANSWERED, limit)]
+    async def unanswered_tool_calls(self, *, over_since: float, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return [ToolCallRow(*found) for found in await self.reader.all(_UNANSWERED, over_since, limit)]
 
     async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
         return [ModelUsageRow(*found) for found in await self.reader.all(_USAGE, run_id, limit)]

@@ -44,6 +44,10 @@ select {DELIVERY} from deliveries d
  where status = 'pending' and due_at <= $1 and claimed_until <= $1 and not exists (
    select 1 from deliveries e where e.session_id = d.session_id and e.status = 'pending' and e.number < d.number)
  order by due_at, delivery_id limit $2"""
+_NEXT = """
+select min(greatest(due_at, claimed_until)) from deliveries d
+ where status = 'pending' and not exists (
+   select 1 from deliveries e where e.session_id = d.session_id and e.status = 'pending' and e.number < d.number)"""
 _LIST = f"""
 select {DELIVERY} from deliveries
  where workspace_id = $1 and ($2::text is null or status = $2) and ($3::text is null or delivery_id < $3)
@@ -111,7 +115,7 @@ class DeliveryReads(HasReader):
         return [DeliveryRow(*found) for found in await self.reader.all(_DUE, now, limit)]
 
     async def next_delivery_at(self) -> float | None:
-        return (await self.reader.one("select min(due_at) from deliveries where status = 'pending'"))[0]
+        return (await self.reader.one(_NEXT))[0]
 
     async def delivery_claim(self, delivery_id: str) -> str:
         found = await self.reader.one("select claim_token from deliveries where delivery_id = $1", delivery_id)

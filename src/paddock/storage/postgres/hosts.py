@@ -4,14 +4,18 @@ Beats have a connection of their own, so that a busy host is never taken for a d
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from uuid import uuid4
 
-from paddock.ports.hosts import Beat, Errand, LeftBehind
+from paddock.ports.hosts import ASKED_SECONDS, Beat, Errand, LeftBehind
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer
 from paddock.storage.postgres.connection import AWAY, Connection, connect, is_over, unavailable
 from paddock.storage.postgres.reader import Reader
+
+_log = logging.getLogger(__name__)
 
 # ruff: noqa: S608 - the numbers are our own, values are always bound
 KEEP = "1 hour"
@@ -21,14 +25,20 @@ with mine as materialized (select nextval('epochs') as boot),
      earlier as (update hosts set gone = $3 where host_id = $1 and gone is null)
 insert into hosts (boot, host_id, url, started_at, beat_at)
 select boot, $1, $2, clock_timestamp(), clock_timestamp() from mine returning boot"""
+# A host that has not ended is said to have been started again: another one has its name.
+_NAMESAKE = "select 1 from hosts where boot = $1 and gone = $2"
+_COPIED = (
+    "another host has the name of this one, as when a data directory is copied: this one takes another until it is "
+    "started again; remove the file host-id from one of the two directories"
+)
 _BEAT = "update hosts set beat_at = clock_timestamp() where boot = $1 and gone is null returning boot"
 _PEERS = """
 select boot, host_id, url, extract(epoch from clock_timestamp() - beat_at)::float, gone, settled
   from hosts where gone is null or not settled order by boot"""
 _STORE = """
 select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float,
-       concat((select concat(count(*), ' ', max(updated_at)) from agents), ' ',
-              (select concat(count(*), ' ', max(installed_at)) from plugins), ' ',
+       concat((select concat(count(*), ' ', sum(updated_at::numeric)) from agents), ' ',
+              (select concat(count(*), ' ', sum(installed_at::numeric)) from plugins), ' ',
               (select max(changed_at) from signing_keys))"""
 _NAME = "select md5(min(applied_at)::text || current_database()) from schema_version"
 _GONE = f"""
@@ -45,7 +55,11 @@ select s.session_id, coalesce(h.gone, $1) from open_ones join sessions s using (
  where h.boot is null or h.gone is not null order by random() limit $2"""
 _SETTLED = "update hosts set settled = true where gone is not null and not settled and boot = any($1::bigint[])"
 _ASK = "insert into errands (errand_id, boot, body, created_at) values ($1, $2, $3, clock_timestamp())"
-_ASKED = "select errand_id, body from errands where boot = $1 and answer is null order by created_at limit $2"
+# Whoever asked has given up after a while and said so; what nobody waits for is not done any more.
+_ASKED = f"""
+select errand_id, body from errands
+ where boot = $1 and answer is null and created_at > clock_timestamp() - interval '{ASKED_SECONDS} s'
+ order by created_at limit $2"""
 _ANSWER = "update errands set answer = $2 where errand_id = $1"
 _ANSWERED = """
 select answer, exists (select 1 from hosts where hosts.boot = errands.boot and hosts.gone is null)
@@ -66,7 +80,6 @@ class PostgresHosts:
         self._reader = reader
         self._pulse: Connection | None = None
         self._one_at_a_time = asyncio.Lock()
-        self._seen_gone: Sequence[int] = ()
         self.boot = 0
         self.on_boot: Callable[[int], None] = lambda _: None
         """Told whenever this host gets a number."""
@@ -79,6 +92,9 @@ class PostgresHosts:
     # --- who is there
 
     async def register(self) -> None:
+        if self.boot and await self._now(_NAMESAKE, self.boot, RESTARTED):
+            _log.error(_COPIED, extra={"action": "hosts.namesake"})
+            self._host_id = uuid4().hex
         self.boot = (await self._now(_REGISTER, self._host_id, self._url, RESTARTED))[0][0]
         self.on_boot(self.boot)
 
@@ -88,7 +104,6 @@ class PostgresHosts:
     async def beat(self) -> Beat:
         held = bool(await self._now(_BEAT, self.boot))
         peers = [Peer(*found) for found in await self._now(_PEERS)]
-        self._seen_gone = [peer.boot for peer in peers if peer.gone is not None]
         up, changes = (await self._now(_STORE))[0]
         return Beat(held, up, peers, changes)
 
@@ -101,9 +116,8 @@ class PostgresHosts:
     async def left_behind(self, *, limit: int) -> Sequence[LeftBehind]:
         return [LeftBehind(*found) for found in await self._reader().all(_LEFT, RESTARTED, limit)]
 
-    async def settled(self) -> None:
-        """Only of those that were known to be gone when it was looked for what they left."""
-        await self._now(_SETTLED, list(self._seen_gone))
+    async def settled(self, boots: Sequence[int]) -> None:
+        await self._now(_SETTLED, list(boots))
 
     # --- what one asks of another
 

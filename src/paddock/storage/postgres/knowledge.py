@@ -30,7 +30,9 @@ _DROP_JOBS = "delete from knowledge_jobs where kb_no = $1"
 _DROP_DOCUMENTS = "delete from knowledge_documents where document_no = any($1::bigint[])"
 _CHANGED = "update knowledge_bases set version = version + 1 where kb_no = $1"
 _ADD_JOB = f"insert into knowledge_jobs ({queries.JOB}, kb_no) values ({', '.join(f'${n}' for n in range(1, 16))})"
-_SET_JOB = "update knowledge_jobs set status = $2, done = $3, total = $4, message = $5 where job_id = $1 returning 1"
+_SET_JOB = """
+update knowledge_jobs set status = $2, done = $3, total = $4, message = $5
+ where job_id = $1 and status in ('queued', 'running') returning 1"""
 _ADD_SOURCE = "insert into knowledge_sources (job_id, part, bytes) values ($1, $2, $3)"
 _DROP_SOURCE = "delete from knowledge_sources where job_id = $1"
 _ADD_DOCUMENT = f"""
@@ -226,13 +228,14 @@ async def _execute(connection: Connection, sql: str, values: queries.Values) -> 
 
 async def _set_job(connection: Connection, job: JobRow) -> None:
     if not await connection.fetch(_SET_JOB, job.job_id, job.status, job.done, job.total, job.message):
-        raise _gone("job")
+        text = "the job has ended already, at another host or with its knowledge base"
+        raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
 
 async def _add_chunks(connection: Connection, job: JobRow, chunks: Sequence[StoredChunk]) -> None:
     document = await connection.fetchrow(_DOCUMENT, job.document_id)
     if document is None:
-        raise _gone("document")
+        raise HostError(ErrorCode.INVALID_ARGUMENT, "the document is gone: its knowledge base was deleted")
     await connection.fetch(_ADD_CHUNKS, *document, *_columns(document[0], chunks))
     await _set_job(connection, job)
 
@@ -251,7 +254,3 @@ async def _make_ready(connection: Connection, job: JobRow) -> None:
     found = await connection.fetchrow(_READY, job.document_id, job.total)
     if found is not None:
         await connection.fetch(_CHANGED, found[0])
-
-
-def _gone(what: str) -> HostError:
-    return HostError(ErrorCode.INVALID_ARGUMENT, f"the {what} is gone: its knowledge base was deleted")

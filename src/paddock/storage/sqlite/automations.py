@@ -81,7 +81,7 @@ class AutomationReads(ABC):
         return _jobs(self._reader.all(_DUE, (now, limit)))
 
     async def next_automation_at(self) -> float | None:
-        sql = "select min(next_at) from automations where enabled and next_at is not null"
+        sql = "select min(max(next_at, claimed_until)) from automations where enabled and next_at is not null"
         return self._reader.one(sql)[0]
 
     async def job_claim(self, job_id: str) -> str:

@@ -65,7 +65,8 @@ _LABEL = f"""
 _TOOL_CALLS = f"select {TOOL_CALL} from tool_calls where run_id = ? order by call_no limit ?"
 _UNANSWERED = f"""
 select {TOOL_CALL} from tool_calls indexed by tool_calls_open where status = 'started' and not exists (
-  select 1 from runs where runs.run_id = tool_calls.run_id and runs.status in ('queued', 'running'))
+  select 1 from runs
+   where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > ?))
  order by call_no limit ?"""
 _USAGE = f"select {MODEL_USAGE} from model_usage where run_id = ? order by usage_no limit ?"
 _SPENT = """
@@ -190,8 +191,8 @@ class Reader:
     def tool_calls(self, run_id: str, limit: int) -> Sequence[ToolCallRow]:
         return [ToolCallRow(*found) for found in self._all(_TOOL_CALLS, (run_id, limit))]
 
-    def unanswered_tool_calls(self, limit: int) -> Sequence[ToolCallRow]:
-        return [ToolCallRow(*found) for found in self._all(_UNANSWERED, (limit,))]
+    def unanswered_tool_calls(self, over_since: float, limit: int) -> Sequence[ToolCallRow]:
+        return [ToolCallRow(*found) for found in self._all(_UNANSWERED, (over_since, limit))]
 
     def model_usage(self, run_id: str, limit: int) -> Sequence[ModelUsageRow]:
         return [ModelUsageRow(*found) for found in self._all(_USAGE, (run_id, limit))]

@@ -79,7 +79,8 @@ TABLES: Mapping[type, Table] = {
         TOOL_CALL,
         getter(TOOL_CALL),
         "on conflict (call_id) do update set status = excluded.status, result = excluded.result, "
-        "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at",
+        "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at "
+        "where tool_calls.status = 'started' or excluded.status <> 'unknown'",
     ),
     ModelUsageRow: Table("model_usage", MODEL_USAGE, getter(MODEL_USAGE)),
     ApiKeyRow: Table("api_keys", KEY, getter(KEY)),

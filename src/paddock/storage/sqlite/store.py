@@ -215,8 +215,8 @@ class SqliteStore(
     async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
         return self._reader.tool_calls(run_id, limit)
 
-    async def unanswered_tool_calls(self, *, limit: int = 1000) -> Sequence[ToolCallRow]:
-        return self._reader.unanswered_tool_calls(limit)
+    async def unanswered_tool_calls(self, *, over_since: float, limit: int = 1000) -> Sequence[ToolCallRow]:
+        return self._reader.unanswered_tool_calls(over_since, limit)
 
     async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
         return self._reader.model_usage(run_id, limit)
