@@ -134,7 +134,7 @@ class Runs:
             part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
         if turn_id not in self._live:
-            self.admission.busy[owner.workspace_id] += 1
+            self.admission.entered(owner.workspace_id)
         run = self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
         )
