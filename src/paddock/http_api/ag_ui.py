@@ -157,8 +157,8 @@ def finished(peer: Peer, data: Json) -> Event:
     if peer.is_new and isinstance(pending, list) and pending:
         ids = [str(call_id) for call_id in cast("list[object]", pending)]
         event["outcome"] = {"type": "success", "pendingToolCallIds": ids}
-    if interrupts := [_interrupt(raw) for raw in questions_in(data)]:
-        event["outcome"] = {"type": "interrupt", "interrupts": interrupts}
+    if questions := questions_in(data):
+        event["outcome"] = {"type": "interrupt", "interrupts": [_interrupt(raw) for raw in questions]}
     usage = _usage(data.get("usage"))
     if usage:
         event["usage"] = usage
