@@ -241,7 +241,8 @@ class Runs:
                 await self._fill_in(run)
             context = self._context(run, state)
             place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
-            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run, place)
+            asked = (run.grant.runner_id, run.turn_id, context, run, place)
+            run.handle = self._gateway.start_at_once(*asked) or await self._gateway.start_run(*asked)
         except HostError as error:
             run.lost(_start_code(error), error.message)
             return
