@@ -97,8 +97,7 @@ class Approvals:
 
     def waiting(self, run_id: str) -> Sequence[Mapping[str, Any]]:
         """What a run that ends now leaves to its user's decision, as questions; asked once."""
-        asking = self._asking.pop(run_id, None)
-        return [_question(row) for row in asking.values()] if asking else ()
+        return [_question(row) for row in self._asking.pop(run_id, {}).values()]
 
     def _remember(self, row: ApprovalRow) -> None:
         self._asking.setdefault(row.run_id, {})[row.approval_id] = row
