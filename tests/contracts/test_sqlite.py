@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import apsw
@@ -21,7 +22,19 @@ from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageU
 from paddock.rules.rows import AuditRow, InboxRow, RunRow, TranscriptRow
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
-from paddock.storage.sqlite.rows import AUDIT, FACT, INBOX, ITEM, KEY, RUN
+from paddock.storage.sqlite.rows import (
+    AUDIT,
+    FACT,
+    FACTS,
+    INBOX,
+    ITEM,
+    ITEMS,
+    KEY,
+    ORDERS,
+    RUN,
+    TABLES,
+    Table,
+)
 
 pytestmark = pytest.mark.anyio
 TESTS = Path(__file__).parent.parent
@@ -285,3 +298,22 @@ async def test_a_store_that_is_not_open_says_so(tmp_path: Path) -> None:
     assert not store.healthy()
     with pytest.raises(StorageUnavailableError, match="closed"):
         await store.claim(SESSION)
+
+
+@pytest.mark.parametrize(("table", "kind"), [(FACTS, StoredFact), (ORDERS, InboxRow), (ITEMS, TranscriptRow)])
+def test_a_row_of_a_session_is_written_by_the_names_of_its_columns(table: Table, kind: type[Any]) -> None:
+    assert ["session_no", *_written_by(table, kind)] == _names(table)
+
+
+@pytest.mark.parametrize(("kind", "table"), TABLES.items())
+def test_a_row_is_written_by_the_names_of_its_columns(kind: type[Any], table: Table) -> None:
+    assert _written_by(table, kind) == _names(table)
+
+
+def _written_by(table: Table, kind: type[Any]) -> list[str]:
+    """The fields of a row in the order in which they are written, each standing for itself."""
+    return list(table.values(kind(*kind.__struct_fields__)))
+
+
+def _names(table: Table) -> list[str]:
+    return table.columns.replace('"', "").split(", ")

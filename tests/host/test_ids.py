@@ -1,9 +1,9 @@
 """Ids the host mints are time-ordered, and no two are alike, in a copy of the process neither."""
 
 import os
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
-from paddock.host.ids import STOCK_BYTES, new_id
+from paddock.host.ids import STOCK_BYTES, id_of, new_id
 
 
 def test_ids_are_version_7_uuids_and_sort_by_when_they_were_made() -> None:
@@ -12,6 +12,11 @@ def test_ids_are_version_7_uuids_and_sort_by_when_they_were_made() -> None:
     assert all(UUID(one).version == 7 and UUID(one).variant == UUID(made[0]).variant for one in made)
     stamps = [one[:13] for one in made]
     assert stamps == sorted(stamps)
+
+
+def test_the_id_of_a_name_is_what_the_library_says() -> None:
+    names = ["", "w\0ann\0main", "北京", *map(str, range(200))]
+    assert [id_of(name, NAMESPACE_URL) for name in names] == [str(uuid5(NAMESPACE_URL, name)) for name in names]
 
 
 def test_a_copy_of_the_process_mints_other_ids() -> None:

@@ -1,6 +1,8 @@
 """The local agent against the pretend host: what it asks, what it says, what it keeps."""
 
 import asyncio
+import gc
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +32,19 @@ async def test_it_remembers_what_was_said_by_reading_the_history() -> None:
     async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
         await host.run("my name is Ann", resources=resources())
         assert (await host.run("what is my name?", resources=resources())).text == "Your name is Ann."
+
+
+async def test_a_run_that_has_said_its_last_word_leaves_nothing_to_be_collected() -> None:
+    left: list[str] = []
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(finalizer=lambda generator: left.append(generator.__qualname__))
+    try:
+        async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
+            assert (await host.run("hello", resources=resources())).text
+            gc.collect()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+    assert left == []
 
 
 async def test_tools_of_one_answer_work_at_the_same_time_and_answer_in_order() -> None:

@@ -15,6 +15,8 @@ class Secrets(Mapping[str, str]):
     @classmethod
     def from_wire(cls, said: object) -> "Secrets":
         """Whatever a frame holds: what is not a name with a text is not a secret."""
+        if said is None:
+            return NO_SECRETS
         given = cast("Mapping[object, object]", said if isinstance(said, Mapping) else {})
         return cls({key: text for key, text in given.items() if isinstance(key, str) and isinstance(text, str)})
 

@@ -1,8 +1,7 @@
 """The way into a host that may be full: wait a moment, workspaces in turn, or be told when to try again."""
 
 import asyncio
-from collections import Counter, OrderedDict, deque
-from collections.abc import Mapping
+from collections import OrderedDict, deque
 from contextlib import suppress
 
 from paddock.rules.admission import admits, next_in_line
@@ -19,7 +18,7 @@ class Admission:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.busy: Counter[str] = Counter()
+        self.busy: dict[str, int] = {}
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._first: str | None = None
         self._several = False
@@ -42,7 +41,9 @@ class Admission:
         """Whether one more run may begin at once: nobody waits, and there is room."""
         if workspace != self._first:
             self._several, self._first = self._first is not None, self._first or workspace
-        return not self.closed and not self._waiting and self._admits(self.busy, workspace)
+        if self.closed or self._waiting:
+            return False
+        return admits(self.busy, workspace, self.capacity, several=self._several)
 
     async def enter(self, workspace: str) -> None:
         """Wait for room. Raises HostError(UNAVAILABLE) with when to try again."""
@@ -68,10 +69,13 @@ class Admission:
         """Counted as a run, in a `with`, until it is one."""
         return _Entering(self, workspace)
 
+    def entered(self, workspace: str) -> None:
+        self.busy[workspace] = self.busy.get(workspace, 0) + 1
+
     def left(self, workspace: str) -> None:
-        self.busy[workspace] -= 1
-        if self.busy[workspace] <= 0:
-            del self.busy[workspace]
+        count = self.busy.pop(workspace, 0) - 1
+        if count > 0:
+            self.busy[workspace] = count
         if self._waiting:
             self.look()
 
@@ -79,7 +83,7 @@ class Admission:
         """Let in whoever there is room for, workspaces in turn."""
         promised = self.busy.copy()
         while self._waiting:
-            able = [name for name in self._waiting if self._admits(promised, name)]
+            able = [name for name in self._waiting if admits(promised, name, self.capacity, several=self._several)]
             if not able:
                 return
             workspace = next_in_line(able, promised)
@@ -89,10 +93,7 @@ class Admission:
                 del self._waiting[workspace]
             if not room.done():
                 room.set_result(None)
-                promised[workspace] += 1
-
-    def _admits(self, busy: Mapping[str, int], workspace: str) -> bool:
-        return admits(busy, workspace, self.capacity, several=self._several)
+                promised[workspace] = promised.get(workspace, 0) + 1
 
     def _why(self) -> str:
         return "this host is full" if self.full else "your workspace has its share of this host"
@@ -121,7 +122,7 @@ class _Entering:
         self._workspace = workspace
 
     def __enter__(self) -> None:
-        self._admission.busy[self._workspace] += 1
+        self._admission.entered(self._workspace)
 
     def __exit__(self, *_: object) -> None:
         self._admission.left(self._workspace)

@@ -5,8 +5,9 @@ Also how whoever waits for the answer is told.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from paddock.host.principals import Principal
 from paddock.rules.client_history import Supplied
@@ -79,8 +80,7 @@ class Accepted(Value, frozen=True):
     first_seq: int
 
 
-@dataclass(slots=True)
-class Order:
+class Order(msgspec.Struct, eq=False):
     """A new run on its way into the session."""
 
     new: NewRun
@@ -89,8 +89,7 @@ class Order:
     answer: asyncio.Future[Accepted]
 
 
-@dataclass(slots=True)
-class Ask:
+class Ask(msgspec.Struct, eq=False):
     """A message somebody waits for: the future is done when what follows from it is on record."""
 
     message: Message

@@ -83,7 +83,7 @@ class ClientRuns:
         else:
             users = any(message.role == "user" for message in told.messages)
             raise HostError(ErrorCode.INVALID_ARGUMENT, NOTHING_NEW if users else NOTHING_ASKED)
-        supplied = [*supplied_by(told.messages[index] for index in merged.supplied), *answers]
+        supplied = (*supplied_by(told.messages[index] for index in merged.supplied), *answers)
         params = _params(new.params, told, merged, answers, resume)
         return Completed(replace(done, supplied=supplied, replaces=merged.replaces, params=params), merged.diverged)
 
@@ -125,8 +125,10 @@ def _params(
     resume: Sequence[Mapping[str, Any]],
 ) -> Mapping[str, Any]:
     """What reaches the runner untrusted: the client's instructions, what it says besides, its answers as they came."""
-    answered = {answer.message_id for answer in answers}
     first = len(told.raw) if merged.asked is None else merged.asked + 1
+    if first >= len(told.raw) and not (answers or resume or told.instructions):
+        return params
+    answered = {answer.message_id for answer in answers}
     besides = [raw for index, raw in enumerate(told.raw) if index >= first or raw["id"] in answered]
     more = {"messages": [*told.instructions, *besides], "resume": list(resume)}
     return {**params, **{name: value for name, value in more.items() if value}}

@@ -89,10 +89,14 @@ class Draft(DraftFacts):
         if self.state.turn is None or collected is None or collected.turn_id != turn_id:
             self.rows.append(self.audit("output.dropped", turn_id, "the turn has ended"))
             return
+        results: list[Result] = []
+        keys: dict[int, str] = {}
         for item in said:
+            results.append(item.result)
             self.rows += item.rows
-        keys = {id(item.result): item.scope_key for item in said if item.scope_key is not None}
-        for result in collected.gather([item.result for item in said]):
+            if item.scope_key is not None:
+                keys[id(item.result)] = item.scope_key
+        for result in collected.gather(results):
             if result.type == "action.requested" and result.data.get("action") == HANDOVER_ACTION:
                 self.decide(handover_wish(result, collected.agent_id, self._around.agents(), self._now))
                 continue

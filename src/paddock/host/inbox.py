@@ -39,7 +39,8 @@ def _addressed(new: NewRun, agents: Agents) -> NewRun:
     event_type = MESSAGE if new.event is None or new.event.event_type == CONTINUED else new.event.event_type
     if isinstance(new.cause, Firing) or (new.agent_id is None and is_message(event_type)):
         return new
-    return replace(new, agent_id=agents.answering(event_type, new.principal.workspace_id, new.agent_id))
+    answering = agents.answering(event_type, new.principal.workspace_id, new.agent_id)
+    return new if answering == new.agent_id else replace(new, agent_id=answering)
 
 
 class Inbox:

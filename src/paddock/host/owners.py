@@ -139,12 +139,14 @@ class Owners:
 
     async def do(self, here: Callable[[], Awaitable[Result]], deed: Deed | ToSend, answer: type[Result]) -> Result:
         """Do it here, or have it done where the session is. Raises HostError."""
-        end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        end: float | None = None
         while True:
             try:
                 return await here()
             except OwnedElsewhereError as elsewhere:
-                if asyncio.get_running_loop().time() >= end:
+                now = asyncio.get_running_loop().time()
+                end = now + PATIENCE_SECONDS if end is None else end
+                if now >= end:
                     raise
                 told = await self._send(elsewhere.boot, deed, end) if elsewhere.boot else None
             if told is not None:

@@ -31,8 +31,9 @@ async def remembered(store: Store, claim: Claim) -> Memory:
     memory = Memory(claim, state)
     if state.turn is not None or state.queue:
         await _recall_turns(store, memory)
-    for asking in {found.turn_id for found in state.transactions if found.turn_id is not None}:
-        await _recall_asking(store, memory, asking)
+    if state.transactions:
+        for asking in {found.turn_id for found in state.transactions if found.turn_id is not None}:
+            await _recall_asking(store, memory, asking)
     return memory
 
 

@@ -134,7 +134,7 @@ class Runs:
             part = with_tools(part, given.event.tools)
         grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
         if turn_id not in self._live:
-            self.admission.busy[owner.workspace_id] += 1
+            self.admission.entered(owner.workspace_id)
         run = self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
         )
@@ -241,7 +241,8 @@ class Runs:
                 await self._fill_in(run)
             context = self._context(run, state)
             place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
-            run.handle = await self._gateway.start_run(run.grant.runner_id, run.turn_id, context, run, place)
+            asked = (run.grant.runner_id, run.turn_id, context, run, place)
+            run.handle = self._gateway.start_at_once(*asked) or await self._gateway.start_run(*asked)
         except HostError as error:
             run.lost(_start_code(error), error.message)
             return

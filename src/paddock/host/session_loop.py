@@ -293,7 +293,8 @@ class SessionLoop:
         sealed, after = seal(self._memory.head, draft.facts)
         if sealed:
             self._asked = after
-            written = asyncio.ensure_future(self._house.log.append(self._batch(draft, sealed, after)))
+            appending = self._house.log.append(self._batch(draft, sealed, after))
+            written = appending if isinstance(appending, asyncio.Future) else asyncio.ensure_future(appending)
             written.add_done_callback(lambda done: self._written(draft, arrivals, sealed, after, done))
         else:
             for row in draft.rows:

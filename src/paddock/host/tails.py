@@ -8,6 +8,8 @@ import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from paddock.host.live import Live
 from paddock.ports import EventLog
 from paddock.ports.bus import Subscription
@@ -22,14 +24,11 @@ ENTRY_BYTES = 300
 """What an entry costs beside its payload, roughly."""
 
 
-class Entry:
+class Entry(msgspec.Struct, gc=False):
     """One committed fact, with what doors made of it: frames by dialect, encoded once."""
 
-    __slots__ = ("fact", "frames")
-
-    def __init__(self, fact: StoredFact) -> None:
-        self.fact = fact
-        self.frames: dict[str, list[bytes]] = {}
+    fact: StoredFact
+    frames: dict[str, list[bytes]] = {}
 
 
 class Tail:

@@ -1,7 +1,8 @@
 """The names clients give their threads. Inside, a thread is a UUID; outside, some clients call it what they like."""
 
-from uuid import UUID, uuid5
+from uuid import UUID
 
+from paddock.host.ids import id_of
 from paddock.host.principals import Principal
 from paddock.ports.users import UserRecords
 from paddock.rules.run_input import is_uuid
@@ -22,13 +23,14 @@ class ThreadNames:
         """
         if is_uuid(name):
             return name.lower()
-        known = await self._records.thread_named(principal.workspace_id, principal.user_id, name)
-        return known or await self._unused(principal, name)
+        whole = f"{principal.workspace_id}\0{principal.user_id}\0{name}"
+        first = id_of(whole, _NAMES)
+        found = await self._records.thread_named(principal.workspace_id, principal.user_id, name, first)
+        return found or await self._unused(whole)
 
-    async def _unused(self, principal: Principal, name: str) -> str:
-        whole, before = f"{principal.workspace_id}\0{principal.user_id}\0{name}", 0
-        thread_id = str(uuid5(_NAMES, whole))
-        while await self._records.is_buried(thread_id):
+    async def _unused(self, whole: str) -> str:
+        """Those before it were deleted."""
+        before = 1
+        while await self._records.is_buried(thread_id := id_of(f"{whole}\0{before}", _NAMES)):
             before += 1
-            thread_id = str(uuid5(_NAMES, f"{whole}\0{before}"))
         return thread_id

@@ -6,7 +6,7 @@ nothing but the fact, the dialect and the names the client gave its run, so a re
 Total: a runner's odd payload makes an odd event, never an invalid one and never a crash.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -53,11 +53,12 @@ class Peer(Value, frozen=True):
 def frames(fact: StoredFact, peer: Peer) -> list[bytes]:
     """The frames of one fact, ready to send; empty when AG-UI has no word for it."""
     if fact.is_delta:
-        said = _delta(fact)
+        said: Iterable[bytes] = _delta(fact)
     else:
         say = _WORDS.get(fact.kind)
-        said = [_encode(event) for event in say(fact, peer)] if say else ()
-    return [b"id: %b.%d.%d\ndata: %b\n\n" % (peer.dialect.encode(), fact.seq, k, body) for k, body in enumerate(said)]
+        said = map(_encode, say(fact, peer)) if say else ()
+    dialect, seq = peer.dialect.encode(), fact.seq
+    return [b"id: %b.%d.%d\ndata: %b\n\n" % (dialect, seq, k, body) for k, body in enumerate(said)]
 
 
 # --- text: the hot path ----------------------------------------------------------------------------------------------
@@ -156,8 +157,8 @@ def finished(peer: Peer, data: Json) -> Event:
     if peer.is_new and isinstance(pending, list) and pending:
         ids = [str(call_id) for call_id in cast("list[object]", pending)]
         event["outcome"] = {"type": "success", "pendingToolCallIds": ids}
-    if interrupts := [_interrupt(raw) for raw in questions_in(data)]:
-        event["outcome"] = {"type": "interrupt", "interrupts": interrupts}
+    if questions := questions_in(data):
+        event["outcome"] = {"type": "interrupt", "interrupts": [_interrupt(raw) for raw in questions]}
     usage = _usage(data.get("usage"))
     if usage:
         event["usage"] = usage

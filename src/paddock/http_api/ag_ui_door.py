@@ -22,7 +22,7 @@ from paddock.http_api.routing import route
 from paddock.http_api.run_streams import RunStreams, peer_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run_input import body_hash, is_uuid
+from paddock.rules.run_input import body_hash
 from paddock.rules.run_input_shapes import InvalidInputError
 
 log = structlog.get_logger(__name__)
@@ -113,7 +113,7 @@ class AgUiDoor:
             params=given.params,
             agent_id=agent_id,
             door="ag-ui",
-            thread_name=None if is_uuid(given.thread_name) else given.thread_name,
+            thread_name=None if given.thread_name.lower() == thread_id else given.thread_name,
         )
         return await self._inbox.accept(new, complete), diverged
 

@@ -22,7 +22,7 @@ from paddock.http_api.ag_ui_messages import (
 from paddock.rules.client_history import ClientMessage, Unseen
 from paddock.rules.client_time import wrong_part
 from paddock.rules.run_input import decode_object
-from paddock.rules.run_input_shapes import require
+from paddock.rules.run_input_shapes import InvalidInputError, require
 from paddock.rules.values import Value
 
 MAX_NAME = 512
@@ -93,16 +93,18 @@ def read_names(body: bytes) -> tuple[str, str | None, str]:
 
 def _name(document: Json, field: str) -> str:
     given = document.get(field)
-    require(
-        isinstance(given, str) and 0 < len(given) <= MAX_NAME, f"{field} must be a string of 1 to {MAX_NAME} characters"
-    )
-    return cast("str", given)
+    if isinstance(given, str) and 0 < len(given) <= MAX_NAME:
+        return given
+    raise InvalidInputError(f"{field} must be a string of 1 to {MAX_NAME} characters")
 
 
 def _dialect(version: object) -> str:
     """Clients that say no version are from before there was one."""
-    require(version is None or isinstance(version, str), "protocolVersion must be a string")
-    return "0" if version is None or cast("str", version).startswith("0.") else "1"
+    if version is None:
+        return "0"
+    if not isinstance(version, str):
+        raise InvalidInputError("protocolVersion must be a string")
+    return "0" if version.startswith("0.") else "1"
 
 
 def _messages(document: Json, limits: AgUiLimits, notes: Notes) -> Iterator[tuple[Json, str]]:
@@ -110,18 +112,20 @@ def _messages(document: Json, limits: AgUiLimits, notes: Notes) -> Iterator[tupl
     given = document.get("messages")
     require(isinstance(given, list), "messages must be a list")
     messages = cast("list[object]", given)
-    require(len(messages) <= limits.messages, f"messages must be at most {limits.messages}")
+    if len(messages) > limits.messages:
+        raise InvalidInputError(f"messages must be at most {limits.messages}")
     for index, item in enumerate(messages):
         where = f"messages[{index}]"
         message = as_object(item, where)
         role = message.get("role")
-        require(isinstance(role, str), f"{where}.role must be a string")
+        if not isinstance(role, str):
+            raise InvalidInputError(f"{where}.role must be a string")
         if role in INSTRUCTIONS:
             optional(message, "content", str, where)
         if role in SPOKEN or role in INSTRUCTIONS:
             yield message, where
         elif role not in UNSAID:
-            notes.note(f"{where}: unknown role {str(role)[:64]!r}")
+            notes.note(f"{where}: unknown role {role[:64]!r}")
 
 
 def _params(document: Json, is_time_zone: Callable[[str], bool]) -> Json:
@@ -155,11 +159,11 @@ def _context(given: object) -> list[Json]:
 
 
 def _objects(items: object, field: str) -> list[Json]:
-    valid = items is None or (
-        isinstance(items, list) and all(isinstance(item, dict) for item in cast("list[Any]", items))
-    )
+    if not items and (items is None or isinstance(items, list)):
+        return []
+    valid = isinstance(items, list) and all(isinstance(item, dict) for item in cast("list[Any]", items))
     require(valid, f"{field} must be a list of objects")
-    return [without_nulls(item) for item in cast("list[Json]", items or [])]
+    return [without_nulls(item) for item in cast("list[Json]", items)]
 
 
 def _unseen(forwarded: object) -> Unseen | None:

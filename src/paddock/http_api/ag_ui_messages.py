@@ -37,20 +37,23 @@ def without_nulls(given: Mapping[str, Any]) -> Json:
 
 
 def as_object(given: object, where: str) -> Json:
-    require(isinstance(given, dict), f"{where} must be an object")
+    if not isinstance(given, dict):
+        raise InvalidInputError(f"{where} must be an object")
     return without_nulls(cast("Json", given))
 
 
 def optional(given: Mapping[str, Any], name: str, kind: type, where: str, called: str = "a string") -> Any:
     value = given.get(name)
-    require(value is None or isinstance(value, kind), f"{where}.{name} must be {called}")
-    return value
+    if value is None or isinstance(value, kind):
+        return value
+    raise InvalidInputError(f"{where}.{name} must be {called}")
 
 
 def needed(given: Mapping[str, Any], name: str, where: str) -> str:
     value = given.get(name)
-    require(isinstance(value, str) and value != "", f"{where}.{name} must be a string")
-    return cast("str", value)
+    if isinstance(value, str) and value:
+        return value
+    raise InvalidInputError(f"{where}.{name} must be a string")
 
 
 def read_message(given: Json, role: str, where: str, notes: Notes) -> ClientMessage:
@@ -81,8 +84,10 @@ def _tool_call(given: object, where: str) -> Json:
 
 
 def _each(given: object, where: str) -> list[tuple[object, str]]:
-    require(given is None or isinstance(given, list), f"{where} must be a list")
-    return [(item, f"{where}[{index}]") for index, item in enumerate(cast("list[object]", given or []))]
+    if given is None:
+        return []
+    require(isinstance(given, list), f"{where} must be a list")
+    return [(item, f"{where}[{index}]") for index, item in enumerate(cast("list[object]", given))]
 
 
 def _text_of(content: str | Sequence[Json | Media]) -> str:

@@ -7,10 +7,9 @@ This module is imported when the first question is asked: the HTTP library behin
 
 import io
 import ssl
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -64,10 +63,23 @@ class StatusError(Exception):
 
 
 class Answer:
-    """An answer that is still being received."""
+    """An answer that is still being received; one that is left before its end is hung up on."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
         self._content = response.content
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._response.release()
+        await self._response.wait_for_close()
+
+    @property
+    def over(self) -> bool:
+        """Whether all of it has come and was read."""
+        return self._content.at_eof()
 
     async def read(self, at_most: int) -> bytes:
         """All of it, or a little more than `at_most` bytes."""
@@ -116,6 +128,7 @@ class Connections:
         self._proxy, for_proxy = proxy_for(self._base)
         said = {**client.default_headers, **client.auth_headers, **headers, **for_proxy}
         self._headers = {name: value for name, value in said.items() if isinstance(value, str)}
+        """Given with each question: what the session has of its own is told to a proxy too."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=trusted(), keepalive_timeout=IDLE_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -125,15 +138,14 @@ class Connections:
     def address(self) -> str:
         return self._base
 
-    @asynccontextmanager
-    async def post(self, path: str, body: Mapping[str, Any], seconds: float) -> AsyncGenerator[Answer]:
-        """Ask. Nothing is waited for longer than `seconds`; an answer that is not read to its end is hung up on."""
+    async def post(self, path: str, body: Mapping[str, Any], seconds: float) -> Answer:
+        """Ask. Nothing is waited for longer than `seconds`. Whoever gets the answer closes it."""
         response = await self._sent(URL(f"{self._base}/{path}"), msgspec.json.encode(body), seconds)
-        async with response:
-            if response.status >= 400:
-                words = await Answer(response).read(MAX_ERROR_BYTES)
-                raise StatusError(response.status, words, response.headers)
-            yield Answer(response)
+        answer = Answer(response)
+        if response.status < 400:
+            return answer
+        async with answer:
+            raise StatusError(response.status, await answer.read(MAX_ERROR_BYTES), response.headers)
 
     async def _sent(self, url: URL, body: bytes, seconds: float) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(sock_connect=min(CONNECT_SECONDS, seconds), sock_read=seconds)

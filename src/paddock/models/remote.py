@@ -85,7 +85,8 @@ class RemoteModel(ABC):
             if not collector.complete:
                 raise failures.broken_off(self.info.model_id)
             yield collector.last()
-            await _read_off(answer)
+            if not answer.over:
+                await _read_off(answer)
 
     async def rerank(self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /) -> Ranking:
         raise cannot(self.info.model_id, "rank documents")
@@ -138,7 +139,7 @@ class RemoteModel(ABC):
             raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run's time was over before the model could be asked")
         async with self._slots:
             with _Translated(self.info.model_id, self.key, self.spec.base_url or connections.address, seconds):
-                async with connections.post(path, body, seconds) as answer:
+                async with await connections.post(path, body, seconds) as answer:
                     yield answer
 
     async def _connected(self) -> "Connections":

@@ -14,8 +14,8 @@ class UserRecords(Protocol):
         """What was said of these items, by item."""
         ...
 
-    async def thread_named(self, workspace_id: str, user_id: str, name: str) -> str | None:
-        """The conversation that a user calls so."""
+    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str) -> str | None:
+        """The conversation that a user calls so; when there is none, `first`, or None if that one is buried."""
         ...
 
     async def is_buried(self, session_id: str) -> bool:

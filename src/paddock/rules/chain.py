@@ -21,6 +21,8 @@ ERASED = b"\x00erased:"
 """How erased bytes begin. The digest they had follows, so that the chain still verifies, and then what is left of
 them: the shape without the words, so that readers need not know of erasure. What is left is not part of the chain."""
 _LEFT = len(ERASED) + 32
+DELTA = "AGENT_OUTPUT:CHUNK"
+"""A piece of a message still being written, as the log names it."""
 ANCHOR = "EVENT:LOG_TRIMMED"
 """The fact that says up to which number a log was trimmed, and the digest of the last fact that went."""
 
@@ -55,7 +57,7 @@ class StoredFact(Value, frozen=True):
 
     @property
     def is_delta(self) -> bool:
-        return self.kind == "AGENT_OUTPUT:CHUNK"
+        return self.kind == DELTA
 
     def read_payload(self) -> Any:
         payload = _left(self.payload) if self.payload.startswith(ERASED) else self.payload
@@ -72,9 +74,8 @@ def seal(head: Head, facts: Sequence[Fact]) -> tuple[list[StoredFact], Head]:
     seq, link = head.seq, head.digest
     for fact in facts:
         seq += 1
-        delta = fact.is_delta
-        stored = _store(seq, link, fact, delta=delta)
-        if not delta:
+        stored = _store(seq, link, fact)
+        if stored.kind != DELTA:
             link = stored.digest
         sealed.append(stored)
     return sealed, Head(seq, link)
@@ -99,19 +100,17 @@ def erased(original: bytes, left: Any) -> bytes:
     return ERASED + digest_of(original) + _encode(left)
 
 
-def _store(seq: int, link: bytes, fact: Fact, *, delta: bool) -> StoredFact:
-    kind, metadata = fact.kind, NO_BYTES
-    position = seq
+def _store(seq: int, link: bytes, fact: Fact) -> StoredFact:
+    kind, payload, metadata, position = fact.kind, NO_BYTES, NO_BYTES, seq
+    payload_digest = _DIGEST_OF_NOTHING
     if fact.metadata:
         metadata = _encode(fact.metadata)
         position = fact.metadata.get("first_seq", seq)
-    if fact.payload is None:
-        payload, payload_digest = NO_BYTES, _DIGEST_OF_NOTHING
-    else:
+    if fact.payload is not None:
         payload = _encode(fact.payload)
         payload_digest = sha256(payload).digest()
     about = (fact.target, fact.sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
-    digest = payload_digest if delta else _link(link, (seq, kind, *about), metadata, payload_digest)
+    digest = payload_digest if kind == DELTA else _link(link, (seq, kind, *about), metadata, payload_digest)
     return StoredFact(seq, position, kind, *about, payload, metadata, digest, payload_digest)
 
 

@@ -22,6 +22,8 @@ class Interrupt(Value, frozen=True):
 def questions_in(data: Mapping[str, Any]) -> list[Mapping[str, object]]:
     """The questions of a run that completed: the runner's own and the host's, each name once. One without a name
     cannot be answered and is left out; where both use a name, it is the host's."""
+    if "interrupts" not in data and APPROVALS not in data:
+        return []
     given = [*_objects(data.get("interrupts")), *_objects(data.get(APPROVALS))]
     return list({str(raw["id"]): raw for raw in given if isinstance(raw.get("id"), str)}.values())
 

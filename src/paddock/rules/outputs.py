@@ -6,9 +6,10 @@ its place. One `Collected` lives as long as its turn. No I/O, no clock.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, cast
+
+import msgspec
 
 from paddock.rules.chain import StoredFact
 from paddock.rules.results import Result
@@ -38,9 +39,9 @@ def _text_part(part: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def as_object(value: object) -> Mapping[str, object]:
+def as_object(value: Any) -> Mapping[str, object]:
     """A JSON object, or an empty one: what a runner sends may be anything."""
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType] - a cast is a call
 
 
 def delta_text(data: Mapping[str, Any]) -> str:
@@ -51,18 +52,17 @@ def a_delta(text: str) -> dict[str, Any]:
     return {"type": "message.delta", "data": {"chunk": {"role": "assistant", "content": text}}}
 
 
-@dataclass(slots=True)
-class Collected:
+class Collected(msgspec.Struct):
     """The messages of one turn as they come in."""
 
     turn_id: str
     agent_id: str
     begun: int = 0
     message_id: str | None = None
-    pieces: list[str] = field(default_factory=list[str])
-    marks: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    pieces: list[str] = []
+    marks: list[tuple[int, int]] = []
     """(number in the log, characters) of each piece of the open message."""
-    steps: list[str] = field(default_factory=list[str])
+    steps: list[str] = []
     """Stages that have begun and not ended."""
 
     def read(self, result: Result, at: float) -> Iterator[OutputReceived | RunFailed]:

@@ -9,7 +9,7 @@ from paddock.rules.client_history import SUPPLIED
 from paddock.rules.outputs import as_object, text_of
 from paddock.rules.rows import LeftBehindRow, Row, RunRow, SessionDetailsRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.run_events import CONTINUED, MESSAGE, is_message
-from paddock.rules.session.facts import Fact, Target
+from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.values import replace
 
 _encode = msgspec.json.Encoder().encode
@@ -28,7 +28,7 @@ class Book:
 
     def rows(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         """The rows that one fact, recorded under this number, makes or changes."""
-        follow = _FOLLOWS.get(fact.kind)
+        follow = _FOLLOWS.get((fact.event, fact.subtype))
         return follow(self, seq, fact) if follow is not None else ()
 
     def _keep(self, run: RunRow) -> RunRow:
@@ -231,21 +231,21 @@ class Book:
         return (replace(run, status=status, code=code, message=message, ended_at=fact.time, last_seq=seq, usage=usage),)
 
 
-_FOLLOWS: Mapping[str, Callable[[Book, int, Fact], tuple[Row, ...]]] = {
-    "USER_INPUT": Book.input,
-    "USER_INPUT:MENTION": Book.input,
-    "EVENT:TURN_QUEUED": Book.queued,
-    "AGENT_OUTPUT:MESSAGE": Book.message,
-    "AGENT_OUTPUT:FINAL": Book.completed,
-    "ERROR:RUN_FAILED": Book.failed,
-    "ERROR:ROUTE_TIMEOUT": Book.failed,
-    "ERROR:AGENT_NOT_IN_SESSION": Book.failed,
-    "EVENT:CANCELED": Book.cancelled,
-    "EVENT:TURN_STEERED": Book.steered,
-    f"EVENT:{SUPPLIED}": Book.supplied,
-    "CONTROL:HANDOVER_CONTEXT": Book.handed_over,
-    "CONTROL:SESSION_OPENED": Book.opened,
-    "CONTROL:SESSION_CLOSED": Book.closed,
+_FOLLOWS: Mapping[tuple[Event, str], Callable[[Book, int, Fact], tuple[Row, ...]]] = {
+    (Event.USER_INPUT, ""): Book.input,
+    (Event.USER_INPUT, "MENTION"): Book.input,
+    (Event.EVENT, "TURN_QUEUED"): Book.queued,
+    (Event.AGENT_OUTPUT, "MESSAGE"): Book.message,
+    (Event.AGENT_OUTPUT, "FINAL"): Book.completed,
+    (Event.ERROR, "RUN_FAILED"): Book.failed,
+    (Event.ERROR, "ROUTE_TIMEOUT"): Book.failed,
+    (Event.ERROR, "AGENT_NOT_IN_SESSION"): Book.failed,
+    (Event.EVENT, "CANCELED"): Book.cancelled,
+    (Event.EVENT, "TURN_STEERED"): Book.steered,
+    (Event.EVENT, SUPPLIED): Book.supplied,
+    (Event.CONTROL, "HANDOVER_CONTEXT"): Book.handed_over,
+    (Event.CONTROL, "SESSION_OPENED"): Book.opened,
+    (Event.CONTROL, "SESSION_CLOSED"): Book.closed,
 }
 """What each kind of fact leads to; the others lead to nothing."""
 

@@ -105,9 +105,12 @@ def decode_object(body: bytes, name: str) -> Json:
         raise InvalidInputError(f"{name} is not valid JSON: {error}") from error
     except RecursionError as error:
         raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels") from error
-    require(isinstance(value, dict), f"{name} must be a JSON object")
-    require(not nested_too_deep(body, value, MAX_DEPTH), f"{name} is nested deeper than {MAX_DEPTH} levels")
-    return cast("Json", value)
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{name} must be a JSON object")
+    document = cast("Json", value)
+    if nested_too_deep(body, document, MAX_DEPTH):
+        raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels")
+    return document
 
 
 def body_hash(document: Mapping[str, Any], agent_id: str | None) -> bytes:

@@ -206,7 +206,7 @@ class Supervisor:
     def _with_room(self, place: Place) -> Worker | None:
         limit = self._limit(place)
         for each in self._workers:
-            if each.usable and (not limit or each.served < limit) and each.place == place:
+            if each.usable and (not limit or each.served < limit) and (each.place is place or each.place == place):
                 return each
         return None
 

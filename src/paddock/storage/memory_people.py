@@ -1,5 +1,6 @@
 """The part of the memory store that knows people: what they set, what they said of answers, what they left behind."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, UserRow
@@ -20,8 +21,12 @@ class MemoryPeople:
         keys = ((session_id, item_id) for item_id in item_ids)
         return {key[1]: self._feedback[key] for key in keys if key in self._feedback}
 
-    async def thread_named(self, workspace_id: str, user_id: str, name: str) -> str | None:
-        return self._names.get((workspace_id, user_id, name))
+    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str) -> str | None:
+        known = self._names.get((workspace_id, user_id, name))
+        return known or (None if await self.is_buried(first) else first)
+
+    @abstractmethod
+    async def is_buried(self, session_id: str) -> bool: ...
 
     def _is_present(self, session_id: str, seq: int) -> bool:
         return not any(first <= seq <= last for first, last in self._left_behind.get(session_id, ()))

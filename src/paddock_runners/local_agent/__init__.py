@@ -1,5 +1,7 @@
 """A tool-calling agent on the host's models. It keeps nothing itself: history, state, files and keys are the host's."""
 
+from contextlib import aclosing
+
 from paddock_runners.local_agent import approvals
 from paddock_runners.local_agent.config import FORM, Config, ConfigError
 from paddock_runners.local_agent.files import shown_files
@@ -65,8 +67,9 @@ class LocalAgent(AgentRunner):
             desk, waited = await prepared(ctx, api, config, model)
             async for result in decided(desk, waited):
                 yield result
-            async for result in answer(desk):
-                yield result
+            async with aclosing(answer(desk)) as results:  # left at its last word: not to be found as garbage
+                async for result in results:
+                    yield result
         except ConfigError as problem:
             yield failed("agent.config_invalid", str(problem))
         except NoModelError as problem:

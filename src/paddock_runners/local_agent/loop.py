@@ -1,6 +1,6 @@
 """The tool loop: the model answers or wants tools, the tools are called, until it answers or has had enough rounds."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from paddock_runners.toolkit.calls import Toolbox, started
 from paddock_runners.toolkit.language import speaks_chinese
 from paddock_runners.toolkit.replies import Asked, Called, Reply, added, speak, unique
 from paddock_runners.toolkit.transcript import Said, result_message, result_text
-from paddock_sdk import HostApi, Results, RunContext, completed, message, tool_completed
+from paddock_sdk import HostApi, Result, Results, RunContext, completed, message, tool_completed
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class Desk:
         return self.own.ui_hints or self.knowledge.ui_hints()
 
 
-async def answer(desk: Desk) -> Results:
+async def answer(desk: Desk) -> AsyncGenerator[Result]:
     """Everything from the first question to the run's end."""
     before = len(desk.messages)
     for _ in range(desk.config.max_iterations):

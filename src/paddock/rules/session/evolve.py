@@ -154,6 +154,8 @@ def _with_transaction(state: SessionState, changed: Transaction) -> SessionState
 
 
 def _other_transactions(state: SessionState, fact: Fact) -> tuple[Transaction, ...]:
+    if not state.transactions:
+        return ()
     return tuple(found for found in state.transactions if found.tx_id != fact.tx_id)
 
 

@@ -50,6 +50,8 @@ def timers(state: SessionState) -> tuple[Command, ...]:
 
 def transaction_timers(state: SessionState) -> tuple[ChainCommand, ...]:
     """The part of them that is about transactions."""
+    if not state.transactions:
+        return ()
     return tuple(command for found in state.transactions for command in _again(found))
 
 

@@ -113,7 +113,7 @@ class SessionState(Value, frozen=True):
     @property
     def closing(self) -> bool:
         """Somebody asked for the end of the session, and it is on its way."""
-        return any(transaction.kind == "session_close" for transaction in self.transactions)
+        return bool(self.transactions) and any(found.kind == "session_close" for found in self.transactions)
 
     def transaction(self, tx_id: str | None) -> Transaction | None:
         return next((found for found in self.transactions if found.tx_id == tx_id), None)
@@ -125,7 +125,7 @@ class SessionState(Value, frozen=True):
     @property
     def live_turn_ids(self) -> tuple[str, ...]:
         """Every turn that has not ended: the one at an agent first, then those that wait."""
-        waiting = tuple(queued.turn_id for queued in self.queue)
+        waiting = tuple(queued.turn_id for queued in self.queue) if self.queue else ()
         return (self.turn.turn_id, *waiting) if self.turn else waiting
 
 

@@ -26,7 +26,9 @@ select session_no, $2, $3 from sessions where session_id = $1 on conflict do not
 _SET_NAME = """
 insert into thread_names (workspace_id, user_id, name, session_id) values ($1, $2, $3, $4)
 on conflict (workspace_id, user_id, name) do update set session_id = excluded.session_id"""
-_NAMED = "select session_id from thread_names where workspace_id = $1 and user_id = $2 and name = $3"
+_NAMED = """
+select coalesce((select session_id from thread_names where workspace_id = $1 and user_id = $2 and name = $3),
+                case when not exists (select from tombstones where session_id = $4) then $4 end)"""
 _USER = (
     "select workspace_id, user_id, time_zone, locale, updated_at from users where workspace_id = $1 and user_id = $2"
 )
@@ -83,9 +85,8 @@ class PeopleReads(HasReader):
         rows = await self.reader.all(_OPINIONS, session_id, escaped_column(list(item_ids)))
         return {found[1]: FeedbackRow(*found) for found in rows}
 
-    async def thread_named(self, workspace_id: str, user_id: str, name: str) -> str | None:
-        found = await self.reader.one(_NAMED, workspace_id, user_id, name)
-        return found[0] if found else None
+    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str) -> str | None:
+        return (await self.reader.one(_NAMED, workspace_id, user_id, name, first))[0]
 
     async def is_buried(self, session_id: str) -> bool:
         return await self.reader.one("select 1 from tombstones where session_id = $1", session_id) is not None

@@ -6,6 +6,8 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+from msgspec.structs import astuple
+
 from paddock.ports import ApiKeyRow
 from paddock.rules.rows import AuditRow, ModelUsageRow, RunRow, ToolCallRow
 
@@ -72,22 +74,24 @@ _LATER = ("agent_id", "runner_id", "status", "code", "message", "started_at", "e
 _RUN_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage"))
 
 TABLES: Mapping[type, Table] = {
-    RunRow: Table("runs", RUN, getter(RUN), f"on conflict (run_id) do update set {_RUN_AGAIN}"),
-    AuditRow: Table("audit", AUDIT, getter(AUDIT)),
+    RunRow: Table("runs", RUN, astuple, f"on conflict (run_id) do update set {_RUN_AGAIN}"),
+    AuditRow: Table("audit", AUDIT, astuple),
     ToolCallRow: Table(
         "tool_calls",
         TOOL_CALL,
-        getter(TOOL_CALL),
+        astuple,
         "on conflict (call_id) do update set status = excluded.status, result = excluded.result, "
         "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at "
         "where tool_calls.status = 'started' or excluded.status <> 'unknown'",
     ),
-    ModelUsageRow: Table("model_usage", MODEL_USAGE, getter(MODEL_USAGE)),
+    ModelUsageRow: Table("model_usage", MODEL_USAGE, astuple),
     ApiKeyRow: Table("api_keys", KEY, getter(KEY)),
 }
-FACTS = Table("facts", f"session_no, {FACT}", getter(FACT))
-ORDERS = Table("inbox", f"session_no, {INBOX}", getter(INBOX))
-ITEMS = Table("transcript", f"session_no, seq, {ITEM}", getter(f"seq, {ITEM}"))
+"""Most rows have their columns in the order of their fields: read all at once, a row costs a sixth."""
+FACTS = Table("facts", f"session_no, {FACT}", lambda fact: astuple(fact)[:-1])
+ORDERS = Table("inbox", f"session_no, {INBOX}", lambda order: astuple(order)[1:])
+ITEMS = Table("transcript", f"session_no, seq, {ITEM}", lambda item: astuple(item)[1:])
+"""Facts without the digest of their payload, the others without the id of their session, whose number is written."""
 
 SET_AGENT = f"""
 insert into agents ({AGENT}) values (?, ?, ?, ?, ?)

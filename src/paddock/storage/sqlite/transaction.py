@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import apsw
+import msgspec
 from msgspec.structs import astuple
 
 from paddock.ports import ApiKeyRow, Batch
@@ -41,8 +42,7 @@ GUILTY = (HostError, apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError,
 """Errors that one work brings on itself; anything else is the disk's and fails the whole group."""
 
 
-@dataclass(slots=True, eq=False)
-class Work:
+class Work(msgspec.Struct, eq=False):
     """Something to write, and who waits for it. `batch` is None for rows that belong to no session's log."""
 
     batch: Batch | None
