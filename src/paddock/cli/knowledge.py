@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from paddock.cli.asking import want_yes
 from paddock.cli.client import HostClient, RefusedError, connect
 from paddock.cli.failures import FAILED, CommandError
-from paddock.cli.output import write
+from paddock.cli.output import counted, write
 
 ROOT = "/api/v1/knowledge"
 LOOK_SECONDS = 0.2
@@ -65,18 +66,30 @@ def search(base: str, query: str, *, top: int, url: str | None, data: Path | Non
     return 0
 
 
-def delete(base: str, document: str | None, *, url: str | None, data: Path | None) -> int:
+def delete(base: str, document: str | None, *, yes: bool, url: str | None, data: Path | None) -> int:
     host = connect(url, data)
     if document is None:
-        host.call("DELETE", _path(base))
-        write(f"Deleted the knowledge base {base}.\n")
-        return 0
+        return _delete_all(host, base, yes=yes)
     known = [one for one in _documents(host, base) if document in {one["name"], one["documentId"]}]
     if not known:
         raise CommandError(f"There is no document {document} in {base}. See: paddock knowledge list {base}")
     for one in known:
         host.call("DELETE", f"{_path(base)}/documents/{quote(one['documentId'], safe='')}")
         write(f"Deleted {one['name']} from {base}.\n")
+    return 0
+
+
+def _delete_all(host: HostClient, base: str, *, yes: bool) -> int:
+    """Whoever forgot to name the document is told what would go, and asked."""
+    if not yes:
+        write(f"{base} has {counted(sum(1 for _ in _documents(host, base)), 'document')}.\n")
+        want_yes(
+            "Delete all of it?",
+            unasked="Deleting all of it needs a yes. Run it in a terminal, or add --yes; with a DOCUMENT only that goes.",
+            refused="Not deleted.",
+        )
+    host.call("DELETE", _path(base))
+    write(f"Deleted the knowledge base {base}.\n")
     return 0
 
 
