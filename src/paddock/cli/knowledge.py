@@ -85,7 +85,7 @@ def _delete_all(host: HostClient, base: str, *, yes: bool) -> int:
         write(f"{base} has {counted(sum(1 for _ in _documents(host, base)), 'document')}.\n")
         want_yes(
             "Delete all of it?",
-            unasked="Deleting all of it needs a yes. Run it in a terminal, or add --yes; with a DOCUMENT only that goes.",
+            unasked="Deleting all of it needs a yes. Run it in a terminal, or add --yes. Or name one DOCUMENT.",
             refused="Not deleted.",
         )
     host.call("DELETE", _path(base))
