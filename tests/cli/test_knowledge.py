@@ -51,6 +51,12 @@ def test_files_of_one_name_are_called_by_their_paths_and_none_takes_the_place_of
     done = paddock("knowledge", "add", "twins", "a/README.md", "b/README.md", *there)
     assert done.stdout == "a/README.md: 1 passage\nb/README.md: 1 passage\n"
     assert "a/README.md (characters" in paddock("knowledge", "search", "twins", "apples", *there).stdout
+    (tmp_path / "a" / "README.md").write_text("cherries")
+    for alone in ("a/README.md", tmp_path / "a" / "README.md"):
+        paddock("knowledge", "add", "twins", alone, *there)
+        listed = paddock("knowledge", "list", "twins", *there).stdout.splitlines()
+        assert sorted(line.split("\t")[1] for line in listed) == ["a/README.md", "b/README.md"]
+    assert paddock("knowledge", "search", "twins", "apples", *there).stdout == "", "the new version took its place"
     assert paddock("knowledge", "delete", "twins", "--yes", *there).returncode == 0
 
 

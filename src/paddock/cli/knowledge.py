@@ -3,7 +3,6 @@
 import sys
 import time
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from paddock.cli.asking import want_yes
 from paddock.cli.client import HostClient, RefusedError, connect
 from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.output import counted, write
+from paddock.rules.document_names import document_names
 
 ROOT = "/api/v1/knowledge"
 LOOK_SECONDS = 0.2
@@ -49,7 +49,8 @@ def list_documents(base: str, *, url: str | None, data: Path | None) -> int:
 def add(base: str, files: Sequence[Path], *, url: str | None, data: Path | None) -> int:
     """Hand all files in, then watch them until the last has ended. Each gets its word, whatever became of others."""
     host = connect(url, data)
-    ended = _watch(host, base, [_handed_in(host, base, path, name) for path, name in _named(files)])
+    names = document_names(files, [document["name"] for document in _documents(host, base)])
+    ended = _watch(host, base, [_handed_in(host, base, path, name) for path, name in zip(files, names, strict=True)])
     for job in ended:
         out = sys.stdout if job["status"] == "completed" else sys.stderr
         write(f"{job['name']}: {job['message']}\n", out)
@@ -95,12 +96,6 @@ def _delete_all(host: HostClient, base: str, *, yes: bool) -> int:
 
 def _path(base: str) -> str:
     return f"{ROOT}/{quote(base, safe='')}"
-
-
-def _named(files: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Each with its name; those that have the same one are called by their paths, as a name is there only once."""
-    many = Counter(path.name for path in files)
-    return [(path, path.name if many[path.name] == 1 else path.as_posix()) for path in files]
 
 
 def _handed_in(host: HostClient, base: str, path: Path, name: str) -> Mapping[str, Any]:
