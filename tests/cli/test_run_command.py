@@ -1,7 +1,10 @@
-"""`paddock run` at a terminal: what it says on leaving works, and another conversation is the one that goes on."""
+"""`paddock run`: what it says on leaving works, another conversation is the one that goes on, a port is found."""
 
+import socket
+from contextlib import suppress
 from pathlib import Path
 
+import warm
 from cli.terminals import CALLED, CTRL_D
 from cli.test_chat import People
 
@@ -28,3 +31,35 @@ def test_the_command_it_prints_on_leaving_goes_on_with_the_conversation_that_was
     again = person("run", str(file), "--data", str(data), "what is my name?")
     again.sees("Your name is Ann.")
     assert again.leaves() == 0
+
+
+def test_where_it_only_serves_it_takes_another_port_when_the_usual_one_is_taken(
+    tmp_path: Path, clean_env: dict[str, str]
+) -> None:
+    file = tmp_path / "my_agent.py"
+    file.write_text(AGENT)
+    with socket.socket() as taken:
+        with suppress(OSError):  # then somebody else has it, and that is as good
+            taken.bind(("127.0.0.1", 8484))
+            taken.listen()
+        streams = {"stdin": warm.DEVNULL, "stdout": warm.PIPE, "stderr": warm.PIPE}
+        serving = warm.Process(["run", file, "--data", tmp_path / "data"], env=clean_env, cwd=tmp_path, **streams)
+        try:
+            assert serving.stdout is not None
+            assert serving.stderr is not None
+            ready = serving.stdout.readline()
+            assert ready.startswith("Paddock is ready at http://127.0.0.1:"), serving.stderr.read()
+        finally:
+            serving.terminate()
+            assert serving.wait(30) in (0, 2)
+
+
+def test_a_port_that_was_asked_for_is_not_exchanged(tmp_path: Path, clean_env: dict[str, str]) -> None:
+    (tmp_path / "my_agent.py").write_text(AGENT)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        asked = ["run", "my_agent.py", "--port", taken.getsockname()[1]]
+        refused = warm.run(asked, env=clean_env, cwd=tmp_path, stdin=warm.DEVNULL)
+    assert refused.returncode == 2
+    assert "is in use" in refused.stderr

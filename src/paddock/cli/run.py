@@ -41,9 +41,7 @@ def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> in
     if message is not None and not message.strip():
         raise CommandError(f'There is nothing to say. Try: {command("run")} {_typed(file)} "hello"', exit_code=USAGE)
     if message is None and not sys.stdin.isatty():
-        from paddock.cli.loading import load_serve
-
-        load_serve()(settings)
+        _serve(settings)
         return 0
     again = command(f"run {_typed(file)}", data=None if settings.data == _usual_data() else settings.data)
     with _host(file, settings):
@@ -58,6 +56,16 @@ def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> in
             another=lambda: _conversation(settings.data, agent, new=True),
         )
         return converse(talk) if message is None else one_message(talk, message)
+
+
+def _serve(settings: Settings) -> None:
+    """Until somebody stops it; it says itself at which address."""
+    from paddock.cli.loading import load_serve
+
+    port = _port(settings)
+    if port != settings.port:
+        sys.stderr.write(f"Port {settings.port} is in use; any other free one will do.\n")
+    load_serve()(settings.model_copy(update={"port": port}))
 
 
 def refuse_no_program(file: Path) -> None:
@@ -137,7 +145,7 @@ def _started(settings: Settings, port: int) -> "subprocess.Popen[bytes]":
 
 
 def _asked_for(settings: Settings) -> bool:
-    return settings.port != Settings.model_fields["port"].default
+    return "port" in settings.model_fields_set
 
 
 def _port(settings: Settings) -> int:
