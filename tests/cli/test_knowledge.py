@@ -30,11 +30,13 @@ def test_files_that_cannot_be_read_fail_and_the_others_are_found(
     (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 rubbish")
     assert paddock("knowledge", "create", "mixed", *there).returncode == 0
     (tmp_path / "empty.md").touch()
-    done = paddock("knowledge", "add", "mixed", "missing.md", "empty.md", "good.txt", "bad.pdf", *there)
+    (tmp_path / "my notes").mkdir()
+    done = paddock("knowledge", "add", "mixed", "missing.md", "my notes", "empty.md", "good.txt", "bad.pdf", *there)
     assert done.returncode == 1
     assert done.stdout == "good.txt: 1 passage\n"
-    missing, empty, bad = done.stderr.splitlines()
+    missing, notes, empty, bad = done.stderr.splitlines()
     assert missing == "missing.md: it cannot be read: No such file or directory"
+    assert notes == "my notes: it is a directory; name the files in it: 'my notes'/*"
     assert empty == "empty.md: the document is empty"
     assert "bad.pdf cannot be read: the PDF is damaged" in bad
     assert "good.txt" in paddock("knowledge", "search", "mixed", "needle", *there).stdout

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import warm
+from cli.conftest import Command
 from cli.terminals import CALLED, CTRL_D
 from cli.test_chat import People
 
@@ -63,3 +64,9 @@ def test_a_port_that_was_asked_for_is_not_exchanged(tmp_path: Path, clean_env: d
         refused = warm.run(asked, env=clean_env, cwd=tmp_path, stdin=warm.DEVNULL)
     assert refused.returncode == 2
     assert "is in use" in refused.stderr
+
+
+def test_a_directory_is_called_one(paddock: Command) -> None:
+    refused = paddock("run", ".", "hello")
+    sentence = "paddock: . is a directory; name the Python file with your agent in it.\n"
+    assert (refused.returncode, refused.stderr) == (2, sentence)

@@ -1,5 +1,6 @@
 """Knowledge bases from the command line. Everything goes through the HTTP API of a running host."""
 
+import shlex
 import sys
 import time
 from base64 import b64encode
@@ -102,6 +103,9 @@ def _handed_in(host: HostClient, base: str, path: Path, name: str) -> Mapping[st
     """The job of a file, or what would be its end where this very file is the reason that there is none."""
     try:
         return _add(host, base, name, path.read_bytes())
+    except IsADirectoryError:
+        cure = f"it is a directory; name the files in it: {shlex.quote(str(path))}/*"
+        return {"status": "failed", "name": str(path), "message": cure}
     except OSError as error:
         return {"status": "failed", "name": str(path), "message": f"it cannot be read: {error.strerror}"}
     except RefusedError as error:

@@ -70,6 +70,8 @@ def _serve(settings: Settings) -> None:
 
 def refuse_no_program(file: Path) -> None:
     """Said before the settings are read: they would call it what it is to them, an agents file."""
+    if file.is_dir():
+        raise CommandError(f"{file} is a directory; name the Python file with your agent in it.", exit_code=USAGE)
     if not file.is_file():
         raise CommandError(f"There is no file {file}. Write an agent into it first, or name another.", exit_code=USAGE)
     if file.suffix in (".yaml", ".yml"):
