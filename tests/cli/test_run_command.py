@@ -8,6 +8,7 @@ import warm
 from cli.conftest import Command
 from cli.terminals import CALLED, CTRL_D
 from cli.test_chat import People
+from walk.hosts import wait_until
 
 AGENT = 'from paddock import Agent\n\nagent = Agent("You are kind.")\n'
 
@@ -70,3 +71,23 @@ def test_a_directory_is_called_one(paddock: Command) -> None:
     refused = paddock("run", ".", "hello")
     sentence = "paddock: . is a directory; name the Python file with your agent in it.\n"
     assert (refused.returncode, refused.stderr) == (2, sentence)
+
+
+def test_a_mistake_made_while_talking_is_told_before_the_old_version_answers(person: People, tmp_path: Path) -> None:
+    file, data = tmp_path / "my_agent.py", tmp_path / "data"
+    file.write_text(AGENT)
+    talking = person("run", str(file), "--data", str(data))
+    talking.sees("> ")
+    file.write_text("agent = Agnt()\n")
+    log = data / "host.log"
+    wait_until(lambda: "cannot be used" in log.read_text(), 30, "the host seeing the mistake")
+    talking.press("my name is Bob\n")
+    talking.sees(f"[the old version still answers: {file}")
+    talking.sees("your name is Bob")
+    file.write_text(AGENT.replace("kind", "brief"))
+    wait_until(lambda: "is in force" in log.read_text(), 30, "the host taking the new version up")
+    talking.press("my name is Ann\n")
+    talking.sees("your name is Ann")
+    assert talking.screen.count("the old version") == 1
+    talking.press(CTRL_D)
+    assert talking.leaves() == 0

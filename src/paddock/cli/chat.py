@@ -43,6 +43,8 @@ class Chat:
     """The command that goes on with a conversation, by its id."""
     another: Callable[[], str] = lambda: str(uuid.uuid4())
     """The id of another conversation."""
+    remark: Callable[[], str] = lambda: ""
+    """What is to be known before an answer, if anything."""
     goes_on: bool = False
     """Somebody may have spoken in it before."""
 
@@ -117,6 +119,8 @@ def say(talk: Chat, text: str, speakers: Speakers | None = None) -> Ending:
         talk.connect, talk.thread_id, text, talk.agent, on_lost=lambda: printer.note("connection lost, trying again")
     )
     turn.start()
+    if remark := talk.remark():
+        printer.note(remark)
     if speakers is not None:
         speakers.announce(turn, printer)
     return _watch(turn, printer)

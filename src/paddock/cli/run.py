@@ -54,6 +54,7 @@ def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> in
             again=again,
             later=lambda _: again,
             another=lambda: _conversation(settings.data, agent, new=True),
+            remark=lambda: _why_the_old(settings.data),
         )
         return converse(talk) if message is None else one_message(talk, message)
 
@@ -66,6 +67,14 @@ def _serve(settings: Settings) -> None:
     if port != settings.port:
         sys.stderr.write(f"Port {settings.port} is in use; any other free one will do.\n")
     load_serve()(settings.model_copy(update={"port": port}))
+
+
+def _why_the_old(data: Path) -> str:
+    """Why the file, as it is saved now, is not what answers."""
+    with suppress(CommandError):  # a host that went away is told by the turn itself
+        problem = connect(None, data).call("GET", "/api/v1/agents").get("problem")
+        return f"the old version still answers: {problem}" if problem else ""
+    return ""
 
 
 def refuse_no_program(file: Path) -> None:
