@@ -16,9 +16,11 @@ import pytest
 import loopback
 from cli.conftest import AGENTS, Command
 from cli.cutting_proxy import cutting_proxy
+from cli.package_makers import a_directory
 from cli.terminals import CALLED, CTRL_C, CTRL_D, PADDOCK, UP, Person
 from paddock.cli import chat
 from paddock.rules import run_input
+from paddock.runners.packages import InstalledPlugins, read_package
 from patience import at_most
 from walk.hosts import NASTY, HostProcess, wait_until
 
@@ -318,6 +320,22 @@ def test_a_conversation_that_an_ag_ui_client_named_is_gone_on_with_by_its_name(
     missing = paddock("chat", "--data", served.data, "--thread", "nobody-knows", "hi")
     sentence = "paddock: There is no conversation 'nobody-knows'. Without --thread a new one begins.\n"
     assert (missing.returncode, missing.stderr) == (1, sentence)
+
+
+def test_an_agent_that_is_not_there_is_told_with_what_is_known_of_it(paddock: Command, tmp_path: Path) -> None:
+    host = HostProcess(tmp_path / "data", agents="agents:\n  echo: {runner: 'plugin:paddock/echo/default'}\n").start()
+    try:
+        unknown = paddock("chat", "--data", host.data, "--agent", "demo", "hi")
+        InstalledPlugins(host.data).install(read_package(a_directory(tmp_path / "s")))
+        installed = paddock("chat", "--data", host.data, "--agent", "demo", "hi")
+    finally:
+        host.stop()
+    assert (unknown.returncode, installed.returncode) == (1, 1)
+    assert unknown.stderr == (
+        "paddock: there is no agent 'demo'; known are: echo. "
+        f"If you are writing it, `{CALLED} runner dev` says whether it is attached.\n"
+    )
+    assert "known are: echo. The plugin me/demo is installed: a host takes it up within seconds, " in installed.stderr
 
 
 # --- several agents ---------------------------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from paddock.cli.absent_agents import about
 from paddock.cli.answers import DIM, RED, AnswerPrinter, Ending, JsonPrinter, colours_wanted, ending, painted
 from paddock.cli.client import HostClient, RefusedError, connect
 from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.line_input import LineInput
 from paddock.cli.members import HELP as MEMBERS_HELP
-from paddock.cli.members import NOT_FOUND, SESSIONS, Members
+from paddock.cli.members import NOT_FOUND, SESSIONS, Members, agent_names
 from paddock.cli.program import command
 from paddock.cli.speakers import Speakers, who_spoke
 from paddock.cli.turns import Turn
@@ -43,6 +44,8 @@ class Chat:
     """The command that goes on with a conversation, by its id."""
     another: Callable[[], str] = lambda: str(uuid.uuid4())
     """The id of another conversation."""
+    about: Callable[[str], str] = lambda _: ""
+    """What is known of an agent that the host does not have."""
     remark: Callable[[], str] = lambda: ""
     """What is to be known before an answer, if anything."""
     goes_on: bool = False
@@ -65,6 +68,7 @@ def chat(
         colours=colours_wanted(sys.stdout, os.environ),
         again=again,
         later=lambda thread_id: f"{again} --thread {thread_id}",
+        about=lambda absent: about(absent, connect(url, data), data),
         goes_on=thread is not None,
     )
     if message is None and sys.stdin.isatty():
@@ -118,12 +122,21 @@ def say(talk: Chat, text: str, speakers: Speakers | None = None) -> Ending:
     turn = Turn(
         talk.connect, talk.thread_id, text, talk.agent, on_lost=lambda: printer.note("connection lost, trying again")
     )
-    turn.start()
+    _start(turn, talk)
     if remark := talk.remark():
         printer.note(remark)
     if speakers is not None:
         speakers.announce(turn, printer)
     return _watch(turn, printer)
+
+
+def _start(turn: Turn, talk: Chat) -> None:
+    try:
+        turn.start()
+    except RefusedError as refused:
+        if talk.agent is None or refused.status != NOT_FOUND or talk.agent in agent_names(talk.connect()):
+            raise
+        raise CommandError(f"{refused}. {talk.about(talk.agent)}".strip()) from refused
 
 
 def _watch(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
