@@ -16,9 +16,11 @@ import pytest
 import loopback
 from cli.conftest import AGENTS, Command
 from cli.cutting_proxy import cutting_proxy
+from cli.package_makers import a_directory
 from cli.terminals import CALLED, CTRL_C, CTRL_D, PADDOCK, UP, Person
 from paddock.cli import chat
 from paddock.rules import run_input
+from paddock.runners.packages import InstalledPlugins, read_package
 from patience import at_most
 from walk.hosts import NASTY, HostProcess, wait_until
 
@@ -320,6 +322,22 @@ def test_a_conversation_that_an_ag_ui_client_named_is_gone_on_with_by_its_name(
     assert (missing.returncode, missing.stderr) == (1, sentence)
 
 
+def test_an_agent_that_is_not_there_is_told_with_what_is_known_of_it(paddock: Command, tmp_path: Path) -> None:
+    host = HostProcess(tmp_path / "data", agents="agents:\n  echo: {runner: 'plugin:paddock/echo/default'}\n").start()
+    try:
+        unknown = paddock("chat", "--data", host.data, "--agent", "demo", "hi")
+        InstalledPlugins(host.data).install(read_package(a_directory(tmp_path / "s")))
+        installed = paddock("chat", "--data", host.data, "--agent", "demo", "hi")
+    finally:
+        host.stop()
+    assert (unknown.returncode, installed.returncode) == (1, 1)
+    assert unknown.stderr == (
+        "paddock: there is no agent 'demo'; known are: echo. "
+        f"If you are writing it, `{CALLED} runner dev` says whether it is attached.\n"
+    )
+    assert "known are: echo. The plugin me/demo is installed: a host takes it up within seconds, " in installed.stderr
+
+
 # --- several agents ---------------------------------------------------------------------------------------------------
 
 
@@ -341,7 +359,9 @@ def test_agents_are_invited_asked_switched_to_and_removed(served: HostProcess, p
     talking.press("/remove slow\n")
     talking.sees("[here are: echo (active)]")
     talking.press("/switch slow\n")
-    talking.sees("is not in this session; here are: echo.")
+    talking.sees("is not in this session; here are: echo. /invite slow brings it in.")
+    talking.press("/switch nobody\n")
+    talking.sees("there is no agent 'nobody'; known are: ")
     talking.press("/invite\n")
     talking.sees("Who? Try: /invite NAME")
     talking.press("/invite nobody\n")
@@ -350,6 +370,35 @@ def test_agents_are_invited_asked_switched_to_and_removed(served: HostProcess, p
     talking.sees("[no handover waits for an answer]")
     talking.press("/quit\n")
     assert talking.leaves() == 0
+
+
+def test_whoever_comes_back_is_told_when_another_agent_speaks_than_before(
+    paddock: Command, person: People, tmp_path: Path
+) -> None:
+    two = "default_agent: echo\nagents:\n  echo: {runner: 'plugin:paddock/echo/default'}\n"
+    gone = "  parrot: {runner: 'plugin:paddock/echo/default'}\n"
+    thread = str(uuid.uuid4())
+    host = HostProcess(tmp_path / "data", agents=two + gone).start()
+    try:
+        said = paddock("chat", "--data", host.data, "--thread", thread, "--agent", "parrot", "first")
+        assert (said.stdout, said.stderr) == ("first\n", "")
+        assert paddock("chat", "--data", host.data, "--thread", thread, "second").stderr == "", "nobody else speaks"
+        host.agents_file.write_text(two)
+        wait_until(lambda: "parrot" not in loopback.get(f"{host.url}/api/v1/agents").text, 30, "parrot leaving")
+        said = paddock("chat", "--data", host.data, "--thread", thread, "third")
+        assert (said.stdout, said.stderr) == ("third\n", "[echo speaks]\n")
+        thread = str(uuid.uuid4())
+        host.agents_file.write_text(two + gone)
+        wait_until(lambda: "parrot" in loopback.get(f"{host.url}/api/v1/agents").text, 30, "parrot coming back")
+        paddock("chat", "--data", host.data, "--thread", thread, "--agent", "parrot", "first")
+        talking = person("chat", "--data", host.data, "--thread", thread)
+        talking.sees("> ")
+        talking.press("@echo hello\n")
+        talking.sees("[echo speaks]")
+        talking.press(CTRL_D)
+        assert talking.leaves() == 0
+    finally:
+        host.stop()
 
 
 def test_a_person_is_asked_before_another_agent_takes_over(served: HostProcess, person: People) -> None:

@@ -1,9 +1,11 @@
 """`paddock doctor`: what works, what does not, and what to do about it."""
 
+import socket
 from pathlib import Path
 
 from cli.conftest import Command
 from cli.package_makers import a_directory
+from paddock.cli import presence
 from paddock.runners.packages import InstalledPlugins, read_package
 from walk.hosts import HostProcess
 
@@ -19,12 +21,35 @@ def test_a_healthy_machine_passes_and_nothing_is_left_behind(paddock: Command, t
     assert not (tmp_path / "d").exists()
 
 
-def test_a_running_host_is_recognised(served: HostProcess, paddock: Command) -> None:
-    port = served.url.rsplit(":", 1)[1]
-    seen = paddock("doctor", "--data", served.data, env={"PADDOCK_PORT": port})
+def test_a_running_host_is_recognised_and_its_own_agents_are_spoken_of(served: HostProcess, paddock: Command) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        seen = paddock("doctor", "--data", served.data, "--port", taken.getsockname()[1])
     assert seen.returncode == 0, seen.stdout
     assert f"is in use by a host at {served.url}" in seen.stdout
-    assert f"{port} is held by the host of this data directory" in seen.stdout
+    assert f"ok    port           the host of this data directory listens at {served.url}" in seen.stdout
+    assert f"ok    agents         the host at {served.url} has 2: echo, slow" in seen.stdout
+
+
+def test_agents_of_a_running_host_that_cannot_answer_are_named(paddock: Command, tmp_path: Path) -> None:
+    agents = "agents:\n  echo: {runner: 'plugin:paddock/echo/default'}\n  lost: {runner: 'plugin:no/such/default'}\n"
+    host = HostProcess(tmp_path / "data", agents=agents).start()
+    try:
+        seen = paddock("doctor", "--data", host.data)
+    finally:
+        host.stop()
+    assert seen.returncode == 1
+    assert "FAIL  agents         lost: " in seen.stdout
+    assert f"agents list --data {host.data}" in seen.stdout
+
+
+def test_a_host_that_was_killed_is_not_taken_for_one_that_runs(paddock: Command, tmp_path: Path) -> None:
+    with presence.announced(tmp_path, url="http://127.0.0.1:1", token="gone"):
+        seen = paddock("doctor", "--data", tmp_path, "--port", "0")
+    assert seen.returncode == 0, seen.stdout
+    assert "can be written and locked" in seen.stdout
+    assert "127.0.0.1:1\n" not in seen.stdout
 
 
 def test_what_is_broken_is_named_with_a_remedy(paddock: Command, tmp_path: Path) -> None:
@@ -43,6 +68,9 @@ def test_a_data_directory_that_cannot_be_made_is_named(paddock: Command, tmp_pat
     seen = paddock("doctor", "--data", tmp_path / "file" / "d")
     assert seen.returncode == 1
     assert "FAIL  data directory" in seen.stdout
+    seen = paddock("doctor", "--data", "/proc/x")
+    assert seen.returncode == 1
+    assert "FAIL  data directory /proc/x cannot be made in /proc" in seen.stdout
 
 
 def test_an_agent_whose_runner_is_missing_is_named(paddock: Command, tmp_path: Path) -> None:
@@ -52,6 +80,6 @@ def test_an_agent_whose_runner_is_missing_is_named(paddock: Command, tmp_path: P
     assert seen.returncode == 1
     assert "FAIL  agents         lost needs no/such, which is not installed" in seen.stdout
     file.write_text("agents:\n  lost: {runner: nonsense}\n")
-    seen = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_AGENTS": str(file)})
+    seen = paddock("doctor", "--data", tmp_path / "d", "--agents", file)
     assert "FAIL  agents" in seen.stdout
     assert "line 2: agents.lost.runner is wrong" in seen.stdout

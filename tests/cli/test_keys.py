@@ -6,6 +6,7 @@ import pytest
 
 import loopback
 from cli.conftest import Command
+from cli.terminals import CALLED
 from walk.hosts import HostProcess
 
 
@@ -49,6 +50,33 @@ def test_a_key_opens_the_default_workspace_unless_told_otherwise(paddock: Comman
     made = paddock("keys", "create", "--data", tmp_path / "d", "--user", "ann")
     assert made.returncode == 0
     assert made.stderr.startswith("A key for user ann in workspace default with role user.")
+
+
+FIRST = "This is the first key: from now on everybody needs one."
+OURS = "What was said without a key belongs to user dev of workspace default; for a key to it: "
+
+
+@pytest.mark.parametrize("beside_a_host", [False, True])
+def test_the_first_key_says_what_it_changes_and_the_second_has_nothing_to_say(
+    paddock: Command, tmp_path: Path, beside_a_host: bool
+) -> None:
+    data = tmp_path / "data"
+    host = HostProcess(data).start() if beside_a_host else None
+    try:
+        first = paddock("keys", "create", "--data", data, "--user", "ann", "--workspace", "w1")
+        second = paddock("keys", "create", "--data", data, "--user", "dev")
+    finally:
+        if host is not None:
+            host.stop()
+    assert FIRST in first.stderr
+    assert f"{OURS}{CALLED} keys create --user dev --data {data}\n" in first.stderr
+    assert first.stdout.count("\n") == 1, "standard output is the key alone"
+    assert (FIRST in second.stderr, OURS in second.stderr) == (False, False)
+
+
+def test_a_first_key_for_dev_need_not_say_how_to_get_one(paddock: Command, tmp_path: Path) -> None:
+    made = paddock("keys", "create", "--data", tmp_path / "d", "--user", "dev")
+    assert (FIRST in made.stderr, OURS in made.stderr) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -30,15 +30,17 @@ def test_files_that_cannot_be_read_fail_and_the_others_are_found(
     (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.4 rubbish")
     assert paddock("knowledge", "create", "mixed", *there).returncode == 0
     (tmp_path / "empty.md").touch()
-    done = paddock("knowledge", "add", "mixed", "missing.md", "empty.md", "good.txt", "bad.pdf", *there)
+    (tmp_path / "my notes").mkdir()
+    done = paddock("knowledge", "add", "mixed", "missing.md", "my notes", "empty.md", "good.txt", "bad.pdf", *there)
     assert done.returncode == 1
     assert done.stdout == "good.txt: 1 passage\n"
-    missing, empty, bad = done.stderr.splitlines()
+    missing, notes, empty, bad = done.stderr.splitlines()
     assert missing == "missing.md: it cannot be read: No such file or directory"
+    assert notes == "my notes: it is a directory; name the files in it: 'my notes'/*"
     assert empty == "empty.md: the document is empty"
     assert "bad.pdf cannot be read: the PDF is damaged" in bad
     assert "good.txt" in paddock("knowledge", "search", "mixed", "needle", *there).stdout
-    assert paddock("knowledge", "delete", "mixed", *there).returncode == 0
+    assert paddock("knowledge", "delete", "mixed", "--yes", *there).returncode == 0
 
 
 def test_files_of_one_name_are_called_by_their_paths_and_none_takes_the_place_of_another(
@@ -51,7 +53,13 @@ def test_files_of_one_name_are_called_by_their_paths_and_none_takes_the_place_of
     done = paddock("knowledge", "add", "twins", "a/README.md", "b/README.md", *there)
     assert done.stdout == "a/README.md: 1 passage\nb/README.md: 1 passage\n"
     assert "a/README.md (characters" in paddock("knowledge", "search", "twins", "apples", *there).stdout
-    assert paddock("knowledge", "delete", "twins", *there).returncode == 0
+    (tmp_path / "a" / "README.md").write_text("cherries")
+    for alone in ("a/README.md", tmp_path / "a" / "README.md"):
+        paddock("knowledge", "add", "twins", alone, *there)
+        listed = paddock("knowledge", "list", "twins", *there).stdout.splitlines()
+        assert sorted(line.split("\t")[1] for line in listed) == ["a/README.md", "b/README.md"]
+    assert paddock("knowledge", "search", "twins", "apples", *there).stdout == "", "the new version took its place"
+    assert paddock("knowledge", "delete", "twins", "--yes", *there).returncode == 0
 
 
 def test_whoever_looks_sees_how_far_each_file_is_and_in_the_end_only_what_came_of_it(
@@ -73,7 +81,30 @@ def test_whoever_looks_sees_how_far_each_file_is_and_in_the_end_only_what_came_o
     assert "━" not in told, "what stays is what came of it"
     quiet = paddock("knowledge", "add", "watched", "first.txt", *there)
     assert (quiet.stderr, "━" in quiet.stdout) == ("", False), "who does not look sees no bar"
-    assert paddock("knowledge", "delete", "watched", *there).returncode == 0
+    assert paddock("knowledge", "delete", "watched", "--yes", *there).returncode == 0
+
+
+def test_a_whole_base_is_deleted_only_after_a_yes(
+    paddock: Command, person: Callable[..., Person], there: tuple[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "one.txt").write_text("kept words")
+    assert paddock("knowledge", "create", "kept", *there).returncode == 0
+    assert paddock("knowledge", "add", "kept", "one.txt", *there).returncode == 0
+    unasked = paddock("knowledge", "delete", "kept", *there)
+    assert (unasked.returncode, unasked.stdout) == (2, "kept has 1 document.\n")
+    assert "Deleting all of it needs a yes. Run it in a terminal, or add --yes" in unasked.stderr
+    hesitant = person("knowledge", "delete", "kept", *there)
+    hesitant.sees("kept has 1 document.")
+    hesitant.sees("Delete all of it? [y/N]")
+    hesitant.press("\r")
+    hesitant.sees("Not deleted.")
+    assert hesitant.leaves() == 1
+    assert "kept words" in paddock("knowledge", "search", "kept", "words", *there).stdout
+    sure = person("knowledge", "delete", "kept", *there)
+    sure.sees("[y/N]")
+    sure.press("y\r")
+    sure.sees("Deleted the knowledge base kept.")
+    assert sure.leaves() == 0
 
 
 def test_mistakes_are_told_in_a_sentence(paddock: Command, there: tuple[str, str], tmp_path: Path) -> None:
@@ -82,6 +113,7 @@ def test_mistakes_are_told_in_a_sentence(paddock: Command, there: tuple[str, str
         (("add", "nowhere", "here.txt", "here.txt"), "there is no knowledge base 'nowhere'"),
         (("search", "nowhere", "x"), "there is no knowledge base 'nowhere'"),
         (("create", "Not An Id"), "a knowledge base's id has 1 to 64"),
+        (("delete", "nowhere"), "there is no knowledge base 'nowhere'"),
         (("delete", "nowhere", "a.txt"), "there is no knowledge base 'nowhere'"),
     ):
         done = paddock("knowledge", *words, *there)

@@ -82,6 +82,48 @@ def test_a_plugin_under_work_answers_at_the_host_and_again_after_each_save(
         host.stop()
 
 
+SLOW = """\
+import anyio
+from pathlib import Path
+from paddock_sdk import AgentRunner, delta, message, serve
+
+class Slow(AgentRunner):
+    name = "default"
+    async def run(self, ctx, host):
+        Path({begun!r}).write_text("x")
+        while not Path({go!r}).exists():
+            await anyio.sleep(0.05)
+        yield message("the old one finished")
+
+serve(Slow())
+"""
+
+
+def test_a_run_under_way_may_finish_when_a_file_is_saved(
+    paddock: Command, hello: Path, dev: Callable[..., Dev], clean_env: dict[str, str], tmp_path: Path
+) -> None:
+    runner, begun, go = hello / "runner.py", tmp_path / "begun", tmp_path / "go"
+    good = runner.read_text()
+    runner.write_text(SLOW.format(begun=str(begun), go=str(go)))
+    host = HostProcess(tmp_path / "data", agents=AGENTS).start()
+    try:
+        trying = dev(hello, "--data", host.data)
+        trying.says("attached plugin:me/hello/default")
+        streams = {"stdin": warm.DEVNULL, "stdout": warm.PIPE, "stderr": warm.PIPE}
+        asking = warm.Process(["chat", "--data", host.data, "hi"], env=clean_env, cwd=tmp_path, **streams)
+        wait_until(begun.exists, 30, "the run")
+        runner.write_text(good)
+        trying.says("saved; 1 run is under way and may finish first")
+        go.touch()
+        answer, problem = asking.communicate(timeout=60)
+        assert (answer, asking.returncode) == ("the old one finished\n", 0), problem
+        trying.says("attached plugin:me/hello/default", times=2)
+        assert paddock("chat", "--data", host.data, "hi").stdout.startswith("Hello! You said 'hi'.")
+        assert trying.stop() == 0
+    finally:
+        host.stop()
+
+
 def test_a_host_that_restarts_gets_the_plugin_back(
     paddock: Command, hello: Path, dev: Callable[..., Dev], tmp_path: Path
 ) -> None:

@@ -81,6 +81,11 @@ def test_the_command_line_lists_and_checks_agents(host: HostProcess, tmp_path: P
     assert seen.returncode == 1
     assert "lost: the plugin no/such is not installed; paddock runner install puts it in." in seen.stdout
     assert f"{file}: 3 agents, default one." in seen.stdout
+    assert "config" not in seen.stdout
+    file.write_text(f"agents: {{a: {{runner: '{ECHO}', config: {{bdoy: x}}}}, b: {{runner: '{ECHO}'}}}}")
+    seen = paddock("agents", "check", str(file))
+    assert seen.returncode == 0
+    assert "Not looked at is the config of a: " in seen.stdout
     file.write_text("agents: {a: {runner: x}}")
     seen = paddock("agents", "check", str(file))
     assert (seen.returncode, "line 1: agents.a.runner is wrong" in seen.stderr) == (1, True)

@@ -75,7 +75,7 @@ def test_what_goes_wrong_is_told_in_the_hosts_words(host: HostProcess) -> None:
     with pytest.raises(RefusedError, match="not known"):
         Client(host.url, "wrong").me()
     host.stop()
-    with pytest.raises(GoneError):
+    with pytest.raises(GoneError, match=f"No host answers at {host.url}.*. Start one with: paddock serve"):
         Client(host.url).me()
     with pytest.raises(ValueError, match="no address of a host"):
         Client("localhost:8484")

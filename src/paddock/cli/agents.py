@@ -9,6 +9,8 @@ from paddock.cli.failures import FAILED, USAGE, CommandError, as_sentence
 from paddock.cli.output import write
 from paddock.settings import Settings
 
+LIST = "paddock agents list"
+
 
 def list_agents(*, url: str | None, data: Path | None) -> int:
     """One line for each agent of a running host; 1 when one of them cannot answer."""
@@ -47,6 +49,8 @@ def check(settings: Settings, file: Path | None) -> int:
         write(f"{agent_id}: the plugin {plugin} is not installed; paddock runner install puts it in.\n")
     count = len(defined.bindings)
     write(f"{path}: {count} agent{'' if count == 1 else 's'}, default {defined.default_agent_id}.\n")
+    if settled := ", ".join(one.agent_id for one in defined.bindings if one.config):
+        write(f"Not looked at is the config of {settled}: only their runners know it. A host asks them: {LIST}.\n")
     return FAILED if missing else 0
 
 

@@ -21,7 +21,7 @@ FRAME_BYTES = 4 * 1024 * 1024
 POLITE_SECONDS = 2.0
 AGAINST_THE_RULES = frozenset({1002, 1003, 1007, 1008, 1009})
 """Close codes that say the plugin did wrong; those from 4000 on are the host's own refusals."""
-Heard = Callable[[bytes], None]
+Heard = Callable[[bytes], object]
 
 
 def mint(plugin: Plugin, client: HostClient) -> str:
@@ -92,11 +92,12 @@ async def to_plugin(socket: ClientConnection, process: Process, heard: Heard) ->
         await process.stdin.drain()
 
 
-async def to_host(process: Process, socket: ClientConnection) -> None:
+async def to_host(process: Process, socket: ClientConnection, said: Heard = lambda _: None) -> None:
     assert process.stdout is not None
     while line := await _next_line(process.stdout):
         if line.lstrip().startswith(b"{"):
             await socket.send(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+            said(line)
         elif line.strip():
             say(f"not a frame, ignored: {line.decode('utf-8', 'replace').rstrip()[:200]}")
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
+from paddock.cli.absent_agents import about
 from paddock.cli.answers import DIM, RED, AnswerPrinter, Ending, JsonPrinter, colours_wanted, ending, painted
 from paddock.cli.client import HostClient, RefusedError, connect
 from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.line_input import LineInput
 from paddock.cli.members import HELP as MEMBERS_HELP
-from paddock.cli.members import NOT_FOUND, SESSIONS, Members
+from paddock.cli.members import NOT_FOUND, SESSIONS, Members, agent_names
 from paddock.cli.program import command
+from paddock.cli.speakers import Speakers, who_spoke
 from paddock.cli.turns import Turn
 
 INTERRUPTED = 130
@@ -42,6 +44,12 @@ class Chat:
     """The command that goes on with a conversation, by its id."""
     another: Callable[[], str] = lambda: str(uuid.uuid4())
     """The id of another conversation."""
+    about: Callable[[str], str] = lambda _: ""
+    """What is known of an agent that the host does not have."""
+    remark: Callable[[], str] = lambda: ""
+    """What is to be known before an answer, if anything."""
+    goes_on: bool = False
+    """Somebody may have spoken in it before."""
 
     def printer(self) -> AnswerPrinter | JsonPrinter:
         return JsonPrinter() if self.as_json else AnswerPrinter(colours=self.colours)
@@ -60,6 +68,8 @@ def chat(
         colours=colours_wanted(sys.stdout, os.environ),
         again=again,
         later=lambda thread_id: f"{again} --thread {thread_id}",
+        about=lambda absent: about(absent, connect(url, data), data),
+        goes_on=thread is not None,
     )
     if message is None and sys.stdin.isatty():
         return converse(talk)
@@ -87,7 +97,11 @@ def _conversation(named: str | None, reach: Callable[[], HostClient]) -> str:
 
 def one_message(talk: Chat, text: str) -> int:
     """Say it, show the answer; returns the exit code."""
-    return _report(talk, say(talk, text))
+    return _report(talk, say(talk, text, _speakers(talk) if talk.goes_on else None))
+
+
+def _speakers(talk: Chat) -> Speakers:
+    return who_spoke(talk.connect(), talk.thread_id) if talk.goes_on else Speakers()
 
 
 def _from_pipe() -> str:
@@ -101,17 +115,28 @@ def _say_how_to_go_on(talk: Chat) -> None:
     _aside(painted(f"To go on later: {talk.later(talk.thread_id)}", DIM, on=talk.colours))
 
 
-def say(talk: Chat, text: str, speakers: "Speakers | None" = None) -> Ending:
+def say(talk: Chat, text: str, speakers: Speakers | None = None) -> Ending:
     """One turn. Ctrl-C cancels it and waits for its end; a second Ctrl-C leaves at once."""
     _check(text, talk)
     printer = talk.printer()
     turn = Turn(
         talk.connect, talk.thread_id, text, talk.agent, on_lost=lambda: printer.note("connection lost, trying again")
     )
-    turn.start()
+    _start(turn, talk)
+    if remark := talk.remark():
+        printer.note(remark)
     if speakers is not None:
         speakers.announce(turn, printer)
     return _watch(turn, printer)
+
+
+def _start(turn: Turn, talk: Chat) -> None:
+    try:
+        turn.start()
+    except RefusedError as refused:
+        if talk.agent is None or refused.status != NOT_FOUND or talk.agent in agent_names(talk.connect()):
+            raise
+        raise CommandError(f"{refused}. {talk.about(talk.agent)}".strip()) from refused
 
 
 def _watch(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
@@ -158,7 +183,7 @@ def converse(talk: Chat) -> int:
     """Turn after turn until /quit, Ctrl-D, or Ctrl-C twice at the prompt."""
     talk.connect().call("GET", "/readyz")
     _aside(painted(HELP, DIM, on=talk.colours))
-    lines, speakers = LineInput(colours=talk.colours), Speakers()
+    lines, speakers = LineInput(colours=talk.colours), _speakers(talk)
     try:
         while (text := lines.next()) is not None:
             match text.strip():
@@ -187,19 +212,6 @@ def _looks_like_a_command(text: str) -> bool:
     """A slash and a word: a path, or a sentence that begins with one, is something to say."""
     word = text.split(maxsplit=1)[0]
     return re.fullmatch(r"/[a-z]+", word) is not None and len(text.split()) <= MAX_COMMAND_WORDS
-
-
-class Speakers:
-    """Says who speaks whenever that changes."""
-
-    def __init__(self) -> None:
-        self._last = ""
-
-    def announce(self, turn: Turn, printer: AnswerPrinter | JsonPrinter) -> None:
-        name = turn.agent_name()
-        if name and self._last and name != self._last:
-            printer.note(f"{name} speaks")
-        self._last = name or self._last
 
 
 def _members(talk: Chat) -> Members:

@@ -74,7 +74,7 @@ class HostClient:
             detail = str(error) if knows_us else f"{error}. {self.unknown_hint}"
             raise RefusedError(error.status, error.code, detail) from error
         except wire.GoneError as error:
-            why = f" ({error})" if str(error) else ""
+            why = f" ({error.why})" if error.why else ""
             raise HostGoneError(f"No host answers at {self.url}{why}. Start one with: {self.start_hint}") from error
 
 

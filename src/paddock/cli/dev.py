@@ -32,6 +32,8 @@ from paddock.cli.carrying import (
 from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, connect
 from paddock.cli.elsewhere import Elsewhere
 from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.live_runs import LiveRuns
+from paddock.cli.output import counted
 from paddock.cli.program import command
 from paddock.cli.watching import Stamps, changed, snapshot
 from paddock.runners.packages.contents import OWN_DIRECTORY
@@ -39,6 +41,8 @@ from paddock.runners.packages.trees import holds_data
 from paddock.runners.plugins import Plugin, PluginError, load_plugin
 
 RETRY_SECONDS = 1.0
+FINISH_SECONDS = 30.0
+"""How long runs of the old version may go on after a save."""
 ON_SAVE = "it is tried again when you save"
 
 
@@ -166,9 +170,10 @@ def _attached_runners(plugin: Plugin, client: HostClient) -> list[str]:
 
 async def _carry(plugin: Plugin, process: Process, socket: ClientConnection, stamps: Stamps, heard: Heard) -> bool:
     """Carry lines both ways until one side ends or a file is saved. False: the host went away and may come back."""
-    saved = asyncio.create_task(changed(plugin.directory, stamps))
-    to_the_plugin = asyncio.create_task(to_plugin(socket, process, heard))
-    to_the_host = asyncio.create_task(to_host(process, socket))
+    runs = LiveRuns()
+    saved = asyncio.create_task(_saved(plugin.directory, stamps, runs))
+    to_the_plugin = asyncio.create_task(to_plugin(socket, process, lambda line: (heard(line), runs.heard(line))))
+    to_the_host = asyncio.create_task(to_host(process, socket, runs.said))
     done = await first_of(saved, to_the_plugin, to_the_host)
     if saved in done:
         return True
@@ -181,6 +186,18 @@ async def _carry(plugin: Plugin, process: Process, socket: ClientConnection, sta
     say(f"the host closed the connection{_why(socket)}; trying again")
     await asyncio.sleep(RETRY_SECONDS)
     return False
+
+
+async def _saved(directory: Path, stamps: Stamps, runs: LiveRuns) -> None:
+    """Return when a file was saved and the runs of that moment are over, or took too long."""
+    await changed(directory, stamps)
+    if runs:
+        are = "is" if len(runs) == 1 else "are"
+        say(
+            f"saved; {counted(len(runs), 'run')} {are} under way and may finish first, for {FINISH_SECONDS:g} s at most"
+        )
+    with suppress(TimeoutError):
+        await asyncio.wait_for(runs.over(), FINISH_SECONDS)
 
 
 def _why(socket: ClientConnection) -> str:

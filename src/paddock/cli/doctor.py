@@ -5,20 +5,15 @@ Every check is one function that returns one finding and never raises; a check t
 
 import asyncio
 import importlib.metadata
-import os
 import platform
 import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
-from paddock.cli import presence
+from paddock.cli.doctor_host import agents, data_directory, port
+from paddock.cli.findings import Finding, shown
 from paddock.cli.output import write
 from paddock.settings import EMBEDDED, Settings
 
@@ -27,19 +22,11 @@ EARLIEST_CLOCK = 1_735_689_600
 """1 January 2025: a clock before that is wrong for certain."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    name: str
-    state: Literal["ok", "note", "fail"]
-    says: str
-    remedy: str = ""
-
-
 def doctor(settings: Settings, *, colours: bool) -> int:
     """Print every finding; 1 when something that the host needs does not work."""
     findings = [_guarded(check, settings) for check in CHECKS]
     for finding in findings:
-        write(_line(finding, colours=colours) + "\n")
+        write(shown(finding, colours=colours) + "\n")
     bad = [finding for finding in findings if finding.state == "fail"]
     write(f"{len(bad)} problem(s) to solve.\n" if bad else "Everything the host needs works here.\n")
     return 1 if bad else 0
@@ -50,15 +37,6 @@ def _guarded(check: Callable[[Settings], Finding], settings: Settings) -> Findin
         return check(settings)
     except Exception as error:  # noqa: BLE001 - one broken check must not hide the others
         return Finding(check.__name__.strip("_"), "fail", f"{type(error).__name__}: {error}")
-
-
-def _line(finding: Finding, *, colours: bool) -> str:
-    mark = {"ok": "ok  ", "note": "note", "fail": "FAIL"}[finding.state]
-    tint = {"ok": "\x1b[32m", "note": "\x1b[33m", "fail": "\x1b[31m"}[finding.state]
-    shown = f"{tint}{mark}\x1b[0m" if colours else mark
-    return f"{shown}  {finding.name:<14} {finding.says}" + (
-        f"\n      {'':<14} -> {finding.remedy}" if finding.remedy else ""
-    )
 
 
 def _python(_: Settings) -> Finding:
@@ -117,31 +95,6 @@ def _artifacts(settings: Settings) -> Finding:
     return Finding("artifacts", "ok", f"{settings.shown_artifacts} can be read")
 
 
-def _data_directory(settings: Settings) -> Finding:
-    from paddock.rules.errors import StorageUnavailableError
-    from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
-
-    if not settings.data.exists():
-        return _parent_writable(settings.data)
-    try:
-        with DataDirectory.lock(settings.data), tempfile.TemporaryFile(dir=settings.data):
-            return Finding("data directory", "ok", f"{settings.data} can be written and locked")
-    except DataDirectoryInUseError:
-        here = presence.find(settings.data)
-        return Finding(
-            "data directory", "ok", f"{settings.data} is in use by a host" + (f" at {here.url}" if here else "")
-        )
-    except (StorageUnavailableError, OSError) as error:
-        return Finding("data directory", "fail", str(error), "Choose another with --data, or change its owner.")
-
-
-def _parent_writable(data: Path) -> Finding:
-    parent = next(one for one in data.parents if one.exists())
-    if os.access(parent, os.W_OK | os.X_OK):
-        return Finding("data directory", "ok", f"{data} will be made by the first start")
-    return Finding("data directory", "fail", f"{data} cannot be made in {parent}", "Choose another with --data.")
-
-
 def _disk_space(settings: Settings) -> Finding:
     place = next(one for one in (settings.data, *settings.data.parents) if one.exists())
     free = shutil.disk_usage(place).free
@@ -150,27 +103,6 @@ def _disk_space(settings: Settings) -> Finding:
         Finding("disk space", "ok", says)
         if free >= MIN_FREE_BYTES
         else Finding("disk space", "note", says, "Make room.")
-    )
-
-
-def _port(settings: Settings) -> Finding:
-    try:
-        family, *_, address = socket.getaddrinfo(settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen()
-    except OSError as error:
-        return _port_taken(settings, error)
-    return Finding("port", "ok", f"{settings.port} on {settings.host} is free")
-
-
-def _port_taken(settings: Settings, error: OSError) -> Finding:
-    here = presence.find(settings.data)
-    if here is not None and here.url.endswith(f":{settings.port}"):
-        return Finding("port", "ok", f"{settings.port} is held by the host of this data directory")
-    return Finding(
-        "port", "note", f"{settings.port} on {settings.host}: {error.strerror}", "Choose another with --port."
     )
 
 
@@ -232,22 +164,6 @@ def _plugins(settings: Settings) -> Finding:
     )
 
 
-def _agents(settings: Settings) -> Finding:
-    from paddock.cli.agents import without_runner
-    from paddock.host.agents_file import AgentsFileError
-
-    if settings.agents is None:
-        return Finding("agents", "ok", "no agents file: assistant answers, and every installed plugin under its name")
-    try:
-        missing = without_runner(settings, settings.agents)
-    except AgentsFileError as error:
-        return Finding("agents", "fail", str(error), "paddock agents check reads it again.")
-    if missing:
-        says = ", ".join(f"{agent_id} needs {plugin}" for agent_id, plugin in missing.items())
-        return Finding("agents", "fail", f"{says}, which is not installed", "paddock runner install puts it in.")
-    return Finding("agents", "ok", f"every agent of {settings.agents} has its runner")
-
-
 def _echo(_: Settings) -> Finding:
     started = time.monotonic()
     answer = _ask_echo()
@@ -296,14 +212,14 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _store,
     _bus,
     _artifacts,
-    _data_directory,
+    data_directory,
     _disk_space,
-    _port,
+    port,
     _clock,
     _processes,
     _isolation,
     _tools,
     _plugins,
-    _agents,
+    agents,
     _echo,
 )

@@ -10,10 +10,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from paddock.cli import presence
-from paddock.cli.client import HostClient
+from paddock.cli.client import HostClient, RefusedError
 from paddock.cli.failures import USAGE, CommandError
 from paddock.cli.output import write
+from paddock.cli.program import command
 from paddock.host.api_keys import new_key
+from paddock.host.principals import DEV
 from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
@@ -24,23 +26,39 @@ from paddock.storage.signing_keys import rotate
 MAX_NAME = 128
 
 
-def create(*, workspace: str, user: str, role: str, data: Path | None, store: str = EMBEDDED) -> int:
-    """Print a new key on standard output, and what it is on standard error."""
+def create(
+    *, workspace: str, user: str, role: str, data: Path | None, store: str = EMBEDDED, keyless: bool = True
+) -> int:
+    """Print a new key on standard output, and what it is on standard error. `keyless`: none was needed before."""
     _check(workspace, user, role)
     directory = presence.data_directory(data).absolute()
     presence.check_possible(directory)
     try:
-        key = _create_directly(store, directory, workspace, user, role)
+        key, first = _create_directly(store, directory, workspace, user, role)
     except DataDirectoryInUseError as error:
         host = presence.find(directory)
         if host is None:
             raise CommandError(f"{error}, but it has not said how to reach it. Try again in a moment.") from error
+        first = _lets_in_without_a_key(HostClient(host.url))
         key = _create_through(HostClient(host.url, host.token), workspace, user, role)
     sys.stderr.write(
         f"A key for user {user} in workspace {workspace} with role {role}. It is shown only now; keep it safe.\n"
     )
+    if first and keyless:
+        sys.stderr.write(_what_changes(workspace, user, data))
     write(key + "\n")
     return 0
+
+
+def _what_changes(workspace: str, user: str, data: Path | None) -> str:
+    changes = "This is the first key: from now on everybody needs one.\n"
+    if (workspace, user) == (DEV.workspace_id, DEV.user_id):
+        return changes
+    ask = command(f"keys create --user {DEV.user_id}", data=data)
+    return (
+        f"{changes}What was said without a key belongs to user {DEV.user_id} of workspace {DEV.workspace_id}; "
+        f"for a key to it: {ask}\n"
+    )
 
 
 def show(host: HostClient) -> int:
@@ -83,17 +101,27 @@ def _create_through(host: HostClient, workspace: str, user: str, role: str) -> s
     return str(host.call("POST", "/api/v1/api-keys", body)["key"])
 
 
-def _create_directly(address: str, data: Path, workspace: str, user: str, role: str) -> str:
+def _lets_in_without_a_key(host: HostClient) -> bool:
+    try:
+        host.call("GET", "/api/v1/users/me")
+    except RefusedError:
+        return False
+    return True
+
+
+def _create_directly(address: str, data: Path, workspace: str, user: str, role: str) -> tuple[str, bool]:
+    """The key, and whether it is the first."""
     key, row = new_key(workspace, user, "admin" if role == "admin" else "user")
     with DataDirectory.lock(data):
-        asyncio.run(_add(store_at(address, data), row))
-    return key
+        return key, asyncio.run(_added_first(store_at(address, data), row))
 
 
-async def _add(store: Store, row: ApiKeyRow) -> None:
+async def _added_first(store: Store, row: ApiKeyRow) -> bool:
     await store.open()
     try:
+        first = not await store.any_key()
         await store.add_key(row)
+        return first
     finally:
         await store.close()
 

@@ -1,17 +1,19 @@
 """Knowledge bases from the command line. Everything goes through the HTTP API of a running host."""
 
+import shlex
 import sys
 import time
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from paddock.cli.asking import want_yes
 from paddock.cli.client import HostClient, RefusedError, connect
 from paddock.cli.failures import FAILED, CommandError
-from paddock.cli.output import write
+from paddock.cli.output import counted, write
+from paddock.rules.document_names import document_names
 
 ROOT = "/api/v1/knowledge"
 LOOK_SECONDS = 0.2
@@ -48,7 +50,8 @@ def list_documents(base: str, *, url: str | None, data: Path | None) -> int:
 def add(base: str, files: Sequence[Path], *, url: str | None, data: Path | None) -> int:
     """Hand all files in, then watch them until the last has ended. Each gets its word, whatever became of others."""
     host = connect(url, data)
-    ended = _watch(host, base, [_handed_in(host, base, path, name) for path, name in _named(files)])
+    names = document_names(files, [document["name"] for document in _documents(host, base)])
+    ended = _watch(host, base, [_handed_in(host, base, path, name) for path, name in zip(files, names, strict=True)])
     for job in ended:
         out = sys.stdout if job["status"] == "completed" else sys.stderr
         write(f"{job['name']}: {job['message']}\n", out)
@@ -65,12 +68,10 @@ def search(base: str, query: str, *, top: int, url: str | None, data: Path | Non
     return 0
 
 
-def delete(base: str, document: str | None, *, url: str | None, data: Path | None) -> int:
+def delete(base: str, document: str | None, *, yes: bool, url: str | None, data: Path | None) -> int:
     host = connect(url, data)
     if document is None:
-        host.call("DELETE", _path(base))
-        write(f"Deleted the knowledge base {base}.\n")
-        return 0
+        return _delete_all(host, base, yes=yes)
     known = [one for one in _documents(host, base) if document in {one["name"], one["documentId"]}]
     if not known:
         raise CommandError(f"There is no document {document} in {base}. See: paddock knowledge list {base}")
@@ -80,20 +81,31 @@ def delete(base: str, document: str | None, *, url: str | None, data: Path | Non
     return 0
 
 
+def _delete_all(host: HostClient, base: str, *, yes: bool) -> int:
+    """Whoever forgot to name the document is told what would go, and asked."""
+    if not yes:
+        write(f"{base} has {counted(sum(1 for _ in _documents(host, base)), 'document')}.\n")
+        want_yes(
+            "Delete all of it?",
+            unasked="Deleting all of it needs a yes. Run it in a terminal, or add --yes. Or name one DOCUMENT.",
+            refused="Not deleted.",
+        )
+    host.call("DELETE", _path(base))
+    write(f"Deleted the knowledge base {base}.\n")
+    return 0
+
+
 def _path(base: str) -> str:
     return f"{ROOT}/{quote(base, safe='')}"
-
-
-def _named(files: Sequence[Path]) -> list[tuple[Path, str]]:
-    """Each with its name; those that have the same one are called by their paths, as a name is there only once."""
-    many = Counter(path.name for path in files)
-    return [(path, path.name if many[path.name] == 1 else path.as_posix()) for path in files]
 
 
 def _handed_in(host: HostClient, base: str, path: Path, name: str) -> Mapping[str, Any]:
     """The job of a file, or what would be its end where this very file is the reason that there is none."""
     try:
         return _add(host, base, name, path.read_bytes())
+    except IsADirectoryError:
+        cure = f"it is a directory; name the files in it: {shlex.quote(str(path))}/*"
+        return {"status": "failed", "name": str(path), "message": cure}
     except OSError as error:
         return {"status": "failed", "name": str(path), "message": f"it cannot be read: {error.strerror}"}
     except RefusedError as error:

@@ -44,16 +44,29 @@ class Members:
         elif not name.strip():
             raise CommandError(f"Who? Try: {word} NAME")
         else:
-            self._ask(COMMANDS[word], {"agent_id": name.strip()})
-            session = self._settled()
-            if word == "/invite" and name.strip() not in session["agentsInSession"]:
-                raise CommandError(self._why_not(name.strip()))
-            self._show(session)
+            self._change(word, name.strip())
         return None
+
+    def _change(self, word: str, name: str) -> None:
+        try:
+            self._ask(COMMANDS[word], {"agent_id": name})
+        except RefusedError as refused:
+            if word != "/switch" or refused.status != NOT_FOUND or name in self._session()["agentsInSession"]:
+                raise
+            cure = (
+                f"{refused} /invite {name} brings it in."
+                if name in agent_names(self.connect())
+                else self._why_not(name)
+            )
+            raise CommandError(cure) from refused
+        session = self._settled()
+        if word == "/invite" and name not in session["agentsInSession"]:
+            raise CommandError(self._why_not(name))
+        self._show(session)
 
     def _why_not(self, name: str) -> str:
         """Why an agent did not join; the host says so in its stream, which is long over for whoever asks later."""
-        known = [str(agent["agentId"]) for agent in self.connect().call("GET", "/api/v1/agents")["agents"]]
+        known = agent_names(self.connect())
         if name in known:
             return f"{harmless(name)} did not join; the host's log says why"
         return f"there is no agent {harmless(name)!r}; known are: {', '.join(known)}"
@@ -128,6 +141,11 @@ class Members:
     def _say(self, text: str) -> None:
         sys.stderr.write(painted(f"[{harmless(text)}]", DIM, on=self.colours) + "\n")
         sys.stderr.flush()
+
+
+def agent_names(host: HostClient) -> list[str]:
+    """Those that a host has."""
+    return [str(agent["agentId"]) for agent in host.call("GET", "/api/v1/agents")["agents"]]
 
 
 def _values(session: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from paddock import settings
 from paddock.cli import presence, sharing
-from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli.asking import want_yes
+from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.output import write
 from paddock.cli.program import command
 from paddock.runners.isolation import active_level
@@ -23,7 +24,11 @@ def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int
     sharing.check_free(cluster, package, replace=replace)
     _say(_description(package, plugins.get(package.about.id), _host_level(data)))
     if not yes:
-        _ask()
+        want_yes(
+            "Install it?",
+            unasked="Installing needs a yes. Run it in a terminal, or add --yes if you have read the above.",
+            refused="Not installed.",
+        )
     try:
         entry = plugins.install(package, replace=replace)
     except (PackageError, OSError) as error:
@@ -147,17 +152,6 @@ def _description(package: Package, present: Installed | None, host_level: Level)
 
 def _one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)[:300]
-
-
-def _ask() -> None:
-    if not sys.stdin.isatty():
-        raise CommandError(
-            "Installing needs a yes. Run it in a terminal, or add --yes if you have read the above.", exit_code=USAGE
-        )
-    sys.stdout.write("Install it? [y/N] ")
-    sys.stdout.flush()
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise CommandError("Not installed.")
 
 
 def _say(text: str) -> None:

@@ -41,9 +41,7 @@ def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> in
     if message is not None and not message.strip():
         raise CommandError(f'There is nothing to say. Try: {command("run")} {_typed(file)} "hello"', exit_code=USAGE)
     if message is None and not sys.stdin.isatty():
-        from paddock.cli.loading import load_serve
-
-        load_serve()(settings)
+        _serve(settings)
         return 0
     again = command(f"run {_typed(file)}", data=None if settings.data == _usual_data() else settings.data)
     with _host(file, settings):
@@ -56,12 +54,33 @@ def run(file: Path, settings: Settings, message: str | None, *, new: bool) -> in
             again=again,
             later=lambda _: again,
             another=lambda: _conversation(settings.data, agent, new=True),
+            remark=lambda: _why_the_old(settings.data),
         )
         return converse(talk) if message is None else one_message(talk, message)
 
 
+def _serve(settings: Settings) -> None:
+    """Until somebody stops it; it says itself at which address."""
+    from paddock.cli.loading import load_serve
+
+    port = _port(settings)
+    if port != settings.port:
+        sys.stderr.write(f"Port {settings.port} is in use; any other free one will do.\n")
+    load_serve()(settings.model_copy(update={"port": port}))
+
+
+def _why_the_old(data: Path) -> str:
+    """Why the file, as it is saved now, is not what answers."""
+    with suppress(CommandError):  # a host that went away is told by the turn itself
+        problem = connect(None, data).call("GET", "/api/v1/agents").get("problem")
+        return f"the old version still answers: {problem}" if problem else ""
+    return ""
+
+
 def refuse_no_program(file: Path) -> None:
     """Said before the settings are read: they would call it what it is to them, an agents file."""
+    if file.is_dir():
+        raise CommandError(f"{file} is a directory; name the Python file with your agent in it.", exit_code=USAGE)
     if not file.is_file():
         raise CommandError(f"There is no file {file}. Write an agent into it first, or name another.", exit_code=USAGE)
     if file.suffix in (".yaml", ".yml"):
@@ -137,7 +156,7 @@ def _started(settings: Settings, port: int) -> "subprocess.Popen[bytes]":
 
 
 def _asked_for(settings: Settings) -> bool:
-    return settings.port != Settings.model_fields["port"].default
+    return "port" in settings.model_fields_set
 
 
 def _port(settings: Settings) -> int:

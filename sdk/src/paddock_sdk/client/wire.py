@@ -19,6 +19,11 @@ UNAVAILABLE = 503
 class GoneError(Exception):
     """Nobody answers, or the connection broke."""
 
+    def __init__(self, url: str, why: str) -> None:
+        super().__init__(f"No host answers at {url}{f' ({why})' if why else ''}. Start one with: paddock serve")
+        self.why = why
+        """What the system said; empty where just nobody listens."""
+
 
 class RefusedError(Exception):
     """The host answered with a problem; the text is its own explanation."""
@@ -56,7 +61,7 @@ class Wire:
                 response = self._send(connection, method, path, body, {})
                 raw = response.read()
             except (OSError, HTTPException) as error:
-                raise GoneError(_why(error)) from error
+                raise GoneError(self.url, _why(error)) from error
             return _answer(response.status, raw)
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Any:
@@ -67,7 +72,7 @@ class Wire:
                 response = connection.getresponse()
                 raw = response.read()
             except (OSError, HTTPException) as error:
-                raise GoneError(_why(error)) from error
+                raise GoneError(self.url, _why(error)) from error
             return _answer(response.status, raw)
 
     def events(self, path: str, *, after: str = "") -> Iterator[Event]:
@@ -80,7 +85,7 @@ class Wire:
                     _answer(response.status, response.read())
                 yield from _parse(response)
             except (OSError, HTTPException) as error:
-                raise GoneError(_why(error)) from error
+                raise GoneError(self.url, _why(error)) from error
 
     def _connection(self, timeout: float) -> HTTPConnection:
         parts = urlsplit(self.url)

@@ -130,6 +130,8 @@ def run(
 
 def doctor(
     data: Data = None,
+    port: Port = None,
+    agents: AgentsFile = None,
     config: Config = None,
 ) -> None:
     """Say what works on this machine, what does not, and what to do about it."""
@@ -137,5 +139,5 @@ def doctor(
     from paddock.cli.answers import colours_wanted
     from paddock.cli.doctor import doctor as examine
 
-    loaded = settings.load({"data": data}, config=config)
+    loaded = settings.load({"data": data, "port": port, "agents": agents}, config=config)
     sys.exit(examine(loaded, colours=colours_wanted(sys.stdout, os.environ)))

@@ -24,8 +24,9 @@ def keys_create(
     from paddock import settings
     from paddock.cli.keys import create
 
-    store = settings.load({"data": data}, config=config).store
-    sys.exit(create(workspace=workspace, user=user, role=role, data=data, store=store))
+    found = settings.load({"data": data}, config=config)
+    keyless = not found.takes_tokens
+    sys.exit(create(workspace=workspace, user=user, role=role, data=data, store=found.store, keyless=keyless))
 
 
 @keys.command("list")

@@ -76,10 +76,11 @@ def knowledge_delete(
     document: Annotated[
         str | None, typer.Argument(metavar="[DOCUMENT]", help="Name or id of one document; everything unless given.")
     ] = None,
+    yes: Annotated[bool, option("--yes", says="Delete everything without being asked.")] = False,
     url: Url = None,
     data: Data = None,
 ) -> None:
-    """Delete a knowledge base, or one of its documents."""
+    """Delete a knowledge base, after showing how much is in it, or one of its documents."""
     from paddock.cli.knowledge import delete
 
-    sys.exit(delete(base, document, url=url, data=data))
+    sys.exit(delete(base, document, yes=yes, url=url, data=data))
