@@ -13,6 +13,7 @@ from paddock.compose.parts import (
     attachments_of,
     named_agents,
     platforms_of,
+    tool_calls_of,
     tools_of,
 )
 from paddock.host.agent_files import AgentFiles, first_of
@@ -113,7 +114,7 @@ def gather_resources(ground: Ground, url: str) -> Resources:
         beside=beside,
         calendars=calendars,
         tools=tools,
-        tool_calls=ToolCalls(tools, records=store, clock=clock, artifacts=ground.artifacts),
+        tool_calls=tool_calls_of(settings, tools, ground.artifacts, store, clock),
         ingest=ingest,
         bases=bases,
         offers=Offers(models=models, tools=tools, knowledge=bases, clock=clock),

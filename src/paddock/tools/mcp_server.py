@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TextIO, cast
 
@@ -19,7 +19,8 @@ import structlog
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
 from paddock.rules.restart import after_exit
-from paddock.tools.answers import encoded, failed
+from paddock.tools.answers import failed
+from paddock.tools.mcp_content import answer_of
 from paddock.tools.mcp_stdio import over_stdio
 
 log = structlog.get_logger("paddock.mcp")
@@ -92,7 +93,7 @@ class McpServer:
         seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
         try:
             async with asyncio.timeout(seconds):
-                return _answer(await self._asked(session, theirs, dict(use.parameters)))
+                return answer_of(await self._asked(session, theirs, dict(use.parameters)))
         except TimeoutError:
             text = f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known"
             return failed(text, unknown=True)
@@ -254,19 +255,6 @@ def _leave_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-def _answer(result: Any) -> ToolAnswer:
-    """Text as text, structure as structure, everything else as the protocol says it."""
-    parts: Sequence[Any] = result.content or ()
-    texts = [part.text for part in parts if part.type == "text"]
-    value: Any = result.structured_content
-    if value is None:
-        only_text = len(texts) == len(parts)
-        value = "\n".join(texts) if only_text else [part.model_dump(mode="json", exclude_none=True) for part in parts]
-    if result.is_error:
-        return failed("\n".join(texts) or "the tool failed and gave no reason")
-    return ToolAnswer(encoded(value))
 
 
 @asynccontextmanager
