@@ -210,6 +210,7 @@ async def test_a_server_that_cannot_be_started_breaks_nothing() -> None:
     async with running(none={"command": "/no/such/program"}, moody=STDIO) as tools:
         assert tools.find("w", "moody__add") is not None
         assert tools.servers[0].problem is not None
+        assert "/no/such/program cannot be started: No such file or directory" in tools.servers[0].problem
 
 
 async def test_stopping_leaves_no_process_behind() -> None:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -248,6 +249,20 @@ def _agents(settings: Settings) -> Finding:
     return Finding("agents", "ok", f"every agent of {settings.agents} has its runner")
 
 
+def _mcp_servers(settings: Settings) -> Finding:
+    from paddock.cli.agents import defined_by
+    from paddock.host.agents_file import AgentsFileError
+
+    servers = dict(settings.mcp_servers)
+    with suppress(AgentsFileError):  # said above
+        servers |= defined_by(settings.agents).resources.mcp_servers if settings.agents else {}
+    commands = {name: spec.command for name, spec in sorted(servers.items()) if spec.command}
+    missing = [f"{name}: there is no program {one}" for name, one in commands.items() if shutil.which(one) is None]
+    if missing:
+        return Finding("mcp servers", "note", "; ".join(missing), "Install it; until then their tools are not offered.")
+    return Finding("mcp servers", "ok", f"{len(servers)} named" if servers else "none named")
+
+
 def _echo(_: Settings) -> Finding:
     started = time.monotonic()
     answer = _ask_echo()
@@ -305,5 +320,6 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _tools,
     _plugins,
     _agents,
+    _mcp_servers,
     _echo,
 )

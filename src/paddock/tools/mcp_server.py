@@ -20,6 +20,7 @@ from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
 from paddock.rules.restart import after_exit
 from paddock.tools.answers import failed
+from paddock.tools.mcp_child import NOT_STARTED
 from paddock.tools.mcp_content import answer_of
 from paddock.tools.mcp_stdio import over_stdio
 
@@ -30,6 +31,7 @@ MAX_TOOLS = 500
 MAX_LOGGED_LINES = 50
 """Of what a server says on standard error, per start."""
 MAX_DESCRIPTION = 4000
+LAST_WORDS_SECONDS = 1.0
 ANEW = "it began anew"
 
 
@@ -60,6 +62,7 @@ class McpServer:
         self._up = asyncio.Event()
         self._forgotten = False
         """A server over HTTP that began anew does not know this session: what it was asked in it was not done."""
+        self._not_started = ""
         self._settled = asyncio.Event()
         """The first attempt is over, one way or the other."""
 
@@ -71,7 +74,7 @@ class McpServer:
                 await self._serve()
                 self.problem = self.problem or "it ended"
             except Exception as error:  # noqa: BLE001 - whatever a server does, the host goes on
-                self.problem = ANEW if self._forgotten else _first_words(error)
+                self.problem = ANEW if self._forgotten else self._not_started or _first_words(error)
             self._session = None
             self._settled.set()
             _leave_if_cancelled()
@@ -117,7 +120,7 @@ class McpServer:
     async def _serve(self) -> None:
         """One life of the server: connected, listed, listened to, until it is gone."""
         self._gone.clear()
-        self._forgotten = False
+        self._forgotten, self._not_started = False, ""
         async with self._connected() as session:
             self._session = session
             try:
@@ -176,7 +179,10 @@ class McpServer:
         else:
             env = {key: self._reveal(value) for key, value in self.spec.env.items()} | dict(self._mark)
             command = [sys.executable, "-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]
-            async with _logged(self.name) as errors, over_stdio(command, env, errors, self._complain) as streams:
+            async with (
+                _logged(self.name, self._told) as errors,
+                over_stdio(command, env, errors, self._complain) as streams,
+            ):
                 yield streams
 
     @asynccontextmanager
@@ -209,6 +215,11 @@ class McpServer:
 
     def _complain(self, problem: str) -> None:
         self.problem = problem
+
+    def _told(self, line: str) -> None:
+        """A program that does not exist is named; what a running one says is for the host's log alone."""
+        if line.startswith(f"{self.spec.command} {NOT_STARTED}"):
+            self._not_started = line[:300]
 
     async def _heard(self, message: Any) -> None:
         if getattr(message, "method", None) == "notifications/tools/list_changed":
@@ -258,7 +269,7 @@ def _leave_if_cancelled() -> None:
 
 
 @asynccontextmanager
-async def _logged(name: str) -> AsyncGenerator[TextIO]:
+async def _logged(name: str, heard: Callable[[str], None]) -> AsyncGenerator[TextIO]:
     """Somewhere for a server to complain: its first lines go to the host's log, the rest nowhere."""
     reading, writing = os.pipe()
     loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=64 * 1024)
@@ -269,6 +280,7 @@ async def _logged(name: str) -> AsyncGenerator[TextIO]:
         while piece := await reader.read(4096):
             for line in piece.decode("utf-8", "replace").splitlines():
                 count += 1
+                heard(line)
                 if count <= MAX_LOGGED_LINES:
                     log.info(line[:500], action="mcp.stderr", server=name)
 
@@ -276,6 +288,9 @@ async def _logged(name: str) -> AsyncGenerator[TextIO]:
     try:
         with os.fdopen(writing, "w") as errors:
             yield errors
+    except Exception:
+        await asyncio.wait({telling}, timeout=LAST_WORDS_SECONDS)  # it has ended: what it said last is on its way
+        raise
     finally:
         telling.cancel()
         transport.close()
