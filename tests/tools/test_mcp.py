@@ -127,8 +127,9 @@ async def test_a_list_that_changes_is_read_again() -> None:
 
 
 @asynccontextmanager
-async def moody_at(port: int) -> AsyncIterator[None]:
-    with subprocess.Popen([sys.executable, MOODY, str(port)], stderr=subprocess.DEVNULL) as process:
+async def moody_at(port: int, *how: str) -> AsyncIterator[None]:
+    command = [sys.executable, MOODY, str(port), *how]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             yield
         finally:
@@ -141,6 +142,30 @@ async def test_a_server_over_http_is_listed_and_called() -> None:
         (server,) = tools.servers
         await eventually(lambda: server.problem is None)
         assert await said(tools, "moody__add", a=20, b=22) == {"result": 42}
+
+
+@pytest.mark.parametrize("how", ["streams", "json"])
+async def test_a_server_over_http_that_dies_in_a_call_gives_an_unknown_outcome(how: str) -> None:
+    port = free_port()
+    async with moody_at(port, how), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        await eventually(lambda: server.problem is None)
+        answer = await calling(tools, "moody__die")
+        assert (answer.is_error, answer.unknown) == (True, True), answer.content
+        assert b"whether it did its work is not known" in answer.content
+
+
+@pytest.mark.parametrize("how", ["streams", "json"])
+async def test_a_server_over_http_may_say_as_much_in_one_message_as_one_over_stdio(how: str) -> None:
+    port = free_port()
+    async with moody_at(port, how), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        await eventually(lambda: server.problem is None)
+        assert len((await calling(tools, "moody__chatter", megabytes=5)).content) > 5_000_000
+        answer = await calling(tools, "moody__chatter", megabytes=40)
+        assert (answer.is_error, answer.unknown) == (True, True), answer.content
+        assert len(answer.content) < 1000
+        assert await said(tools, "moody__add", a=1, b=1) == {"result": 2}
 
 
 async def test_a_server_over_http_that_began_anew_unnoticed_is_asked_again_as_a_new_one() -> None:

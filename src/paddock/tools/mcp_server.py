@@ -22,6 +22,7 @@ from paddock.rules.restart import after_exit
 from paddock.tools.answers import failed
 from paddock.tools.mcp_child import NOT_STARTED
 from paddock.tools.mcp_content import answer_of
+from paddock.tools.mcp_http import over_http, was_lost
 from paddock.tools.mcp_stdio import over_stdio
 
 log = structlog.get_logger("paddock.mcp")
@@ -101,10 +102,11 @@ class McpServer:
             text = f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known"
             return failed(text, unknown=True)
         except Exception as error:  # noqa: BLE001 - an answer to the model, whatever it was
-            lost = self._gone.is_set()
-            why = self.problem or "it ended"
+            if not self._gone.is_set() and not was_lost(error):
+                return failed(f"{use.name}: {_first_words(error)}")
+            why = (self.problem or "it ended") if self._gone.is_set() else _first_words(error)
             text = f"the MCP server {self.name} was lost in the call ({why}); whether it did its work is not known"
-            return failed(text if lost else f"{use.name}: {_first_words(error)}", unknown=lost)
+            return failed(text, unknown=True)
 
     # --- within
 
@@ -166,16 +168,9 @@ class McpServer:
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[tuple[Any, Any]]:
         if self.spec.url is not None:
-            import httpx2
-            from mcp.client.streamable_http import streamable_http_client
-
             headers = {key: self._reveal(value) for key, value in self.spec.headers.items()}
-            timeout = httpx2.Timeout(30.0, read=None)  # a call has its own time; between calls the server may be silent
-            async with (
-                httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [self._seen]}) as client,
-                streamable_http_client(self.spec.url, http_client=client) as streams,
-            ):
-                yield streams[0], streams[1]
+            async with over_http(self.spec.url, headers, self._seen) as streams:
+                yield streams
         else:
             env = {key: self._reveal(value) for key, value in self.spec.env.items()} | dict(self._mark)
             command = [sys.executable, "-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]

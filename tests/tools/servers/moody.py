@@ -1,4 +1,7 @@
-"""An MCP server with moods: it adds, dies, hangs, refuses, learns a new tool. On a port if given one, else stdio."""
+"""An MCP server with moods: it adds, dies, hangs, refuses, learns a new tool.
+
+On a port if given one (with `json` it answers without streams), else stdio.
+"""
 
 import os
 import sys
@@ -64,6 +67,6 @@ async def learn(ctx: Context) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]), json_response="json" in sys.argv)
     else:
         server.run("stdio")
