@@ -1,4 +1,4 @@
-"""Models on bad days, through the whole host: each run ends with one clear sentence, in time, and nothing said is lost."""
+"""Models on bad days, through the whole host: each run ends in time, with one clear sentence; nothing said is lost."""
 
 import json
 import time
