@@ -155,6 +155,15 @@ async def test_a_server_over_http_that_dies_in_a_call_gives_an_unknown_outcome(h
         assert b"whether it did its work is not known" in answer.content
 
 
+async def test_a_call_whose_answer_a_gateway_loses_has_an_unknown_outcome() -> None:
+    port = free_port()
+    async with moody_at(port, "gateway"), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        await eventually(lambda: server.problem is None)
+        answer = await calling(tools, "moody__add", a=1, b=1)
+        assert (answer.is_error, answer.unknown) == (True, True), answer.content
+
+
 @pytest.mark.parametrize("how", ["streams", "json"])
 async def test_a_server_over_http_may_say_as_much_in_one_message_as_one_over_stdio(how: str) -> None:
     port = free_port()

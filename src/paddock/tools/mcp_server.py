@@ -5,13 +5,12 @@ server does, a call of its tools is an answer within its time.
 """
 
 import asyncio
-import os
 import sys
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import anyio
 import structlog
@@ -23,16 +22,14 @@ from paddock.tools.answers import failed
 from paddock.tools.mcp_child import NOT_STARTED
 from paddock.tools.mcp_content import answer_of
 from paddock.tools.mcp_http import over_http, was_lost
-from paddock.tools.mcp_stdio import over_stdio
+from paddock.tools.mcp_stdio import logged, over_stdio
 
 log = structlog.get_logger("paddock.mcp")
 
 START_SECONDS = 30.0
 MAX_TOOLS = 500
-MAX_LOGGED_LINES = 50
-"""Of what a server says on standard error, per start."""
 MAX_DESCRIPTION = 4000
-LAST_WORDS_SECONDS = 1.0
+BROKEN_STATUS = 500
 ANEW = "it began anew"
 
 
@@ -64,6 +61,8 @@ class McpServer:
         self._forgotten = False
         """A server over HTTP that began anew does not know this session: what it was asked in it was not done."""
         self._not_started = ""
+        self._broken = 0
+        """How often it answered over HTTP that it, or whoever stands before it, broke: what was asked may be done."""
         self._settled = asyncio.Event()
         """The first attempt is over, one way or the other."""
 
@@ -95,6 +94,7 @@ class McpServer:
         if session is None:
             return failed(f"the MCP server {self.name} is down ({self.problem}); try again later")
         seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
+        broken = self._broken
         try:
             async with asyncio.timeout(seconds):
                 return answer_of(await self._asked(session, theirs, dict(use.parameters)))
@@ -102,7 +102,7 @@ class McpServer:
             text = f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known"
             return failed(text, unknown=True)
         except Exception as error:  # noqa: BLE001 - an answer to the model, whatever it was
-            if not self._gone.is_set() and not was_lost(error):
+            if not (self._gone.is_set() or was_lost(error) or self._broken > broken):
                 return failed(f"{use.name}: {_first_words(error)}")
             why = (self.problem or "it ended") if self._gone.is_set() else _first_words(error)
             text = f"the MCP server {self.name} was lost in the call ({why}); whether it did its work is not known"
@@ -175,7 +175,7 @@ class McpServer:
             env = {key: self._reveal(value) for key, value in self.spec.env.items()} | dict(self._mark)
             command = [sys.executable, "-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]
             async with (
-                _logged(self.name, self._told) as errors,
+                logged(self.name, self._told) as errors,
                 over_stdio(command, env, errors, self._complain) as streams,
             ):
                 yield streams
@@ -203,6 +203,7 @@ class McpServer:
 
     async def _seen(self, response: Any) -> None:
         request = response.request
+        self._broken += response.status_code >= BROKEN_STATUS
         if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
             self.problem, self._forgotten = ANEW, True
             self._up.clear()
@@ -261,34 +262,6 @@ def _leave_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-@asynccontextmanager
-async def _logged(name: str, heard: Callable[[str], None]) -> AsyncGenerator[TextIO]:
-    """Somewhere for a server to complain: its first lines go to the host's log, the rest nowhere."""
-    reading, writing = os.pipe()
-    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=64 * 1024)
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb"))
-
-    async def tell() -> None:
-        count = 0
-        while piece := await reader.read(4096):
-            for line in piece.decode("utf-8", "replace").splitlines():
-                count += 1
-                heard(line)
-                if count <= MAX_LOGGED_LINES:
-                    log.info(line[:500], action="mcp.stderr", server=name)
-
-    telling = asyncio.ensure_future(tell())
-    try:
-        with os.fdopen(writing, "w") as errors:
-            yield errors
-    except Exception:
-        await asyncio.wait({telling}, timeout=LAST_WORDS_SECONDS)  # it has ended: what it said last is on its way
-        raise
-    finally:
-        telling.cancel()
-        transport.close()
 
 
 def _first_words(error: BaseException) -> str:
