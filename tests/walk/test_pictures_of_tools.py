@@ -14,6 +14,7 @@ from images.pictures import opened, picture
 from model_server import ModelServer, Says, model_server
 from walk.conftest import alone
 from walk.hosts import HostProcess, text_of, wait_until
+from walk.two_hosts import TwoHosts
 
 PAINTER = Path(__file__).parents[1] / "tools/servers/painter.py"
 APIS = ("openai", "openai_responses", "anthropic")
@@ -62,13 +63,13 @@ def painting(new_host: Callable[..., HostProcess], server: ModelServer, tmp_path
     def start(**servers: Any) -> HostProcess:
         agents = agents_of(server, **servers)
         host = new_host(agents=agents, env={"PADDOCK_DISCOVER_MODELS": "false"}).start()
-        with host.client() as client:
+        hosts = host.pair if isinstance(host, TwoHosts) else [host]
 
-            def problems() -> list[str]:
-                listed = client.get("/api/v1/agents").json()["agents"]
-                return [problem for one in listed for problem in one.get("problems", ())]
+        def all_up() -> bool:
+            up = [line for line in host.output if "an MCP server is up" in line]
+            return len(up) >= len(hosts) * len(servers)
 
-            wait_until(lambda: not problems() and host.says("an MCP server is up"), 60, "the MCP servers")
+        wait_until(all_up, 120, "the MCP servers of every host")
         return host
 
     return start

@@ -37,12 +37,16 @@ def a_host(new_host: Callable[..., HostProcess], server: ModelServer, home: Path
         "models": {"real": {"provider": "openai", "base_url": server.url, "retries": 0}},
         "tools": ["own.py"],
         "mcp_servers": {
-            "moody": {"command": sys.executable, "args": [str(MOODY)], "timeout_seconds": 2},
+            "moody": {"command": sys.executable, "args": [str(MOODY)]},
+            "hasty": {"command": sys.executable, "args": [str(MOODY)], "tools": ["hang"], "timeout_seconds": 2},
             "none": {"command": "/no/such/program"},
         },
     }
     host = new_host(agents=json.dumps(agents)).start()
-    wait_until(lambda: host.says("an MCP server is up", "moody"), 60, "the MCP server")
+    up: Callable[[str], bool] = lambda name: any(  # noqa: E731
+        "an MCP server is up" in line and name in line for line in host.output
+    )
+    wait_until(lambda: up("moody") and up("hasty"), 120, "the MCP servers")
     return host
 
 
@@ -74,8 +78,8 @@ def test_whatever_a_tool_does_the_model_is_told_and_answers(
     assert "wrong arguments for flood: size: Input should be a valid integer" in wrong
     assert "there is no tool 'none__x'; there are: " in unknown
     assert "the arguments of flood are no JSON object" in broken
-    [slow] = told(("moody__hang", "{}"))
-    assert "moody__hang did not answer within 2 seconds; whether it did its work is not known" in slow
+    [slow] = told(("hasty__hang", "{}"))
+    assert "hasty__hang did not answer within 2 seconds; whether it did its work is not known" in slow
     [refused] = told(("moody__refuse", "{}"))
     assert "not today" in refused
     [died] = told(("moody__die", "{}"))

@@ -85,13 +85,14 @@ async def gateway(scope: Any, receive: Any, send: Any) -> None:
         else:
             await send({**message, "body": b""})
 
-    await behind(scope, hearing, losing)
+    await behind[0](scope, hearing, losing)
 
 
-behind: Any = server.streamable_http_app()
+behind: list[Any] = []
 
 if __name__ == "__main__":
     if "gateway" in sys.argv:
+        behind.append(server.streamable_http_app())
         uvicorn.run(gateway, host="127.0.0.1", port=int(sys.argv[1]))
     elif len(sys.argv) > 1:
         server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]), json_response="json" in sys.argv)
