@@ -6,6 +6,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import reference_servers as servers_of_npm
+
 hypothesis.settings.register_profile("busy", deadline=None)  # what a case takes says more of the machine than of it
 hypothesis.settings.load_profile("busy")
 
@@ -30,6 +32,11 @@ def pytest_collection_finish() -> None:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Bytes name no test: an archive has the time it was made in it, and the workers would not agree on the name."""
     return f"{argname}_of_{len(val)}_bytes" if isinstance(val, bytes) else None
+
+
+@pytest.fixture(scope="session")
+def reference_servers() -> Path:
+    return servers_of_npm.installed()
 
 
 @pytest.fixture

@@ -73,6 +73,30 @@ def test_a_data_directory_that_cannot_be_made_is_named(paddock: Command, tmp_pat
     assert "FAIL  data directory /proc/x cannot be made in /proc" in seen.stdout
 
 
+def test_agents_written_in_python_are_read_as_the_host_reads_them(paddock: Command, tmp_path: Path) -> None:
+    file = tmp_path / "my_agent.py"
+    file.write_text('from paddock import Agent\n\nquiz = Agent("You host a quiz.")\n')
+    seen = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_AGENTS": str(file)})
+    assert (seen.returncode, f"every agent of {file} has its runner" in seen.stdout) == (0, True), seen.stdout
+    checked = paddock("agents", "check", file)
+    assert (checked.returncode, "1 agent, default my_agent." in checked.stdout) == (0, True), checked.stderr
+    file.write_text('from paddock import Agent\n\nquiz = Agent("You host a quiz."\n')
+    assert "line 3: SyntaxError" in paddock("agents", "check", file).stderr
+
+
+def test_a_program_of_an_mcp_server_that_is_not_there_is_named(paddock: Command, tmp_path: Path) -> None:
+    data = tmp_path / "d"
+    data.mkdir()
+    (data / "paddock.toml").write_text('[mcp_servers.lost]\ncommand = "no-such-program"\n')
+    file = tmp_path / "agents.yaml"
+    file.write_text("agents: {a: {runner: 'plugin:paddock/echo/default'}}\nmcp_servers: {gone: {command: /no/such}}\n")
+    seen = paddock("doctor", "--data", data, env={"PADDOCK_AGENTS": str(file)})
+    assert seen.returncode == 0  # the host does without
+    assert "note  mcp servers    gone: there is no program /no/such; lost: there is no program no-such-program" in (
+        seen.stdout
+    )
+
+
 def test_an_agent_whose_runner_is_missing_is_named(paddock: Command, tmp_path: Path) -> None:
     file = tmp_path / "agents.yaml"
     file.write_text("agents:\n  lost: {runner: 'plugin:no/such/default'}\n")

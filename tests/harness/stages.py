@@ -18,6 +18,7 @@ import httpx
 import yaml
 
 from harness.clis import WORK, Real, processes_of
+from images.pictures import picture
 from loopback import free_port
 from model_server import ModelServer, Says, model_server
 from walk.hosts import Event, HostProcess, wait_until
@@ -25,6 +26,13 @@ from walk.hosts import Event, HostProcess, wait_until
 MOODY = Path(__file__).parents[1] / "tools" / "servers" / "moody.py"
 INSTRUCTIONS = "Always answer like a lighthouse keeper."
 SKILL = "---\nname: tea-ceremony\ndescription: How we brew oolong here.\n---\nBoil water.\n"
+DRAWING = '''
+from pathlib import Path
+
+def draw() -> bytes:
+    """Draw a picture."""
+    return Path(__file__).with_name("drawn.png").read_bytes()
+'''
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -126,15 +134,18 @@ def a_house(real: Real, **more: Any) -> Iterator[tuple[Real, HostProcess, ModelS
     place = WORK / uuid.uuid4().hex
     (place / "skills").mkdir(parents=True)
     (place / "skills" / "SKILL.md").write_text(SKILL)
+    (place / "drawing.py").write_text(DRAWING)
+    (place / "drawn.png").write_bytes(picture())
     with model_server() as model:
         skills = [{"name": "tea-ceremony", "path": str(place / "skills")}]
-        shared = {"instructions": INSTRUCTIONS, "skills": skills, "tools": ["calculate"], **more}
+        shared = {"instructions": INSTRUCTIONS, "skills": skills, "tools": ["calculate", "draw"], **more}
         agents = {
             "free": {**real.agent(model.url, on_permission="allow"), **shared},
             "strict": {**real.agent(model.url, on_permission="deny"), **shared},
             "asking": {**real.agent(model.url), **shared},
         }
-        host = HostProcess(place / "data", agents=yaml.safe_dump({"default_agent": "free", "agents": agents}))
+        named = {"default_agent": "free", "agents": agents, "tools": [str(place / "drawing.py")]}
+        host = HostProcess(place / "data", agents=yaml.safe_dump(named))
         try:
             yield real, host.start(), model
         finally:

@@ -104,6 +104,13 @@ def test_what_is_not_permitted_is_refused_and_said(stage: Stage) -> None:
     assert not list(stage.host.data.rglob("forbidden.txt"))
 
 
+def test_a_picture_of_a_granted_tool_reaches_the_model(stage: Stage) -> None:
+    call = stage.real.host_tool("draw", {})
+    task = stage.start("draw something", Says("I draw. ", calls=(call,)), Says("Red and blue."))
+    assert text_of(stage.host.events(task)) == "I draw. Red and blue."
+    assert stage.real.picture in stage.asked()
+
+
 def test_a_tool_of_another_server_is_asked_for_and_a_yes_is_for_what_was_shown(stage: Stage) -> None:
     twelve, other = (stage.real.server_tool("moody", "add", {"a": 10, "b": number}) for number in (2, 3))
     refused = stage.said("add", Says("", calls=(twelve,)), Says("I may not."), agent="strict")

@@ -41,6 +41,16 @@ def test_a_picture_that_moves_still_moves(mime_type: str) -> None:
     assert shown.info["duration"] == 70
 
 
+def test_a_picture_with_damage_beside_its_pixels_is_taken_and_one_with_damaged_pixels_is_not() -> None:
+    notes = telling("image/png")
+    at = notes.index(SECRET.encode())
+    size, content = cleaned(notes[:at] + b"T" + notes[at + 1 :], "image/png", MOST)
+    assert (opened(content).size, size) == ((6, 4), (6, 4))
+    at = notes.index(b"IDAT") + 6
+    with pytest.raises(UnfitError):
+        cleaned(notes[:at] + b"\0\0\0" + notes[at + 3 :], "image/png", MOST)
+
+
 def test_bytes_behind_the_picture_are_not_kept() -> None:
     _, content = cleaned(picture() + b"<script>alert(1)</script>", "image/png", MOST)
     assert b"script" not in content

@@ -17,7 +17,7 @@ from host.test_knowledge import some_bases
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
 from paddock.host.work import Work
 from paddock.http_api import mcp
-from paddock.http_api.mcp_server import _said
+from paddock.http_api.mcp_answers import said
 from paddock.rules.limits import Rates
 
 pytestmark = pytest.mark.anyio
@@ -145,7 +145,7 @@ async def test_a_granted_tool_is_called_under_its_own_name_and_its_call_is_on_re
 )
 def test_text_that_is_json_and_no_object_is_said_as_an_object_too(text: str, structured: Any) -> None:
     """Gemini CLI takes such text for structured content and fails the call; seen with 0.61.0."""
-    answer = _said(text)
+    answer = said(text)
     assert answer.structured_content == structured
     assert answer.content[0].model_dump()["text"] == text
 

@@ -167,6 +167,61 @@ async def test_a_whole_conversation_is_sent_in_the_words_of_the_api(
     assert server.last == expected
 
 
+CALLS = [{"id": name, "type": "function", "function": {"name": "add", "arguments": "{}"}} for name in ("c1", "c2")]
+CAT = [{"type": "text", "text": "a cat"}, {"type": "image_base64", "image_base64": PNG}]
+ROUND: list[dict[str, Any]] = [
+    {"role": "user", "content": "go"},
+    {"role": "assistant", "content": "", "tool_calls": CALLS},
+    {"role": "tool", "tool_call_id": "c1", "content": CAT},
+    {"role": "tool", "tool_call_id": "c2", "content": "2"},
+    {"role": "user", "content": "well?"},
+]
+
+
+async def test_a_picture_of_a_tool_is_where_the_provider_looks_for_it(
+    models: ModelCatalog, server: ModelServer, request: pytest.FixtureRequest
+) -> None:
+    await models.invoke(asking(*ROUND, tools=[ADD]))
+    url = f"data:image/png;base64,{PNG}"
+    match request.node.callspec.params["models"]:
+        case "openai":
+            first, second, shown, asked = server.last["messages"][2:]
+            assert first == {"role": "tool", "tool_call_id": "c1", "content": "a cat"}
+            assert (second["role"], asked["content"]) == ("tool", "well?")
+            words, picture = shown["content"]
+            assert (shown["role"], words["type"]) == ("user", "text")
+            assert picture == {"type": "image_url", "image_url": {"url": url}}
+        case "openai_responses":
+            first = next(item for item in server.last["input"] if item.get("call_id") == "c1" and "output" in item)
+            assert first["output"] == [
+                {"type": "input_text", "text": "a cat"},
+                {"type": "input_image", "image_url": url},
+            ]
+        case _:
+            first = server.last["messages"][2]["content"][0]
+            source = {"type": "base64", "media_type": "image/png", "data": PNG}
+            assert first == {
+                "type": "tool_result",
+                "tool_use_id": "c1",
+                "content": [{"type": "text", "text": "a cat"}, {"type": "image", "source": source}],
+            }
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_a_model_that_cannot_look_is_told_of_pictures_also_when_it_steps_in(
+    server: ModelServer, api: str
+) -> None:
+    blind, seeing = spec_for(api, server, images=False), spec_for("openai", server, fallbacks=["blind"])
+    models = load_models({"blind": blind, "m": seeing}, clock=time.time, environ={"TEST_KEY": KEY})
+    server.says(Says(status=500), Says("I cannot see it."))
+    await models.invoke(asking(*ROUND, tools=[ADD]))
+    assert PNG in json.dumps(server.asked[0][2])
+    sent = json.dumps(server.last)
+    assert PNG not in sent
+    assert "this model cannot look at pictures" in sent
+    await models.close()
+
+
 async def test_questions_one_after_the_other_share_a_connection(
     models: ModelCatalog, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

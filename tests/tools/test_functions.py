@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
-from paddock.ports.tools import ToolUse
+from paddock.ports.tools import ToolFile, ToolUse
 from paddock.tools import builtin
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
@@ -35,6 +35,27 @@ async def said(tools: FunctionTools, name: str, **parameters: Any) -> Any:
     answer = await tools.call(a_use(name, **parameters))
     assert not answer.is_error, answer.content
     return json.loads(answer.content)
+
+
+async def test_bytes_that_are_no_text_are_a_file_alone_or_among_words() -> None:
+    def chart() -> bytes:
+        """Draw."""
+        return b"\x89PNG\r\n\x1a\n"
+
+    def both() -> list[Any]:
+        """Draw and tell."""
+        return ["a chart", b"\xff\xd8\xff", {"points": 3}]
+
+    def words() -> bytes:
+        """Tell."""
+        return b"plain"
+
+    tools = offering(chart, both, words)
+    assert (await tools.call(a_use("chart"))).parts == (ToolFile(b"\x89PNG\r\n\x1a\n"),)
+    told, drawn, points = (await tools.call(a_use("both"))).parts
+    assert (told, drawn) == ({"type": "text", "text": "a chart"}, ToolFile(b"\xff\xd8\xff"))
+    assert points == {"type": "text", "text": '{"points":3}'}
+    assert await said(tools, "words") == "plain"
 
 
 async def error_of(tools: FunctionTools, name: str, **parameters: Any) -> str:

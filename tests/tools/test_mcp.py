@@ -3,15 +3,12 @@
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +16,7 @@ import pytest
 from pydantic import ValidationError
 
 from loopback import free_port
-from needs import not_run
-from paddock.ports.tools import ToolAnswer, ToolUse
+from paddock.ports.tools import ToolAnswer, ToolFile, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
 from paddock.tools.mcp import McpTools
 from paddock.tools.signatures import ToolDefinitionError
@@ -28,8 +24,8 @@ from paddock.tools.signatures import ToolDefinitionError
 pytestmark = pytest.mark.anyio
 
 HERE = Path(__file__).parent
-TOOLS = HERE.parents[1] / ".tools"
 MOODY = str(HERE / "servers" / "moody.py")
+PAINTER = {"command": sys.executable, "args": [str(HERE / "servers" / "painter.py")]}
 STDIO = {"command": sys.executable, "args": [MOODY]}
 
 
@@ -131,8 +127,9 @@ async def test_a_list_that_changes_is_read_again() -> None:
 
 
 @asynccontextmanager
-async def moody_at(port: int) -> AsyncIterator[None]:
-    with subprocess.Popen([sys.executable, MOODY, str(port)], stderr=subprocess.DEVNULL) as process:
+async def moody_at(port: int, *how: str) -> AsyncIterator[None]:
+    command = [sys.executable, MOODY, str(port), *how]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             yield
         finally:
@@ -145,6 +142,39 @@ async def test_a_server_over_http_is_listed_and_called() -> None:
         (server,) = tools.servers
         await eventually(lambda: server.problem is None)
         assert await said(tools, "moody__add", a=20, b=22) == {"result": 42}
+
+
+@pytest.mark.parametrize("how", ["streams", "json"])
+async def test_a_server_over_http_that_dies_in_a_call_gives_an_unknown_outcome(how: str) -> None:
+    port = free_port()
+    async with moody_at(port, how), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        await eventually(lambda: server.problem is None)
+        answer = await calling(tools, "moody__die")
+        assert (answer.is_error, answer.unknown) == (True, True), answer.content
+        assert b"whether it did its work is not known" in answer.content
+
+
+async def test_a_call_whose_answer_a_gateway_loses_has_an_unknown_outcome() -> None:
+    port = free_port()
+    async with moody_at(port, "gateway"), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        await eventually(lambda: server.problem is None)
+        answer = await calling(tools, "moody__add", a=1, b=1)
+        assert (answer.is_error, answer.unknown) == (True, True), answer.content
+
+
+@pytest.mark.parametrize("how", ["streams", "json"])
+async def test_a_server_over_http_may_say_as_much_in_one_message_as_one_over_stdio(how: str) -> None:
+    port = free_port()
+    async with moody_at(port, how), running(moody={"url": f"http://127.0.0.1:{port}/mcp"}) as tools:
+        (server,) = tools.servers
+        await eventually(lambda: server.problem is None)
+        assert len((await calling(tools, "moody__chatter", megabytes=5)).content) > 5_000_000
+        answer = await calling(tools, "moody__chatter", megabytes=40)
+        assert (answer.is_error, answer.unknown) == (True, True), answer.content
+        assert len(answer.content) < 1000
+        assert await said(tools, "moody__add", a=1, b=1) == {"result": 2}
 
 
 async def test_a_server_over_http_that_began_anew_unnoticed_is_asked_again_as_a_new_one() -> None:
@@ -176,6 +206,33 @@ def is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def a_text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+async def test_pictures_and_other_bytes_come_as_files_in_their_place() -> None:
+    async with running(painter=PAINTER) as tools:
+        painted = await calling(tools, "painter__paint", width=2)
+        words, picture = painted.parts
+        assert (painted.content, words) == (b"", a_text("here it is"))
+        assert isinstance(picture, ToolFile)
+        assert (picture.mime_type, picture.content[:4]) == ("image/png", b"\x89PNG")
+        embedded, sound, note = (await calling(tools, "painter__embed")).parts
+        assert isinstance(embedded, ToolFile)
+        assert (embedded.name, embedded.mime_type, embedded.content) == ("map.png", "image/png", picture.content)
+        assert isinstance(sound, ToolFile)
+        assert (sound.mime_type, sound.content) == ("audio/wav", b"RIFF\xff")
+        assert note == {"type": "resource", "resource": {"uri": "a://b/note", "mimeType": "text/plain", "text": "tea"}}
+
+
+async def test_a_picture_that_is_not_base64_is_said_to_be_and_the_words_beside_it_stay() -> None:
+    async with running(painter=PAINTER) as tools:
+        words, broken = (await calling(tools, "painter__break_it")).parts
+        assert words == a_text("look")
+        told = "(a file came along, image/png, that cannot be read: it is not base64)"
+        assert broken == a_text(told)
+
+
 async def test_the_reference_time_server_works() -> None:
     async with running(time={"command": sys.executable, "args": ["-m", "mcp_server_time"]}) as tools:
         assert {info.name for info in tools.list("w")} == {"time__get_current_time", "time__convert_time"}
@@ -187,6 +244,7 @@ async def test_a_server_that_cannot_be_started_breaks_nothing() -> None:
     async with running(none={"command": "/no/such/program"}, moody=STDIO) as tools:
         assert tools.find("w", "moody__add") is not None
         assert tools.servers[0].problem is not None
+        assert "/no/such/program cannot be started: No such file or directory" in tools.servers[0].problem
 
 
 async def test_stopping_leaves_no_process_behind() -> None:
@@ -229,30 +287,6 @@ def test_mistakes_are_told() -> None:
     assert tool_name("fs", "read file") is None
 
 
-@pytest.fixture(scope="session")
-def reference_servers() -> Path:
-    """The reference servers from npm, installed once per version of the lock file."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        not_run("the reference MCP servers of npm: node and npm are not installed")
-    files = [HERE / "js" / name for name in ("package.json", "package-lock.json")]
-    place = TOOLS / f"mcp-servers-{sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]}"
-    if not place.exists():
-        TOOLS.mkdir(exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=TOOLS))
-        for file in files:
-            shutil.copy(file, fresh)
-        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--omit-lockfile-registry-resolved"]
-        installed = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=240, check=False)
-        if installed.returncode != 0:
-            shutil.rmtree(fresh)
-            not_run(f"the reference MCP servers of npm: npm ci failed: {installed.stderr[-500:]}")
-        try:
-            fresh.rename(place)
-        except OSError:  # another worker was faster
-            shutil.rmtree(fresh)
-    return place / "node_modules" / ".bin"
-
-
 @pytest.mark.timeout(300)
 async def test_the_reference_servers_of_npm_work(reference_servers: Path, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("hello from a file")
@@ -260,8 +294,10 @@ async def test_the_reference_servers_of_npm_work(reference_servers: Path, tmp_pa
     files = {"command": str(reference_servers / "mcp-server-filesystem"), "args": [str(tmp_path)]}
     async with running(everything=everything, files=files) as tools:
         assert await said(tools, "everything__echo", message="hi") == "Echo: hi"
-        picture = await said(tools, "everything__get-tiny-image")
-        assert "image/png" in {part.get("mimeType") or part.get("mime_type") for part in picture}
+        words, picture, more = (await calling(tools, "everything__get-tiny-image")).parts
+        assert isinstance(picture, ToolFile)
+        assert (picture.mime_type, picture.content[:4]) == ("image/png", b"\x89PNG")
+        assert (words, more) == (a_text("Here's the image you requested:"), a_text("The image above is the MCP logo."))
         assert "hello from a file" in str(await said(tools, "files__read_text_file", path=str(tmp_path / "note.txt")))
         refused = await calling(tools, "files__read_text_file", path="/etc/passwd")
         assert refused.is_error

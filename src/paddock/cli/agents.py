@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paddock.cli.client import connect
 from paddock.cli.failures import FAILED, USAGE, CommandError, as_sentence
 from paddock.cli.output import write
 from paddock.settings import Settings
+
+if TYPE_CHECKING:
+    from paddock.host.agents_file import Defined
 
 LIST = "paddock agents list"
 
@@ -35,13 +38,13 @@ def _level(agent: Mapping[str, Any]) -> str:
 
 def check(settings: Settings, file: Path | None) -> int:
     """Read an agents file as the host would; 1 when it cannot be used, or names runners nobody has installed."""
-    from paddock.host.agents_file import AgentsFileError, read_file
+    from paddock.host.agents_file import AgentsFileError
 
     path = file or settings.agents
     if path is None:
         raise CommandError("Name the file to check: paddock agents check agents.yaml.", exit_code=USAGE)
     try:
-        defined = read_file(path)
+        defined = defined_by(path)
     except AgentsFileError as error:
         raise CommandError(as_sentence(error)) from error
     missing = without_runner(settings, path)
@@ -56,13 +59,20 @@ def check(settings: Settings, file: Path | None) -> int:
 
 def without_runner(settings: Settings, path: Path) -> dict[str, str]:
     """Agents of a file whose plugin is not there, with the plugin's name. Starts nothing. Raises AgentsFileError."""
-    from paddock.host.agents_file import read_file
     from paddock.runners.catalog import Catalog
     from paddock_sdk.protocol.ids import RunnerId
 
     catalog = Catalog.load(installed=settings.data / "plugins", further=settings.plugins)
-    plugins = {one.agent_id: str(RunnerId.parse(one.runner_id).plugin) for one in read_file(path).bindings}
+    plugins = {one.agent_id: str(RunnerId.parse(one.runner_id).plugin) for one in defined_by(path).bindings}
     return {agent_id: plugin for agent_id, plugin in plugins.items() if plugin not in catalog.plugins}
+
+
+def defined_by(path: Path) -> "Defined":
+    """What a file of agents says, a Python program or YAML, as the host reads it. Raises AgentsFileError."""
+    from paddock.agent_program import is_program, load_program
+    from paddock.host.agents_file import read_file
+
+    return load_program(path).defined if is_program(path) else read_file(path)
 
 
 def schema() -> int:

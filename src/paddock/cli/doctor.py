@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from paddock.cli.doctor_host import agents, data_directory, port
 from paddock.cli.findings import Finding, shown
@@ -164,6 +165,20 @@ def _plugins(settings: Settings) -> Finding:
     )
 
 
+def _mcp_servers(settings: Settings) -> Finding:
+    from paddock.cli.agents import defined_by
+    from paddock.host.agents_file import AgentsFileError
+
+    servers = dict(settings.mcp_servers)
+    with suppress(AgentsFileError):  # said above
+        servers |= defined_by(settings.agents).resources.mcp_servers if settings.agents else {}
+    commands = {name: spec.command for name, spec in sorted(servers.items()) if spec.command}
+    missing = [f"{name}: there is no program {one}" for name, one in commands.items() if shutil.which(one) is None]
+    if missing:
+        return Finding("mcp servers", "note", "; ".join(missing), "Install it; until then their tools are not offered.")
+    return Finding("mcp servers", "ok", f"{len(servers)} named" if servers else "none named")
+
+
 def _echo(_: Settings) -> Finding:
     started = time.monotonic()
     answer = _ask_echo()
@@ -221,5 +236,6 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _tools,
     _plugins,
     agents,
+    _mcp_servers,
     _echo,
 )

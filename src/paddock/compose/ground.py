@@ -14,6 +14,7 @@ from paddock.compose.parts import (
     budgets_of,
     named_agents,
     platforms_of,
+    tool_calls_of,
     tools_of,
 )
 from paddock.host.agent_files import AgentFiles, first_of
@@ -122,7 +123,7 @@ def gather_resources(ground: Ground, url: str) -> Resources:
         calendars=calendars,
         model_calls=ModelCalls(models, metering, clock=clock),
         tools=tools,
-        tool_calls=ToolCalls(tools, records=store, clock=clock, artifacts=ground.artifacts),
+        tool_calls=tool_calls_of(settings, tools, ground.artifacts, store, clock),
         ingest=ingest,
         bases=bases,
         offers=Offers(models=models, tools=tools, knowledge=bases, clock=clock),

@@ -28,6 +28,8 @@ from paddock.host.delta_stream import DeltaStream
 from paddock.host.inbox import Inbox
 from paddock.host.ingress import Ingress
 from paddock.host.platforms import Platforms
+from paddock.host.tool_files import ToolFiles
+from paddock.host.tools import ToolCalls
 from paddock.host.working_directories import WorkingDirectories
 from paddock.images.cleaning import ChildPictures
 from paddock.models.catalog import ModelCatalog
@@ -187,6 +189,13 @@ def tools_of(
     calendars = Calendars(store, clock=clock)
     given = FunctionTools(tools_in(builtin, "paddock", tool_type="builtin"), clock=clock)
     return calendars, ToolCatalog([own, servers, given, CalendarTools(calendars, clock=clock)])
+
+
+def tool_calls_of(
+    settings: Settings, tools: ToolCatalog, artifacts: Artifacts, store: Store, clock: Callable[[], float]
+) -> ToolCalls:
+    files = ToolFiles(artifacts, ChildPictures(), max_pixels=settings.image_megapixels * 1_000_000)
+    return ToolCalls(tools, records=store, clock=clock, artifacts=artifacts, files=files)
 
 
 def platforms_of(

@@ -86,7 +86,7 @@ def _offered(lists: _Lists) -> Offered:
     models, tools, bases = lists
     return Offered(
         models=tuple(
-            OfferedModel(one.model_id, one.model_type, one.provider, one.operations, one.context_window)
+            OfferedModel(one.model_id, one.model_type, one.provider, one.operations, one.context_window, one.images)
             for one in sorted(models, key=lambda one: one.model_id)
         ),
         tools=tuple(

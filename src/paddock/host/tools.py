@@ -4,7 +4,7 @@ The intent is committed before the call, its outcome after. What lies between wh
 start, or by another host, and on record as unknown; no call is ever made twice.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ import structlog
 from paddock.host.ids import new_id
 from paddock.host.work import Work
 from paddock.ports import Store
-from paddock.ports.tools import ToolAnswer, ToolInfo, Tools, ToolUse
+from paddock.ports.tools import ToolAnswer, ToolFile, ToolInfo, Tools, ToolUse
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow, ToolCallRow
@@ -37,6 +37,8 @@ ENDINGS: Mapping[tuple[bool, bool], str] = {
     (False, True): "unknown",
 }
 """(is_error, unknown) to the status on record."""
+Part = Mapping[str, Any]
+NO_FILES: Part = {"type": "text", "text": "(a file came along; this host keeps none)"}
 
 
 class KeepsArtifacts(Protocol):
@@ -44,6 +46,14 @@ class KeepsArtifacts(Protocol):
 
     async def keep_large(self, grant: Grant, result: object, *, name: str) -> tuple[Any, ArtifactRef | None]:
         """A result as it can be handed on: itself when it is small, else a preview and the artifact that holds it."""
+        ...
+
+
+class PlacesFiles(Protocol):
+    """Where pictures and other files go that a tool gives back."""
+
+    async def placed(self, grant: Grant, parts: Sequence[Part | ToolFile], *, name: str) -> list[Part]:
+        """The parts of a result with a reference in the place of each file."""
         ...
 
 
@@ -55,11 +65,13 @@ class ToolCalls:
         records: Store,
         clock: Callable[[], float],
         artifacts: KeepsArtifacts | None = None,
+        files: PlacesFiles | None = None,
     ) -> None:
         self._tools = tools
         self._records = records
         self._clock = clock
         self._artifacts = artifacts
+        self._files = files
 
     @property
     def work(self) -> Mapping[str, Work]:
@@ -111,20 +123,33 @@ class ToolCalls:
         status = ENDINGS[answer.is_error, answer.unknown]
         ended = replace(intent, status=status, ended_at=self._clock())
         is_error = True if answer.is_error else None
-        if len(answer.content) > (MAX_INLINE_BYTES if self._artifacts is None else MAX_RESULT_BYTES):
-            return _too_large(ended, len(answer.content))
-        shown, kept = await self._shown(grant, intent, msgspec.json.decode(answer.content))
+        if (size := _size(answer)) > (MAX_INLINE_BYTES if self._artifacts is None else MAX_RESULT_BYTES):
+            return _too_large(ended, size)
+        shown, kept = await self._shown(grant, intent, answer)
         row = replace(
             ended,
-            result=answer.content if kept is None else msgspec.json.encode(shown),
+            result=msgspec.json.encode(shown) if kept or answer.parts else answer.content,
             artifact_id=kept.artifact_id if kept else None,
         )
         return ToolsCallResult(result=shown, artifact=kept, is_error=is_error), row
 
-    async def _shown(self, grant: Grant, intent: ToolCallRow, result: Any) -> tuple[Any, ArtifactRef | None]:
+    async def _shown(self, grant: Grant, intent: ToolCallRow, answer: ToolAnswer) -> tuple[Any, ArtifactRef | None]:
+        """A result as it is handed on. One that is large is cut; the files that came along are named all the same."""
+        name = f"{intent.tool_name}-{intent.call_id[:8]}"
+        parts = await self._placed(grant, answer.parts, name)
+        result = parts or msgspec.json.decode(answer.content)
         if self._artifacts is None:
             return result, None
-        return await self._artifacts.keep_large(grant, result, name=f"{intent.tool_name}-{intent.call_id[:8]}")
+        shown, kept = await self._artifacts.keep_large(grant, result, name=name)
+        if kept is None or not parts:
+            return shown, kept
+        files = [part for part in parts if "artifact_id" in part]
+        return [{"type": "text", "text": shown}, *files], kept
+
+    async def _placed(self, grant: Grant, parts: Sequence[Part | ToolFile], name: str) -> list[Part]:
+        if self._files is not None:
+            return await self._files.placed(grant, parts, name=name)
+        return [NO_FILES if isinstance(part, ToolFile) else part for part in parts]
 
     async def _lost(self, intent: ToolCallRow) -> None:
         with anyio.move_on_after(SETTLE_SECONDS, shield=True):
@@ -132,6 +157,11 @@ class ToolCalls:
                 await self._records.write([_unknown(intent, self._clock())])
             except StorageUnavailableError:
                 log.warning("a tool's outcome could not be recorded", action="tools.call", run_id=intent.run_id)
+
+
+def _size(answer: ToolAnswer) -> int:
+    """What is to be kept of it; the words beside files are counted when they are written down."""
+    return len(answer.content) + sum(len(part.content) for part in answer.parts if isinstance(part, ToolFile))
 
 
 def _intent(grant: Grant, asked: ToolsCallParams, now: float) -> ToolCallRow:

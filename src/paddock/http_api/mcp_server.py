@@ -1,32 +1,32 @@
 """One run as an MCP server. Each run has its own, with its own sessions: one run's session id means nothing to another.
 
-What is asked for goes through the gate as a host call of the run; what comes back is plain text, because that is what
-models read best. When the run ends, its calls are cancelled here, whether or not the client thinks of it. Importing
-this module loads the MCP library, which takes seconds: see `mcp.py`.
+What is asked for goes through the gate as a host call of the run; how the answer is said is in `mcp_answers.py`. When
+the run ends, its calls are cancelled here, whether or not the client thinks of it. Importing this module loads
+the MCP library, which takes seconds: see `mcp.py`.
 """
 
 import asyncio
-import json
 from base64 import b64decode
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import structlog
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, Tool, ToolAnnotations
 from starlette.types import Message, Receive, Scope, Send
 
 from paddock.host.live_run import LiveRun
 from paddock.host.run_endpoints import NAME, caller_of
 from paddock.http_api.errors import refusal
+from paddock.http_api.mcp_answers import SHOWN_BYTES, answered, said
 from paddock.ports import HostCallHandler, Overloaded
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.events import event_id_of
-from paddock.rules.limits import MAX_CALL_BYTES
+from paddock.rules.limits import MAX_CALL_BYTES, MAX_RANGE_BYTES
 from paddock.rules.run_tools import RunTool, params_of, run_tools
 
 MAX_SESSIONS = 32
@@ -132,13 +132,13 @@ class RunServer:
         tool = self._tools.get(params.name)
         try:
             if tool is None:
-                return _said(await self._refused(params), is_error=True)
+                return said(await self._refused(params), is_error=True)
             answer = await self._through_the_gate(tool, params.arguments or {})
         except HostError as error:
-            return _said(f"{error.code}: {error.message}", is_error=True)
+            return said(f"{error.code}: {error.message}", is_error=True)
         except StorageUnavailableError:
-            return _said("runtime_error: the host's store is away; try again shortly", is_error=True)
-        return _answered(tool, answer)
+            return said("runtime_error: the host's store is away; try again shortly", is_error=True)
+        return await answered(tool.method, answer, self._file)
 
     async def _refused(self, params: CallToolRequestParams) -> str:
         """A tool that is not this run's: the gate says so, and puts it on record."""
@@ -173,6 +173,21 @@ class RunServer:
         answer = await self._on_call(self.caller, method, params, len(_encode(params)))
         return msgspec.json.decode(answer) if isinstance(answer, msgspec.Raw) else answer
 
+    async def _file(self, artifact_id: str) -> bytes | None:
+        """The whole of a file this run may read, if it is no larger than what is shown; else nothing."""
+        if "artifacts.read_range" not in self._run.grant.actions:
+            return None
+        content, more = bytearray(), True
+        while more and len(content) <= SHOWN_BYTES:
+            asked = {"run_id": self._run.turn_id, "artifact_id": artifact_id, "offset": len(content)}
+            try:
+                piece = await self._asked("artifacts.read_range", {**asked, "length": MAX_RANGE_BYTES})
+            except HostError:
+                return None
+            content += b64decode(str(piece.get("content_base64") or ""))
+            more = bool(piece.get("has_more"))
+        return bytes(content) if len(content) <= SHOWN_BYTES else None
+
     def _event_id(self) -> str:
         given = self._run.session.find_input(self._run.turn_id)
         return event_id_of(self._run.grant.scope.conversation_id, given.seq if given else 0)
@@ -182,51 +197,3 @@ def _told(tool: RunTool) -> Tool:
     hints = ToolAnnotations(read_only_hint=True, open_world_hint=False) if tool.read_only else None
     schema = {"type": "object", **tool.parameters}
     return Tool(name=tool.name, description=tool.description, input_schema=schema, annotations=hints)
-
-
-def _said(text: str, *, is_error: bool = False) -> CallToolResult:
-    words = TextContent(type="text", text=text)
-    return CallToolResult(content=[words], structured_content=_wrapped(text), is_error=is_error)
-
-
-def _wrapped(text: str) -> dict[str, Any] | None:
-    """Only for text that is JSON and no object, such as a number. Gemini CLI takes JSON text for structured content,
-    which must be an object, and fails the call if it is none; where we say it ourselves it leaves the text alone."""
-    if not text.startswith(tuple('-0123456789["tfn')):
-        return None
-    try:
-        return {"result": value} if not isinstance(value := json.loads(text), dict) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _answered(tool: RunTool | None, answer: Mapping[str, Any]) -> CallToolResult:
-    """The answer of a host call as text: what a tool said as it said it, everything else as JSON."""
-    if tool is not None and tool.method == "tools.call":
-        return _said(_tool_text(answer), is_error=bool(answer.get("is_error")))
-    if tool is not None and tool.method == "artifacts.read_range":
-        return _said(_file_text(answer))
-    return _said(_encode(answer).decode())
-
-
-def _tool_text(answer: Mapping[str, Any]) -> str:
-    result, artifact = answer.get("result"), answer.get("artifact")
-    text = result if isinstance(result, str) else _encode(result).decode() if result is not None else ""
-    if not artifact:
-        return text
-    about = cast("Mapping[str, Any]", artifact)
-    whole = f"The whole result is the file {about.get('artifact_id')}; read it with artifact_read."
-    return f"{text}\n\n{whole}" if text else whole
-
-
-def _file_text(answer: Mapping[str, Any]) -> str:
-    """Text as text; bytes stay base64, with what is known of them."""
-    content = b64decode(str(answer.get("content_base64") or ""))
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return _encode(answer).decode()
-    if "\0" in text:
-        return _encode(answer).decode()
-    more = answer.get("has_more")
-    return f"{text}\n\n[more follows from offset {int(answer['offset']) + len(content)}]" if more else text

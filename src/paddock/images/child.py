@@ -7,6 +7,7 @@ It limits itself before it looks at a single byte. Writing a picture anew leaves
 import io
 import resource
 import sys
+import zlib
 from contextlib import suppress
 from typing import Any
 
@@ -41,7 +42,8 @@ def cleaned(content: bytes, mime_type: str, max_pixels: int) -> tuple[tuple[int,
     Image.MAX_IMAGE_PIXELS = None  # we count ourselves, below, before anything is unpacked
     wanted = FORMATS[mime_type]
     try:
-        with Image.open(io.BytesIO(content), formats=[wanted]) as picture:
+        sound = without_damaged_extras(content) if wanted == "PNG" else content
+        with Image.open(io.BytesIO(sound), formats=[wanted]) as picture:
             frames = _frames(picture, wanted)
             _check_pixels(picture, frames, max_pixels)
             return _drawn_anew(picture, frames, wanted)
@@ -49,6 +51,19 @@ def cleaned(content: bytes, mime_type: str, max_pixels: int) -> tuple[tuple[int,
         raise
     except Exception as error:
         raise UnfitError(f"it cannot be read as {mime_type}") from error
+
+
+def without_damaged_extras(content: bytes) -> bytes:
+    """A PNG without those of its optional chunks whose checksum is wrong: viewers pass over them, our decoder refuses
+    the whole. The chunks that hold the pixels stay as they are, right or wrong."""
+    kept, at = [content[:8]], 8
+    while at < len(content):
+        end = at + 12 + int.from_bytes(content[at : at + 4])
+        optional, checksum = content[at + 4 : at + 5].islower(), content[end - 4 : end]
+        if not optional or zlib.crc32(content[at + 4 : end - 4]) == int.from_bytes(checksum):
+            kept.append(content[at:end])
+        at = end
+    return b"".join(kept)
 
 
 def _frames(picture: Any, wanted: str) -> int:

@@ -16,11 +16,13 @@ import msgspec
 from paddock.models import failures
 from paddock.models.keys import Key, MissingKeyError
 from paddock.models.provider import cannot
+from paddock.models.wire.content import in_words
 from paddock.models.wire.speaking import ServerSaidError, Wire, reason_of
 from paddock.models.wire.sse import EventReader, RubbishError
 from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_specs import ModelSpec
+from paddock.rules.values import replace
 
 if TYPE_CHECKING:
     from paddock.models.connections import Answer, Client, Connections
@@ -67,11 +69,11 @@ class RemoteModel(ABC):
     # --- what the catalog asks
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
-        body = self.wire.request(call, self.spec, stream=False)
+        body = self.wire.request(self._seen(call), self.spec, stream=False)
         return await self._whole(self.path, body, call.deadline_at, self.wire.answer)
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPiece]:
-        body = self.wire.request(call, self.spec, stream=True)
+        body = self.wire.request(self._seen(call), self.spec, stream=True)
         async with self._asked(self.path, body, call.deadline_at) as answer:
             collector, reader = self.wire.collector(), EventReader()
             take, more = collector.take, answer.more
@@ -119,6 +121,10 @@ class RemoteModel(ABC):
         await anyio.to_thread.run_sync(self.key.read)
 
     # --- within
+
+    def _seen(self, call: ModelCall) -> ModelCall:
+        """The question as this model can take it."""
+        return replace(call, messages=in_words(call.messages)) if self.spec.images is False else call
 
     async def _whole(
         self, path: str, body: Mapping[str, Any], deadline_at: float, read: Callable[[bytes], Read]
@@ -270,4 +276,5 @@ def _info(model_id: str, spec: ModelSpec) -> ModelInfo:
         context_window=spec.context_window,
         description=spec.description,
         prices=prices,
+        images=spec.images,
     )

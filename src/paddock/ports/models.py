@@ -33,6 +33,8 @@ class ModelInfo(Value, frozen=True):
     context_window: int | None = None
     description: str = ""
     prices: Prices | None = None
+    images: bool | None = None
+    """Whether it can look at pictures, where somebody said so."""
 
 
 class ModelCall(Value, frozen=True):

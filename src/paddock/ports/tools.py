@@ -33,6 +33,14 @@ class ToolUse(Value, frozen=True):
     deadline_at: float
 
 
+class ToolFile(Value, frozen=True):
+    """A picture or another file that a tool gave back. Its kind and its name are what the tool says, no more."""
+
+    content: bytes
+    mime_type: str | None = None
+    name: str | None = None
+
+
 class ToolAnswer(Value, frozen=True):
     """What it said, as JSON bytes. An error is an answer the model can read, not an exception."""
 
@@ -40,6 +48,8 @@ class ToolAnswer(Value, frozen=True):
     is_error: bool = False
     unknown: bool = False
     """The call was made and nobody waited for its end: it may have done its work, or may still do it."""
+    parts: Sequence[Mapping[str, Any] | ToolFile] = ()
+    """Where files came along: everything it said, in order, instead of `content`."""
 
 
 class Tools(Protocol):

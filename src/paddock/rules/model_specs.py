@@ -40,6 +40,9 @@ class ModelSpec(BaseModel):
     )
     type: Literal["llm", "embedding", "rerank"] = Field(default="llm", description="What it does.")
     context_window: int | None = Field(default=None, gt=0, description="Tokens that fit into one question.")
+    images: bool | None = Field(
+        default=None, description="Whether it can look at pictures; one that cannot is told of them in words."
+    )
     max_output_tokens: int | None = Field(
         default=None, gt=0, description="Tokens an answer may have unless the runner says."
     )

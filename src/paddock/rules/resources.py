@@ -26,6 +26,7 @@ class OfferedModel(Value, frozen=True):
     provider: str = ""
     operations: frozenset[str] = frozenset({"invoke", "stream"})
     context_window: int | None = None
+    images: bool | None = None
 
 
 class OfferedTool(Value, frozen=True):
@@ -109,6 +110,7 @@ def model_resources(offered: Offered, granted: Operations) -> list[dict[str, Any
             "provider": model.provider,
             "operations": sorted(granted[model.model_id]),
             **({"context_window": model.context_window} if model.context_window else {}),
+            **({"images": model.images} if model.images is not None else {}),
         }
         for model in offered.models
         if model.model_id in granted

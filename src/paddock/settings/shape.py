@@ -260,7 +260,11 @@ class Settings(BaseModel):
         512, "how many MiB of attachments one user may keep", "a whole number from 1 to 1048576", ge=1, le=1_048_576
     )
     image_megapixels: Int = setting(
-        40, "how many million pixels an attached image may have", "a whole number from 1 to 200", ge=1, le=200
+        40,
+        "how many million pixels an image may have that is attached, or given back by a tool",
+        "a whole number from 1 to 200",
+        ge=1,
+        le=200,
     )
     attach_pdf: bool = setting(False, "whether PDF files may be attached beside images", "true or false")
     attachment_url_minutes: Int = setting(

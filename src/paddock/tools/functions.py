@@ -15,7 +15,7 @@ import structlog
 from pydantic import ValidationError
 
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
-from paddock.tools.answers import NotJsonError, encoded, failed
+from paddock.tools.answers import NotJsonError, failed, given
 from paddock.tools.signatures import Signature
 
 log = structlog.get_logger("paddock.tools")
@@ -33,21 +33,21 @@ class FunctionTool:
         self._function = function
         self._is_async = inspect.iscoroutinefunction(function)
 
-    async def run(self, arguments: dict[str, Any], threads: anyio.CapacityLimiter) -> bytes:
+    async def run(self, arguments: dict[str, Any], threads: anyio.CapacityLimiter) -> ToolAnswer:
         if self._is_async:
             async with threads:
                 return await self._awaited(arguments)
         return await anyio.to_thread.run_sync(self._on_thread, arguments, abandon_on_cancel=True, limiter=threads)
 
-    async def _awaited(self, arguments: dict[str, Any]) -> bytes:
+    async def _awaited(self, arguments: dict[str, Any]) -> ToolAnswer:
         try:
-            return encoded(await self._function(**arguments))
+            return given(await self._function(**arguments))
         except SystemExit as error:
             raise RuntimeError("the tool tried to end the program") from error
 
-    def _on_thread(self, arguments: dict[str, Any]) -> bytes:
+    def _on_thread(self, arguments: dict[str, Any]) -> ToolAnswer:
         try:
-            return encoded(self._function(**arguments))
+            return given(self._function(**arguments))
         except SystemExit as error:  # it must not end the host
             raise RuntimeError("the tool tried to end the program") from error
 
@@ -87,7 +87,7 @@ class FunctionTools:
         seconds = max(0.0, min(self._timeout, use.deadline_at - self._clock()))
         try:
             async with asyncio.timeout(seconds):
-                return ToolAnswer(await tool.run(arguments, self._limiter()))
+                return await tool.run(arguments, self._limiter())
         except TimeoutError:
             return failed(
                 f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known",

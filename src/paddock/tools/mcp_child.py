@@ -10,6 +10,7 @@ import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
+NOT_STARTED = "cannot be started:"
 
 
 def main() -> None:
@@ -21,7 +22,7 @@ def main() -> None:
     try:
         os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - the operator's own program
     except OSError as error:
-        sys.stderr.write(f"{sys.argv[1]} cannot be started: {error.strerror}\n")
+        sys.stderr.write(f"{sys.argv[1]} {NOT_STARTED} {error.strerror}\n")
         raise SystemExit(127) from error
 
 

@@ -5,13 +5,12 @@ server does, a call of its tools is an answer within its time.
 """
 
 import asyncio
-import os
 import sys
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TextIO, cast
+from typing import Any, cast
 
 import anyio
 import structlog
@@ -19,16 +18,18 @@ import structlog
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
 from paddock.rules.restart import after_exit
-from paddock.tools.answers import encoded, failed
-from paddock.tools.mcp_stdio import over_stdio
+from paddock.tools.answers import failed
+from paddock.tools.mcp_child import NOT_STARTED
+from paddock.tools.mcp_content import answer_of
+from paddock.tools.mcp_http import over_http, was_lost
+from paddock.tools.mcp_stdio import logged, over_stdio
 
 log = structlog.get_logger("paddock.mcp")
 
 START_SECONDS = 30.0
 MAX_TOOLS = 500
-MAX_LOGGED_LINES = 50
-"""Of what a server says on standard error, per start."""
 MAX_DESCRIPTION = 4000
+BROKEN_STATUS = 500
 ANEW = "it began anew"
 
 
@@ -59,6 +60,9 @@ class McpServer:
         self._up = asyncio.Event()
         self._forgotten = False
         """A server over HTTP that began anew does not know this session: what it was asked in it was not done."""
+        self._not_started = ""
+        self._broken = 0
+        """How often it answered over HTTP that it, or whoever stands before it, broke: what was asked may be done."""
         self._settled = asyncio.Event()
         """The first attempt is over, one way or the other."""
 
@@ -70,7 +74,7 @@ class McpServer:
                 await self._serve()
                 self.problem = self.problem or "it ended"
             except Exception as error:  # noqa: BLE001 - whatever a server does, the host goes on
-                self.problem = ANEW if self._forgotten else _first_words(error)
+                self.problem = ANEW if self._forgotten else self._not_started or _first_words(error)
             self._session = None
             self._settled.set()
             _leave_if_cancelled()
@@ -90,17 +94,19 @@ class McpServer:
         if session is None:
             return failed(f"the MCP server {self.name} is down ({self.problem}); try again later")
         seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
+        broken = self._broken
         try:
             async with asyncio.timeout(seconds):
-                return _answer(await self._asked(session, theirs, dict(use.parameters)))
+                return answer_of(await self._asked(session, theirs, dict(use.parameters)))
         except TimeoutError:
             text = f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known"
             return failed(text, unknown=True)
         except Exception as error:  # noqa: BLE001 - an answer to the model, whatever it was
-            lost = self._gone.is_set()
-            why = self.problem or "it ended"
+            if not (self._gone.is_set() or was_lost(error) or self._broken > broken):
+                return failed(f"{use.name}: {_first_words(error)}")
+            why = (self.problem or "it ended") if self._gone.is_set() else _first_words(error)
             text = f"the MCP server {self.name} was lost in the call ({why}); whether it did its work is not known"
-            return failed(text if lost else f"{use.name}: {_first_words(error)}", unknown=lost)
+            return failed(text, unknown=True)
 
     # --- within
 
@@ -116,7 +122,7 @@ class McpServer:
     async def _serve(self) -> None:
         """One life of the server: connected, listed, listened to, until it is gone."""
         self._gone.clear()
-        self._forgotten = False
+        self._forgotten, self._not_started = False, ""
         async with self._connected() as session:
             self._session = session
             try:
@@ -162,20 +168,16 @@ class McpServer:
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[tuple[Any, Any]]:
         if self.spec.url is not None:
-            import httpx2
-            from mcp.client.streamable_http import streamable_http_client
-
             headers = {key: self._reveal(value) for key, value in self.spec.headers.items()}
-            timeout = httpx2.Timeout(30.0, read=None)  # a call has its own time; between calls the server may be silent
-            async with (
-                httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [self._seen]}) as client,
-                streamable_http_client(self.spec.url, http_client=client) as streams,
-            ):
-                yield streams[0], streams[1]
+            async with over_http(self.spec.url, headers, self._seen) as streams:
+                yield streams
         else:
             env = {key: self._reveal(value) for key, value in self.spec.env.items()} | dict(self._mark)
             command = [sys.executable, "-m", "paddock.tools.mcp_child", str(self.spec.command), *self.spec.args]
-            async with _logged(self.name) as errors, over_stdio(command, env, errors, self._complain) as streams:
+            async with (
+                logged(self.name, self._told) as errors,
+                over_stdio(command, env, errors, self._complain) as streams,
+            ):
                 yield streams
 
     @asynccontextmanager
@@ -201,6 +203,7 @@ class McpServer:
 
     async def _seen(self, response: Any) -> None:
         request = response.request
+        self._broken += response.status_code >= BROKEN_STATUS
         if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
             self.problem, self._forgotten = ANEW, True
             self._up.clear()
@@ -208,6 +211,11 @@ class McpServer:
 
     def _complain(self, problem: str) -> None:
         self.problem = problem
+
+    def _told(self, line: str) -> None:
+        """A program that does not exist is named; what a running one says is for the host's log alone."""
+        if line.startswith(f"{self.spec.command} {NOT_STARTED}"):
+            self._not_started = line[:300]
 
     async def _heard(self, message: Any) -> None:
         if getattr(message, "method", None) == "notifications/tools/list_changed":
@@ -254,43 +262,6 @@ def _leave_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-def _answer(result: Any) -> ToolAnswer:
-    """Text as text, structure as structure, everything else as the protocol says it."""
-    parts: Sequence[Any] = result.content or ()
-    texts = [part.text for part in parts if part.type == "text"]
-    value: Any = result.structured_content
-    if value is None:
-        only_text = len(texts) == len(parts)
-        value = "\n".join(texts) if only_text else [part.model_dump(mode="json", exclude_none=True) for part in parts]
-    if result.is_error:
-        return failed("\n".join(texts) or "the tool failed and gave no reason")
-    return ToolAnswer(encoded(value))
-
-
-@asynccontextmanager
-async def _logged(name: str) -> AsyncGenerator[TextIO]:
-    """Somewhere for a server to complain: its first lines go to the host's log, the rest nowhere."""
-    reading, writing = os.pipe()
-    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=64 * 1024)
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb"))
-
-    async def tell() -> None:
-        count = 0
-        while piece := await reader.read(4096):
-            for line in piece.decode("utf-8", "replace").splitlines():
-                count += 1
-                if count <= MAX_LOGGED_LINES:
-                    log.info(line[:500], action="mcp.stderr", server=name)
-
-    telling = asyncio.ensure_future(tell())
-    try:
-        with os.fdopen(writing, "w") as errors:
-            yield errors
-    finally:
-        telling.cancel()
-        transport.close()
 
 
 def _first_words(error: BaseException) -> str:

@@ -13,9 +13,15 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TextIO
 
 import anyio
+import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+log = structlog.get_logger("paddock.mcp")
+
 MAX_MESSAGE = 16 * 1024 * 1024
+MAX_LOGGED_LINES = 50
+"""Of what a server says on standard error, per start."""
+LAST_WORDS_SECONDS = 1.0
 POLITE_SECONDS = 2.0
 """How long a server that is ended has for each step: to see its input end, to hear the first signal, to be gone."""
 TOO_LONG = f"it said more than {MAX_MESSAGE // (1024 * 1024)} MiB in one message"
@@ -104,3 +110,31 @@ async def _end(process: Process) -> None:
         with anyio.move_on_after(POLITE_SECONDS):
             await process.wait()
             return
+
+
+@asynccontextmanager
+async def logged(name: str, heard: Callable[[str], None]) -> AsyncGenerator[TextIO]:
+    """Somewhere for a server to complain: its first lines go to the host's log, the rest nowhere."""
+    reading, writing = os.pipe()
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=64 * 1024)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading, "rb"))
+
+    async def tell() -> None:
+        count = 0
+        while piece := await reader.read(4096):
+            for line in piece.decode("utf-8", "replace").splitlines():
+                count += 1
+                heard(line)
+                if count <= MAX_LOGGED_LINES:
+                    log.info(line[:500], action="mcp.stderr", server=name)
+
+    telling = asyncio.ensure_future(tell())
+    try:
+        with os.fdopen(writing, "w") as errors:
+            yield errors
+    except Exception:
+        await asyncio.wait({telling}, timeout=LAST_WORDS_SECONDS)  # it has ended: what it said last is on its way
+        raise
+    finally:
+        telling.cancel()
+        transport.close()

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from paddock_runners.toolkit.attachments import name_of, read_attachment
+from paddock_runners.toolkit.attachments import can_be_shown, name_of, read_attachment
 from paddock_sdk import HostApi
 from paddock_sdk.projection import Projection, ProjectionError
 from paddock_sdk.protocol.artifacts import ArtifactRef
 
 MAX_BYTES = 32 * 1024 * 1024
 """All files of one input."""
-SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 SHOWN_BYTES = 3_750_000
 """A picture's, so that it stays below the five million characters providers take; a larger one is only a file."""
 MAX_SHOWN = 10
@@ -63,9 +62,8 @@ async def bring(api: HostApi, attached: Sequence[ArtifactRef], files: Projection
 
 
 def _keep_picture(brought: Brought, ref: ArtifactRef, place: Path, content: bytes) -> None:
-    kind = ref.mime_type or ""
-    if kind in SHOWN and len(content) <= SHOWN_BYTES and len(brought.pictures) < MAX_SHOWN:
-        brought.pictures.append(Picture(place, kind, content))
+    if can_be_shown(ref) and len(content) <= SHOWN_BYTES and len(brought.pictures) < MAX_SHOWN:
+        brought.pictures.append(Picture(place, ref.mime_type or "", content))
 
 
 def _plain(name: str) -> str:

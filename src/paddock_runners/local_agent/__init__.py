@@ -4,7 +4,6 @@ from contextlib import aclosing
 
 from paddock_runners.local_agent import approvals
 from paddock_runners.local_agent.config import FORM, Config, ConfigError
-from paddock_runners.local_agent.files import shown_files
 from paddock_runners.local_agent.knowledge import Knowledge
 from paddock_runners.local_agent.loop import Desk, answer, refused
 from paddock_runners.local_agent.memory import Memory, Remembering
@@ -12,6 +11,7 @@ from paddock_runners.local_agent.models import NOT_OFFERED, NoModelError, chosen
 from paddock_runners.local_agent.own_tools import OwnTools, preferences_of
 from paddock_runners.local_agent.prompt import current_input, note, system_message, whole_prompt
 from paddock_runners.local_agent.steering import Steering
+from paddock_runners.toolkit.album import Album
 from paddock_runners.toolkit.calls import Toolbox, granted_tools
 from paddock_runners.toolkit.replies import Asked, Called, added
 from paddock_runners.toolkit.transcript import Said
@@ -94,10 +94,10 @@ async def prepared(
     waited = await approvals.answered(ctx, api)
     memory = await remembering.recall()
     passages = await knowledge.passages(ctx.text) if config.retrieval == "always" and knowledge.bases else ""
-    files = await shown_files(ctx.input.attachments, api)
-    current = current_input(ctx.text, files, ctx.event.event_type, ctx.event.data)
+    current = current_input(ctx.text, ctx.input.attachments, ctx.event.event_type, ctx.event.data)
     messages = _messages(ctx, config, memory, passages, current)
-    desk = Desk(ctx, api, config, asked, toolbox, own, knowledge, Steering(api), messages, room)
+    album = Album(api, sees=model.images is not False)
+    desk = Desk(ctx, api, config, asked, toolbox, own, knowledge, Steering(api), album, messages, room)
     for usage in remembering.usage:
         added(desk.usage, usage)
     return desk, waited

@@ -11,10 +11,11 @@ from paddock_runners.local_agent.own_tools import OwnTools
 from paddock_runners.local_agent.prompt import within
 from paddock_runners.local_agent.steering import Steering
 from paddock_runners.local_agent.titles import suggested
+from paddock_runners.toolkit.album import Album
 from paddock_runners.toolkit.calls import Toolbox, started
 from paddock_runners.toolkit.language import speaks_chinese
 from paddock_runners.toolkit.replies import Asked, Called, Reply, added, speak, unique
-from paddock_runners.toolkit.transcript import Said, result_message, result_text
+from paddock_runners.toolkit.transcript import Said, result_message
 from paddock_sdk import HostApi, Result, Results, RunContext, completed, message, tool_completed
 
 
@@ -30,7 +31,9 @@ class Desk:
     own: OwnTools
     knowledge: Knowledge
     steering: Steering
+    album: Album
     messages: list[Said]
+    """Pictures are named in them; they are read when the model is shown them."""
     room: int
     """Tokens that the messages may take."""
     usage: dict[str, int] = field(default_factory=dict[str, int])
@@ -47,7 +50,7 @@ async def answer(desk: Desk) -> AsyncGenerator[Result]:
     before = len(desk.messages)
     for _ in range(desk.config.max_iterations):
         reply = Reply()
-        async for piece in speak(desk.api, desk.asked, desk.messages, reply):
+        async for piece in speak(desk.api, desk.asked, await desk.album.shown(desk.messages), reply):
             yield piece
         added(desk.usage, reply.usage)
         unique(reply.calls, desk.seen)
@@ -106,7 +109,7 @@ def _sorted(desk: Desk, calls: Sequence[Called]) -> tuple[list[Called], list[Cal
 
 def refused(messages: list[Said], call: Called, why: str) -> Any:
     """Tell the model and everybody else that a call was not made."""
-    messages.append(result_message(call.call_id, result_text({"error": why})))
+    messages.append(result_message(call.call_id, {"error": why}))
     return tool_completed(call.call_id, call.name, error=why)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from paddock_runners.local_agent.checkpoints import KEY, MAX_SUMMARY_CHARS, Checkpoint, read_checkpoint
 from paddock_runners.local_agent.config import Config
 from paddock_runners.local_agent.prompt import SUMMARIZE, system_message, whole_prompt
+from paddock_runners.toolkit.parts import in_words
 from paddock_runners.toolkit.replies import Asked, Reply, speak
 from paddock_runners.toolkit.tokens import tokens_in
 from paddock_runners.toolkit.transcript import Said, Turn, shortened, turns_of
@@ -109,7 +110,7 @@ class Remembering:
         )
         reply = Reply()
         try:
-            async for _ in speak(self._api, self._asked, messages, reply):
+            async for _ in speak(self._api, self._asked, [*map(in_words, messages)], reply):
                 pass
         except HostCallError as error:
             if error.code == DEADLINE_EXCEEDED:

@@ -8,8 +8,10 @@ it read before can use all but the end. Pure.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paddock_runners.toolkit.parts import in_words
 from paddock_runners.toolkit.tokens import tokens_of, tokens_of_all
-from paddock_runners.toolkit.transcript import Said, Turn, compact, shortened
+from paddock_runners.toolkit.transcript import Said, Turn, compact, input_message, shortened
+from paddock_sdk.protocol.artifacts import ArtifactRef
 
 NOTHING_SAID = frozenset({"message.received", "conversation.continued"})
 """Events that say nothing themselves: of the second, what there is to say is in the history."""
@@ -46,19 +48,26 @@ def within(room: int, messages: Sequence[Said], since: int) -> list[Said]:
     over, fitting = tokens_of_all(messages) - room, [*messages]
     for at, said in enumerate(messages):
         if over > 0 and at >= since and said["role"] == "tool":
-            tokens, text = tokens_of(said), said["content"]
-            most = max(LEAST_RESULT_CHARS, int(len(text) * (1 - over / tokens)) - CUT_NOTE_CHARS)
-            fitting[at] = {**said, "content": shortened(text, most)}
-            over -= tokens - tokens_of(fitting[at])
+            fitting[at] = _cut(said, over)
+            over -= tokens_of(said) - tokens_of(fitting[at])
     return fitting
 
 
-def current_input(text: str, pictures: Sequence[Said], event_type: str, data: Mapping[str, Any]) -> list[Said]:
+def _cut(said: Said, over: int) -> Said:
+    """A result that gives up its pictures, and of its words as much as it takes."""
+    told = in_words(said)
+    over -= tokens_of(said) - tokens_of(told)
+    if over <= 0:
+        return told
+    tokens, text = tokens_of(told), told["content"]
+    most = max(LEAST_RESULT_CHARS, int(len(text) * (1 - over / tokens)) - CUT_NOTE_CHARS)
+    return {**told, "content": shortened(text, most)}
+
+
+def current_input(text: str, attached: Sequence[ArtifactRef], event_type: str, data: Mapping[str, Any]) -> list[Said]:
     """The input of this run; an event that is no message is told in words."""
-    if not text and not pictures:
-        told = f"(event: {event_type} {compact(dict(data))})" if event_type not in NOTHING_SAID else ""
-        return [{"role": "user", "content": told}] if told else []
-    if not pictures:
-        return [{"role": "user", "content": text}]
-    words = [{"type": "text", "text": text}] if text else []
-    return [{"role": "user", "content": [*words, *pictures]}]
+    said = input_message(text, attached)
+    if said is not None:
+        return [said]
+    told = f"(event: {event_type} {compact(dict(data))})" if event_type not in NOTHING_SAID else ""
+    return [{"role": "user", "content": told}] if told else []

@@ -1,6 +1,5 @@
 """Input that arrives while the agent works: taken in between two answers of the model, never in the middle of one."""
 
-from paddock_runners.local_agent.files import shown_files
 from paddock_runners.local_agent.prompt import current_input
 from paddock_runners.toolkit.transcript import Said
 from paddock_sdk import HostApi, HostCallError
@@ -24,8 +23,9 @@ class Steering:
             if error.code == DEADLINE_EXCEEDED:
                 raise
             return []
-        return [said for item in items for said in await self._told(item)]
+        return [said for item in items for said in _told(item)]
 
-    async def _told(self, item: SteeringInputItem) -> list[Said]:
-        files = await shown_files(item.input.attachments, self._api)
-        return current_input(item.input.text or "", files, item.event.event_type, item.event.data)
+
+def _told(item: SteeringInputItem) -> list[Said]:
+    given = item.input
+    return current_input(given.text or "", given.attachments, item.event.event_type, item.event.data)

@@ -8,6 +8,13 @@ from paddock_sdk import HostApi, HostCallError
 from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
 
+SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Pictures that models look at."""
+
+
+def can_be_shown(ref: ArtifactRef) -> bool:
+    return ref.mime_type in SHOWN
+
 
 def is_picture(ref: ArtifactRef) -> bool:
     return (ref.mime_type or "").startswith("image/")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from paddock_runners.toolkit.replies import Called
-from paddock_runners.toolkit.transcript import Said, result_message, result_text
+from paddock_runners.toolkit.transcript import Said, result_message
 from paddock_sdk import HostApi, HostCallError, Results, tool_completed, tool_started
 from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
 from paddock_sdk.protocol.resources import ToolResource
@@ -23,6 +23,11 @@ class Outcome:
     result: Any = None
     error: str | None = None
     artifact: Mapping[str, Any] | None = None
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """As the transcript will tell it later."""
+        return {"result": self.result, "error": self.error, "artifact": self.artifact}
 
 
 OwnTool = Callable[[dict[str, Any]], Awaitable[Outcome]]
@@ -86,7 +91,7 @@ class Toolbox:
         try:
             for call, task in zip(calls, tasks, strict=True):
                 outcome = await task
-                messages.append(result_message(call.call_id, text_of(outcome)))
+                messages.append(result_message(call.call_id, outcome.about))
                 yield finished(call, outcome)
         finally:
             for task in tasks:
@@ -128,11 +133,6 @@ def finished(call: Called, outcome: Outcome) -> Any:
     return tool_completed(
         call.call_id, call.name, result=outcome.result, artifact=outcome.artifact, error=outcome.error
     )
-
-
-def text_of(outcome: Outcome) -> str:
-    """The same text that the transcript will give for it later."""
-    return result_text({"result": outcome.result, "error": outcome.error, "artifact": outcome.artifact})
 
 
 def arguments_of(call: Called) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from paddock_runners.toolkit.values import listing
 PER_MESSAGE = 6
 """What a message costs besides its words."""
 PICTURE = 1200
+PICTURES = frozenset({"picture", "image_base64"})
+"""Parts of a message that are looked at: one that is still to be read, one that is there."""
 
 
 def tokens_in(text: str) -> int:
@@ -23,7 +25,7 @@ def tokens_of(message: Mapping[str, Any]) -> int:
     """One message as a model is shown it."""
     content = message.get("content")
     parts = listing(content) or [{"text": content or ""}]
-    words = sum(PICTURE if "image_base64" in part else tokens_in(part.get("text") or "") for part in parts)
+    words = sum(PICTURE if part.get("type") in PICTURES else tokens_in(part.get("text") or "") for part in parts)
     calls = message.get("tool_calls") or ()
     return PER_MESSAGE + words + sum(tokens_in(json.dumps(call, ensure_ascii=False)) for call in calls)
 

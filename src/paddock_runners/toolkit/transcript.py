@@ -8,8 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paddock_runners.toolkit.attachments import can_be_shown, name_of
+from paddock_runners.toolkit.parts import in_words, parts_in_words, picture_part, pictures_in
 from paddock_runners.toolkit.tokens import tokens_of_all
 from paddock_runners.toolkit.values import mapping
+from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.history import TranscriptItem
 
 Said = dict[str, Any]
@@ -53,9 +56,17 @@ def _groups(items: Sequence[TranscriptItem]) -> list[list[TranscriptItem]]:
 
 def _turn(items: Sequence[TranscriptItem], agent_id: str | None, late: Mapping[str, TranscriptItem]) -> Turn:
     messages = tuple(_messages(items, agent_id, late))
+    if not _answered(items):
+        messages = tuple(map(in_words, messages))
     seqs = [item.seq or 0 for item in items]
     last = max(items, key=lambda item: item.seq or 0)
     return Turn(messages, tokens_of_all(messages), min(seqs), max(seqs), last.cursor or "", len(items))
+
+
+def _answered(items: Sequence[TranscriptItem]) -> bool:
+    """Whether the turn ended in words. A picture that no answer followed may be the reason for that: it is named, and
+    not shown again and again."""
+    return items[-1].role == "assistant" and items[-1].item_type == "message"
 
 
 def _messages(items: Sequence[TranscriptItem], agent_id: str | None, late: Mapping[str, TranscriptItem]) -> list[Said]:
@@ -79,11 +90,9 @@ def _spoken(item: TranscriptItem, agent_id: str | None) -> Said | None:
         if item.bot_id in {None, agent_id}:
             return {"role": "assistant", "content": text} if text else None
         return {"role": "user", "content": f"({item.bot_id} said:) {text}"}
-    files = [f"(attached: {ref.name or ref.mime_type or 'a file'}, {ref.artifact_id})" for ref in item.attachment_refs]
     if item.role == "system":
         return {"role": "user", "content": f"(event: {text})"}
-    whole = "\n".join([text, *files]) if files else text
-    return {"role": "user", "content": whole} if whole else None
+    return input_message(text, item.attachment_refs)
 
 
 def _called(
@@ -103,7 +112,7 @@ def _called(
     for call in calls:
         call_id = str(_about(call).get("tool_call_id") or call.transcript_id)
         answer = answers.get(call_id) or late.get(call_id)
-        results.append(result_message(call_id, NO_RESULT if answer is None else result_text(_about(answer))))
+        results.append(words_message(call_id, NO_RESULT) if answer is None else result_message(call_id, _about(answer)))
     return [{**opening, "tool_calls": [_call(call) for call in calls]}, *results]
 
 
@@ -133,7 +142,25 @@ def call_message(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def result_message(call_id: str, text: str) -> Said:
+def input_message(text: str, attached: Sequence[ArtifactRef]) -> Said | None:
+    """What a user said, with what came along: pictures as pictures, everything else by name."""
+    pictures = [picture_part(ref) for ref in attached if can_be_shown(ref)]
+    files = [f"(attached: {name_of(ref)}, {ref.artifact_id})" for ref in attached if not can_be_shown(ref)]
+    words = "\n".join([*([text] if text else []), *files])
+    if pictures:
+        return {"role": "user", "content": [*([{"type": "text", "text": words}] if words else []), *pictures]}
+    return {"role": "user", "content": words} if words else None
+
+
+def result_message(call_id: str, about: Mapping[str, Any]) -> Said:
+    """A tool's result, with the pictures in it."""
+    said, pictures = words_message(call_id, result_text(about)), pictures_in(about.get("result"))
+    if not pictures or about.get("error") is not None:
+        return said
+    return {**said, "content": [{"type": "text", "text": said["content"]}, *map(picture_part, pictures)]}
+
+
+def words_message(call_id: str, text: str) -> Said:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
@@ -142,7 +169,7 @@ def result_text(about: Mapping[str, Any]) -> str:
     if about.get("error") is not None:
         return shortened(compact({"error": about["error"]}))
     result, artifact = about.get("result"), about.get("artifact")
-    text = result if isinstance(result, str) else compact(result)
+    text = result if isinstance(result, str) else parts_in_words(result) or compact(result)
     if artifact is not None:
         text += f"\n(the whole result is in the artifact {mapping(artifact).get('artifact_id')})"
     return shortened(text)

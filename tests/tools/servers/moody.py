@@ -1,8 +1,14 @@
-"""An MCP server with moods: it adds, dies, hangs, refuses, learns a new tool. On a port if given one, else stdio."""
+"""An MCP server with moods: it adds, dies, hangs, refuses, learns a new tool.
+
+On a port if given one (with `json` it answers without streams, with `gateway` it stands behind one that loses the
+answers of calls), else stdio.
+"""
 
 import os
 import sys
+from typing import Any
 
+import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -62,8 +68,33 @@ async def learn(ctx: Context) -> str:
     return "learned"
 
 
+async def gateway(scope: Any, receive: Any, send: Any) -> None:
+    """Hands everything on; the answer to a call is lost after the work was done."""
+    asked: list[bytes] = []
+
+    async def hearing() -> Any:
+        message = await receive()
+        asked.append(message.get("body", b""))
+        return message
+
+    async def losing(message: Any) -> None:
+        if b"tools/call" not in b"".join(asked):
+            await send(message)
+        elif message["type"] == "http.response.start":
+            await send({"type": "http.response.start", "status": 502, "headers": [(b"content-type", b"text/html")]})
+        else:
+            await send({**message, "body": b""})
+
+    await behind[0](scope, hearing, losing)
+
+
+behind: list[Any] = []
+
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    if "gateway" in sys.argv:
+        behind.append(server.streamable_http_app())
+        uvicorn.run(gateway, host="127.0.0.1", port=int(sys.argv[1]))
+    elif len(sys.argv) > 1:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]), json_response="json" in sys.argv)
     else:
         server.run("stdio")

@@ -13,6 +13,8 @@ class ModelResource(WireModel):
     operations: list[str] = []
     context_window: int | None = None
     """Paddock's own, optional: tokens that fit into one question, where the host knows."""
+    images: bool | None = None
+    """Paddock's own, optional: whether it can look at pictures, where the host knows."""
 
 
 class ToolResource(WireModel):

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from paddock_sdk.protocol.messages import ContentElement, Message
@@ -12,6 +13,7 @@ _BEGINNINGS = (
     (b"GIF8", "image/gif"),
     (b"%PDF", "application/pdf"),
 )
+UNSEEN = "\n(a picture was here; this model cannot look at pictures)"
 
 
 class Picture(NamedTuple):
@@ -40,6 +42,17 @@ def picture(element: ContentElement) -> Picture | None:
         url = element.image_url.url
         return _from_base64(url) if url.startswith("data:") else Picture(url, "", "")
     return None
+
+
+def in_words(messages: Sequence[Message]) -> list[Message]:
+    """The messages for a model that cannot look at pictures: each is said to have been there."""
+    return [_in_words(message) if isinstance(message.content, list) else message for message in messages]
+
+
+def _in_words(message: Message) -> Message:
+    unseen = ContentElement(type="text", text=UNSEEN)
+    told = [unseen if picture(element) is not None else element for element in elements(message)]
+    return message.model_copy(update={"content": told})
 
 
 def file(element: ContentElement) -> Picture | None:

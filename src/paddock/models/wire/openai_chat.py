@@ -13,6 +13,7 @@ from paddock_sdk.protocol.messages import LLMTool, Message
 
 ROLES: Mapping[str, str] = {"system": "system", "assistant": "assistant", "tool": "tool"}
 """Everybody else is a user to a model."""
+FROM_TOOLS = "(What the tools gave back, in order:)"
 
 
 class _Function(msgspec.Struct):
@@ -66,7 +67,7 @@ class ChatWire:
                 "max_tokens" if spec.base_url else "max_completion_tokens"
             )  # the old word, which all but OpenAI know
             body[limit] = spec.max_output_tokens
-        body |= {"model": spec.model, "messages": [_said(message) for message in call.messages]}
+        body |= {"model": spec.model, "messages": _conversation(call.messages)}
         if call.tools:
             body["tools"] = [_offered(tool) for tool in call.tools]
         if stream:
@@ -173,6 +174,24 @@ def _usage(counted: _Usage | None) -> Usage | None:
     return Usage(asked, said, total)
 
 
+def _conversation(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """In their order. What a tool says is text only: its pictures follow right behind the results of that round."""
+    said: list[dict[str, Any]] = []
+    pictures: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role != "tool":
+            said += _shown(pictures)
+            pictures = []
+        else:
+            pictures += [part for element in elements(message) if element.type != "text" and (part := _part(element))]
+        said.append(_said(message))
+    return said + _shown(pictures)
+
+
+def _shown(pictures: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": [{"type": "text", "text": FROM_TOOLS}, *pictures]}] if pictures else []
+
+
 def _said(message: Message) -> dict[str, Any]:
     role = ROLES.get(message.role, "user")
     said: dict[str, Any] = {"role": role, "content": _content(message)}
@@ -193,7 +212,7 @@ def _said(message: Message) -> dict[str, Any]:
 def _content(message: Message) -> str | list[dict[str, Any]] | None:
     if not isinstance(message.content, list):
         return message.content if message.content is not None or message.tool_calls else ""
-    if all(element.type == "text" for element in message.content):
+    if message.role == "tool" or all(element.type == "text" for element in message.content):
         return message.text
     return [part for element in elements(message) if (part := _part(element))]
 

@@ -156,7 +156,7 @@ def _usage(counted: _Usage | None) -> Usage | None:
 
 def _items(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
-        return [{"type": "function_call_output", "call_id": message.tool_call_id or "", "output": message.text}]
+        return [{"type": "function_call_output", "call_id": message.tool_call_id or "", "output": _output(message)}]
     role = message.role if message.role in {"system", "assistant"} else "user"
     items: list[dict[str, Any]] = []
     if role == "assistant":
@@ -168,6 +168,13 @@ def _items(message: Message) -> list[dict[str, Any]]:
         about = {"call_id": call.id, "name": call.function.name, "arguments": call.function.arguments}
         items.append({"type": "function_call", **about})
     return items
+
+
+def _output(message: Message) -> str | list[dict[str, Any]]:
+    """Words as one text; pictures and files among them in their place."""
+    if all(element.type == "text" for element in elements(message)):
+        return message.text
+    return [part for element in elements(message) if (part := _part(element, message.role))]
 
 
 def _part(element: Any, role: str) -> dict[str, Any] | None:
