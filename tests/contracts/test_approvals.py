@@ -4,7 +4,7 @@ import pytest
 
 from paddock.ports import Store
 from paddock.rules.approvals import DECIDED, DONE, Approval
-from paddock.rules.rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

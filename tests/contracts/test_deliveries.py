@@ -13,7 +13,7 @@ from paddock.rules.delivery_rows import (
     PlatformEventRow,
 )
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import ItemErased, SessionGone
+from paddock.rules.forgetting_rows import ItemErased, SessionGone
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

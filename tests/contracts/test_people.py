@@ -4,8 +4,9 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_decision, an_item, said
 from paddock.ports import ApiKeyRow, Store
+from paddock.rules.forgetting_rows import SessionGone
 from paddock.rules.history_search import transcript_query
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, SessionGone, ThreadNameRow, UserRow
+from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, UserRow
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio

@@ -16,9 +16,9 @@ from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports.models import Prices
 from paddock.rules.budgets import DAY, Budget
+from paddock.rules.call_rows import ModelUsageRow
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_usage import Payer
-from paddock.rules.rows import ModelUsageRow
 from paddock.rules.values import replace
 from paddock.storage.memory import MemoryStore
 

@@ -13,8 +13,8 @@ from paddock.host.models import ModelCalls
 from paddock.models.catalog import ModelCatalog
 from paddock.models.demo import DemoModel
 from paddock.ports.models import ModelAnswer, ModelCall, ModelPiece, Prices, Usage
+from paddock.rules.call_rows import ModelUsageRow
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import ModelUsageRow
 from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import (
     ModelsInvokeParams,

@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,40 +14,19 @@ import pytest
 from host.scripted import AtRunner
 from http_api.doors import Doors, open_doors
 from http_api.ordering import Ordering
-from needs import not_run
+from npm_packages import installed
 from walk.hosts import HostProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 HERE = Path(__file__).parent / "js"
-TOOLS = Path(__file__).parents[2] / ".tools"
 CLIENTS = pytest.mark.parametrize("client", ["1", "0"], ids=["client-1.0.0", "client-0.0.59"])
-
-
-def not_possible(why: str) -> None:
-    not_run(f"the official AG-UI clients: {why}")
 
 
 @pytest.fixture(scope="session")
 def driver() -> Path:
     """The driver with the clients installed beside it, once per version of the lock file."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        not_possible("node and npm are not installed")
     files = [HERE / name for name in ("package.json", "package-lock.json", "drive.mjs")]
-    place = TOOLS / f"ag-ui-clients-{sha256(b''.join(file.read_bytes() for file in files)).hexdigest()[:16]}"
-    if not place.exists():
-        TOOLS.mkdir(exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(dir=TOOLS))
-        for file in files:
-            shutil.copy(file, fresh)
-        command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--omit-lockfile-registry-resolved"]
-        installed = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=240, check=False)
-        if installed.returncode != 0:
-            shutil.rmtree(fresh)
-            not_possible(f"npm ci failed: {installed.stderr[-500:]}")
-        try:
-            fresh.rename(place)
-        except OSError:  # another worker was faster
-            shutil.rmtree(fresh)
+    place = installed("ag-ui-clients", files, what="the official AG-UI clients")
     return place / "drive.mjs"
 
 

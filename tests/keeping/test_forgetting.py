@@ -15,11 +15,13 @@ from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
 from paddock.host.principals import Principal
 from paddock.host.retention import Retention
+from paddock.rules.call_rows import ApprovalRow, ModelUsageRow, ToolCallRow
 from paddock.rules.chain import ANCHOR, verify
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.forgetting_rows import SessionGone
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.retention import DAY, Periods
-from paddock.rules.rows import ApprovalRow, AuditRow, ModelUsageRow, SessionGone, ToolCallRow
+from paddock.rules.rows import AuditRow
 from paddock.rules.tokens import phrases_of
 from paddock.rules.values import replace
 from paddock.storage.files import FileBlobs

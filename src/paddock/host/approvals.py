@@ -18,9 +18,10 @@ from paddock.ports.approvals import ApprovalRecords
 from paddock.ports.log import Records
 from paddock.ports.platform import Performed, PlatformAction, PlatformActions
 from paddock.rules.approvals import DECIDED, DONE, HANDOVER, MAX_PER_RUN, Approval, Decision, approval_for
+from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.permissions import Grant
-from paddock.rules.rows import ApprovalRow, ApprovalStepRow, AuditRow, Row
+from paddock.rules.rows import AuditRow, Row
 from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import PlatformRequestActionParams, PlatformRequestActionResult
 

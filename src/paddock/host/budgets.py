@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from paddock.ports import CallRecords
 from paddock.rules.budgets import Budget, Exceeded, day_of, over_budget
+from paddock.rules.call_rows import ModelUsageRow
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_usage import Payer
-from paddock.rules.rows import ModelUsageRow
 
 BELIEVED_SECONDS = 30.0
 MAX_ACCOUNTS = 10_000

@@ -16,6 +16,7 @@ from paddock.ports.artifacts import Blobs
 from paddock.rules.chain import StoredFact
 from paddock.rules.erasing import artifacts_named, rows_of, without_copies
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError
+from paddock.rules.forgetting_rows import CallsErased, FactErased, SessionGone
 from paddock.rules.outputs import as_object
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.rows import (
@@ -24,11 +25,8 @@ from paddock.rules.rows import (
     ArtifactGone,
     ArtifactRow,
     AuditRow,
-    CallsErased,
-    FactErased,
     RunRow,
     SessionDetailsRow,
-    SessionGone,
     SessionRow,
     TranscriptRow,
 )

@@ -19,11 +19,12 @@ from paddock.host.session_loop import SessionLoop
 from paddock.host.titles import TITLE_ACTION, suggested
 from paddock.ports import RunHandle
 from paddock.ports.observing import Observer, Unobserved
+from paddock.rules.call_rows import ApprovalRow
 from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
 from paddock.rules.open_calls import APPROVALS, with_approvals
 from paddock.rules.permissions import Grant, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
-from paddock.rules.rows import ApprovalRow, Row
+from paddock.rules.rows import Row
 from paddock.rules.run_context import AgentPart
 from paddock.rules.session.messages import InputAcknowledged, RunFailed
 

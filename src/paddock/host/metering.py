@@ -10,9 +10,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from paddock.host.budgets import Budgets
 from paddock.host.ids import new_id
 from paddock.ports.models import ModelAnswer, ModelInfo, ModelPiece, Models, Usage
+from paddock.rules.call_rows import ModelUsageRow
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_usage import Payer, about_tokens_in, cost_of
-from paddock.rules.rows import ModelUsageRow
 
 CANCELLED, OK = "cancelled", "ok"
 EMBED = "embed"

@@ -26,8 +26,9 @@ from paddock.rules.errors import (
     StaleOwnerError,
     StorageUnavailableError,
 )
+from paddock.rules.forgetting_rows import LogTrimmed
 from paddock.rules.retention import anchor
-from paddock.rules.rows import AuditRow, LogTrimmed, SessionRow
+from paddock.rules.rows import AuditRow, SessionRow
 from paddock.rules.session import messages
 from paddock.rules.session.messages import RunFailed
 from paddock.rules.session.recovery import transaction_timers

@@ -16,9 +16,10 @@ from paddock.host.ids import new_id
 from paddock.host.work import Work
 from paddock.ports import Store
 from paddock.ports.tools import ToolAnswer, ToolFile, ToolInfo, Tools, ToolUse
+from paddock.rules.call_rows import ToolCallRow
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.permissions import Grant
-from paddock.rules.rows import AuditRow, ToolCallRow
+from paddock.rules.rows import AuditRow
 from paddock.rules.values import replace
 from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.host_calls import ToolDetail, ToolsCallParams, ToolsCallResult, ToolsGetDetailParams

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
 from paddock.rules.permissions import Grant
-from paddock.rules.rows import ApprovalRow, ApprovalStepRow
 from paddock.rules.values import Value
 
 APPROVAL_SECONDS = 1800.0

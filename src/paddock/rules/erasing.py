@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from paddock.rules.chain import StoredFact, erased
+from paddock.rules.forgetting_rows import FactErased, ItemErased
 from paddock.rules.outputs import as_object
 from paddock.rules.projection import Book
-from paddock.rules.rows import FactErased, ItemErased, RunRow, SessionRow, TranscriptRow
+from paddock.rules.rows import RunRow, SessionRow, TranscriptRow
 from paddock.rules.session.recovery import recalled
 from paddock.rules.values import replace
 

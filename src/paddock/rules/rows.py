@@ -2,7 +2,9 @@
 
 from paddock.rules.automation_rows import AboutJobs
 from paddock.rules.calendar_rows import AboutCalendars
+from paddock.rules.call_rows import Calls, ModelUsageRow
 from paddock.rules.delivery_rows import AboutPlatforms
+from paddock.rules.forgetting_rows import Forgetting
 from paddock.rules.values import Value
 
 RUN_STATUSES = ("queued", "running", "completed", "failed", "cancelled")
@@ -232,83 +234,6 @@ class PluginRow(Value, frozen=True):
     installed_by: str
 
 
-class ToolCallRow(Value, frozen=True):
-    """One call of a tool: written before the call is made, written again when it has ended.
-
-    A call that has begun and not ended when its run is over has an outcome nobody knows: it is on record as
-    `unknown`, and it is never made a second time.
-    """
-
-    call_id: str
-    run_id: str
-    session_id: str
-    workspace_id: str
-    user_id: str
-    agent_id: str
-    tool_name: str
-    status: str
-    """started, completed, failed (the tool said so) or unknown"""
-    parameters: bytes
-    result: bytes
-    """JSON; of a large result only the preview, the rest is the artifact."""
-    artifact_id: str | None
-    started_at: float
-    ended_at: float | None
-
-
-class ModelUsageRow(Value, frozen=True):
-    """One call of a model and what it used. What the provider did not count is None, which is not zero."""
-
-    call_id: str
-    run_id: str
-    session_id: str
-    workspace_id: str
-    user_id: str
-    agent_id: str
-    model_id: str
-    answered_by: str
-    """The model that answered: another than was asked when a fallback stepped in."""
-    operation: str
-    result: str
-    """ok, cancelled, or the code of the error"""
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    total_tokens: int | None
-    cost: float | None
-    started_at: float
-    ended_at: float
-    estimated: bool = False
-    """The host's own guess: the provider did not come to count, or never does."""
-
-
-class ApprovalRow(Value, frozen=True):
-    """A platform action that a run asked for; written once. What became of it is in its steps."""
-
-    approval_id: str
-    workspace_id: str
-    user_id: str
-    session_id: str
-    run_id: str
-    agent_id: str
-    action: str
-    target: bytes
-    payload: bytes
-    created_at: float
-    expires_at: float
-
-
-class ApprovalStepRow(Value, frozen=True):
-    """One step of an approval, `decided` or `done`; written once, by whoever comes first: `token` tells who."""
-
-    approval_id: str
-    step: str
-    result: str
-    actor: str
-    time: float
-    token: str
-    detail: str = ""
-
-
 class KeptMemberRow(Value, frozen=True):
     """What is kept of an agent that was removed from a session, for the day it is invited again."""
 
@@ -339,50 +264,6 @@ class SessionDetailsRow(Value, frozen=True):
     """An agent's title: it counts only where there is none."""
 
 
-class SessionGone(Value, frozen=True):
-    """Forget a conversation: its facts, items, runs, what it kept and was named; and these scopes of state."""
-
-    session_id: str
-    scope_keys: tuple[str, ...] = ()
-    buried_at: float | None = None
-    """When somebody deleted it: its id is not used again. None when its time was over, which nobody asked for."""
-
-
-class LogTrimmed(Value, frozen=True):
-    """Forget the beginning of a conversation: facts and items up to a number, whose digest the chain goes on from."""
-
-    session_id: str
-    through: int
-    digest: bytes
-
-
-class FactErased(Value, frozen=True):
-    """The words of one fact are gone; these bytes take their place (`chain.erased`)."""
-
-    session_id: str
-    seq: int
-    position: int
-    payload: bytes
-    metadata: bytes
-
-
-class ItemErased(Value, frozen=True):
-    """The words of one transcript item are gone."""
-
-    session_id: str
-    seq: int
-    content: str
-    content_json: bytes
-    metadata: bytes
-
-
-class CallsErased(Value, frozen=True):
-    """What a run gave to a tool, and got from it, is gone; that it was called stays."""
-
-    run_id: str
-    tool_name: str
-
-
 BEGINS_CHARS = 200
 BEGINS_FACTS = 200
 
@@ -407,14 +288,12 @@ class SessionSummary(Value, frozen=True):
     begins: str | None = None
 
 
-Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased
 AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | Forgetting
 Kept = (
     ArtifactRow | ArtifactAttached | ArtifactGone | StorageRow | ArtifactsCap | UploadsCap | StorageCap | AboutSessions
 )
 """Rows about bytes that are kept outside the log, and conditions on them: one that fails fails its writer alone."""
 AboutPeople = UserRow | FeedbackRow | LeftBehindRow | ThreadNameRow
-Calls = ToolCallRow | ModelUsageRow | ApprovalRow | ApprovalStepRow
 Apart = (
     AgentRow
     | PluginRow

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
+from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.chain import StoredFact
-from paddock.rules.rows import ArtifactRow, AuditRow, ModelUsageRow, ToolCallRow
+from paddock.rules.rows import ArtifactRow, AuditRow
 from paddock.rules.values import Value
 
 MAX_SHOWN = 16_384

@@ -10,35 +10,28 @@ from typing import Any, TypeVar, get_args
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.automation_rows import AboutJobs
 from paddock.rules.calendar_rows import AboutCalendars
+from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
     AgentRow,
     Apart,
-    ApprovalRow,
-    ApprovalStepRow,
     AuditRow,
-    CallsErased,
-    FactErased,
     FeedbackRow,
     InboxRow,
-    ItemErased,
     Kept,
     KeptMemberRow,
     LeftBehindRow,
-    LogTrimmed,
-    ModelUsageRow,
     PluginRow,
     Row,
     RunRow,
     SessionDetailsRow,
-    SessionGone,
     SessionRow,
     StateRow,
     ThreadNameRow,
-    ToolCallRow,
     TransactionRow,
     TranscriptRow,
     UserRow,

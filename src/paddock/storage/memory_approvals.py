@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paddock.rules.approvals import DECIDED, DONE, Approval
-from paddock.rules.rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
 
 
 class MemoryApprovals:

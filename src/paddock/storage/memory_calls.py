@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from paddock.ports import Spent
-from paddock.rules.rows import TERMINAL_STATUSES, ModelUsageRow, RunRow, ToolCallRow
+from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
+from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 
 
 class MemoryCalls:

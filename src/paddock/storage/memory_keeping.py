@@ -7,18 +7,9 @@ from typing import Any
 
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head, StoredFact
+from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.rules.retention import OldFact, OldSession
-from paddock.rules.rows import (
-    AuditRow,
-    CallsErased,
-    FactErased,
-    ItemErased,
-    LogTrimmed,
-    RunRow,
-    SessionGone,
-    SessionRow,
-    TranscriptRow,
-)
+from paddock.rules.rows import AuditRow, RunRow, SessionRow, TranscriptRow
 from paddock.rules.values import replace
 from paddock.storage.memory_approvals import MemoryApprovals
 from paddock.storage.memory_automations import MemoryAutomations

@@ -5,13 +5,13 @@ from itertools import islice
 
 from paddock.rules.caps import check_cap
 from paddock.rules.errors import HostError
+from paddock.rules.forgetting_rows import SessionGone
 from paddock.rules.rows import (
     ArtifactAttached,
     ArtifactGone,
     ArtifactRow,
     ArtifactsCap,
     Kept,
-    SessionGone,
     StorageCap,
     StorageRow,
     UploadsCap,

@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
 
+from paddock.rules.call_rows import ModelUsageRow
 from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, Spender, UsageLine
-from paddock.rules.rows import AuditRow, ModelUsageRow, RunRow
+from paddock.rules.rows import AuditRow, RunRow
 from paddock.storage.memory_keeping import MemorySession
 
 

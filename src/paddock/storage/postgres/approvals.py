@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.rules.approvals import DECIDED, DONE, Approval
-from paddock.rules.rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.tables import insert
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paddock.ports import Spent
-from paddock.rules.rows import ModelUsageRow, ToolCallRow
+from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.values import replace
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.tables import insert

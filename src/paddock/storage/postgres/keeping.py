@@ -9,8 +9,8 @@ from typing import Any
 
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
+from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.rules.retention import OldFact, OldSession
-from paddock.rules.rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.sessions import TURNS

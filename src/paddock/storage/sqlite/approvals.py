@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paddock.rules.approvals import DECIDED, DONE, Approval
-from paddock.rules.rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import Table, getter
 

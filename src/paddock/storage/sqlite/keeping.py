@@ -10,8 +10,8 @@ from typing import Any
 
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
+from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.rules.retention import OldFact, OldSession
-from paddock.rules.rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.pool import Answer
 from paddock.storage.sqlite.reader import Reader

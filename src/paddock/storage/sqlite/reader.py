@@ -7,17 +7,9 @@ from typing import Any
 import apsw
 
 from paddock.ports import ApiKeyRow, Claim, ScopeState, Spent
+from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.chain import Head, StoredFact, digest_of
-from paddock.rules.rows import (
-    AgentRow,
-    AuditRow,
-    InboxRow,
-    ModelUsageRow,
-    RunRow,
-    SessionRow,
-    ToolCallRow,
-    TranscriptRow,
-)
+from paddock.rules.rows import AgentRow, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
 from paddock.storage.room import scopes_in, until_full
 from paddock.storage.sqlite.connection import Connection, unavailable
 from paddock.storage.sqlite.rows import AGENT, AUDIT, FACT, INBOX, ITEM, KEY, MODEL_USAGE, RUN, TOOL_CALL, Values

@@ -14,20 +14,11 @@ import anyio.to_thread
 import apsw
 
 from paddock.ports import ApiKeyRow, Batch, Claim, ScopeState, Spent
+from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.chain import Damage, Head, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import (
-    AgentRow,
-    Apart,
-    AuditRow,
-    InboxRow,
-    ModelUsageRow,
-    RunRow,
-    SessionRow,
-    ToolCallRow,
-    TranscriptRow,
-)
+from paddock.rules.rows import AgentRow, Apart, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
 from paddock.rules.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.lock import make_directory
 from paddock.storage.sqlite.approvals import ApprovalReads

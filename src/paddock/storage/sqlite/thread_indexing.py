@@ -12,7 +12,8 @@ from functools import partial
 from typing import cast, get_args
 
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.rows import ItemErased, SessionDetailsRow, TranscriptRow
+from paddock.rules.forgetting_rows import ItemErased
+from paddock.rules.rows import SessionDetailsRow, TranscriptRow
 from paddock.rules.thread_search import FoundThread, ThreadQuery
 from paddock.storage.sqlite import thread_search
 from paddock.storage.sqlite.indexing import Perform

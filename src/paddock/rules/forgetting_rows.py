@@ -1,0 +1,50 @@
+"""What is to be forgotten, written like everything else."""
+
+from paddock.rules.values import Value
+
+
+class SessionGone(Value, frozen=True):
+    """Forget a conversation: its facts, items, runs, what it kept and was named; and these scopes of state."""
+
+    session_id: str
+    scope_keys: tuple[str, ...] = ()
+    buried_at: float | None = None
+    """When somebody deleted it: its id is not used again. None when its time was over, which nobody asked for."""
+
+
+class LogTrimmed(Value, frozen=True):
+    """Forget the beginning of a conversation: facts and items up to a number, whose digest the chain goes on from."""
+
+    session_id: str
+    through: int
+    digest: bytes
+
+
+class FactErased(Value, frozen=True):
+    """The words of one fact are gone; these bytes take their place (`chain.erased`)."""
+
+    session_id: str
+    seq: int
+    position: int
+    payload: bytes
+    metadata: bytes
+
+
+class ItemErased(Value, frozen=True):
+    """The words of one transcript item are gone."""
+
+    session_id: str
+    seq: int
+    content: str
+    content_json: bytes
+    metadata: bytes
+
+
+class CallsErased(Value, frozen=True):
+    """What a run gave to a tool, and got from it, is gone; that it was called stays."""
+
+    run_id: str
+    tool_name: str
+
+
+Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased
