@@ -142,6 +142,7 @@ class NatsBus:
             ping_interval=PING_SECONDS,
             max_outstanding_pings=MAX_PINGS,
             pending_size=PENDING_BYTES,
+            skip_subject_validation=True,  # they are all made here, and said by the thousand
             disconnected_cb=self._lost,
             closed_cb=self._given_up,
             reconnected_cb=self._back,
@@ -165,9 +166,9 @@ class NatsBus:
             await self._bell.wait()
             self._bell.clear()
             while self._waiting and self.healthy():
-                subject, word = self._waiting.popleft()
-                with suppress(*AWAY):
-                    await self._connection.publish(subject, word)
+                with suppress(*AWAY):  # one that cannot be said keeps no other from being said
+                    while self._waiting:
+                        await self._connection.publish(*self._waiting.popleft())
             self._waiting.clear()
 
     async def _lost(self) -> None:

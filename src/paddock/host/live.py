@@ -4,6 +4,7 @@ Sent after the commit, never before, and only while there are other hosts. What 
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
@@ -41,10 +42,10 @@ class Live:
         return min(2.0 * 2**quiet, 15.0) if self._bus.healthy() else 0.25
 
     def send(self, session_id: str, facts: Sequence[StoredFact]) -> None:
-        last = facts[-1].seq
-        size = sum(len(fact.payload) + len(fact.metadata) + 512 for fact in facts)
-        word = _Word(last, list(facts) if size < self._bus.max_bytes else [])
-        self._bus.publish(self._session(session_id), _encode(word))
+        word = _encode((facts[-1].seq, facts))
+        if len(word) > self._bus.max_bytes:
+            word = _encode((facts[-1].seq, ()))
+        self._bus.publish(self._session(session_id), word)
 
     async def listen(self, session_id: str, heard: HeardFacts) -> Subscription:
         def on_word(word: bytes) -> None:
@@ -54,4 +55,10 @@ class Live:
         return await self._bus.subscribe(self._session(session_id), on_word)
 
     def _session(self, session_id: str) -> str:
-        return self.subject("live", sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:32])
+        return f"{self.name}.live.{_name_of(session_id)}"
+
+
+@lru_cache(maxsize=4096)  # the words of a run come one after the other
+def _name_of(session_id: str) -> str:
+    """What a subject may hold, whatever the session is called."""
+    return sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
