@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Locator, Route, expect
 
 import loopback
 from browser.axe import serious
@@ -357,23 +357,26 @@ PLACE = """top => {
 }"""
 
 
+def scroll_to(ann: Visitor, place: int, sought: Locator) -> None:
+    """As long as it takes: heights are guessed until a turn was drawn, so the place moves under a busy machine's feet."""
+    for _ in range(300):
+        ann.page.evaluate(PLACE, place)
+        if sought.count():
+            break
+        ann.page.wait_for_timeout(100)
+    expect(sought).to_be_attached()
+
+
 def test_earlier_days_come_above_and_nobody_loses_their_place(visit: Visit) -> None:
     ann = visit()
     ann.forgiving = True
     ann.page.goto(tell(ann, [turns_of(40, 0, 1), turns_of(40, 40, 2), turns_of(40, 80, 3)]))
     expect(ann.page.get_by_text("question 119", exact=True)).to_be_in_viewport()
-    near = ann.page.get_by_text("question 82", exact=True)
-    for _ in range(300):  # heights are guessed until a turn was drawn, so the place moves under a busy machine's feet
-        ann.page.evaluate(PLACE, 1_400)
-        if near.is_visible():
-            break
-        ann.page.wait_for_timeout(100)
-    expect(near).to_be_visible()
+    scroll_to(ann, 1_400, ann.page.get_by_text("question 82", exact=True))
     turn, top = ann.page.evaluate(PLACE, 500)
     expect(ann.page.locator("article.turn[aria-setsize='80']").first).to_be_attached()
     assert ann.page.evaluate(PLACE, None) == [turn, pytest.approx(top, abs=3)]
-    ann.page.evaluate(PLACE, 0)
-    expect(ann.page.get_by_text("question 39", exact=True)).to_be_attached()
+    scroll_to(ann, 0, ann.page.get_by_text("question 39", exact=True))
 
 
 MARKED = "(words) => [...CSS.highlights.get('sought') ?? []].map((range) => range.toString()).join() === words"
