@@ -150,7 +150,10 @@ export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, said,
     if (follows()) element.scrollTop = element.scrollHeight;
     else if (pinned.current) anchor.current = anchorOf(pinned.current, inner);
     if (!follows() && anchor.current) {
-      const { key, within } = anchor.current;
+      const { key } = anchor.current;
+      const went = element.scrollTop - Math.min(left.current, lowest); // and is not put back for having been quicker than the event
+      const within = anchor.current.within + (pinned.current || Math.abs(went) <= 2 ? 0 : went);
+      anchor.current = { key, within };
       const at = turns.findIndex((turn) => turn.turnId === key);
       if (at >= 0) {
         const current = placesOf(at, (index) => heights.current.get(turns[index]?.turnId ?? "") ?? GUESS);
