@@ -184,7 +184,7 @@ class Peers:
             self._beat_at = asked_at
         self.known = beat.peers
         self._seen_changes = beat.changes
-        self._live.others = bool(self.others)
+        self._live.meet([peer.boot for peer in self.others])
         watched = beat.store_seconds
         if self._steady_since is not None:
             watched = min(watched, asked_at - self._steady_since)
@@ -246,6 +246,7 @@ class Peers:
 
     async def _join(self) -> None:
         await self.owners.listen()
+        await self._live.join(self._hosts.boot)
         if self._heard is None:
             self._heard = await self._bus.subscribe(self._live.subject("hosts"), lambda _: self._bell.set())
         self._ring()

@@ -6,7 +6,7 @@ further on. Frames are encoded once per dialect and shared by all readers of an 
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -145,6 +145,8 @@ class Tails:
         self._log = log
         self._live = live
         """There when other hosts may write the same log."""
+        if live is not None:
+            live.on_followed = self.tell_how_far
         self._tails: OrderedDict[str, Tail] = OrderedDict()
         self._leaving: set[asyncio.Task[None]] = set()
         self.came: Counter[str] = Counter(bus=0, log=0)
@@ -154,8 +156,15 @@ class Tails:
 
     def publish(self, session_id: str, facts: Sequence[StoredFact]) -> None:
         self._tail(session_id).extend(facts)
-        if self._live is not None and self._live.others:
+        if self._live is not None and self._live.wanted(session_id):
             self._live.send(session_id, facts)
+
+    def tell_how_far(self, session_ids: Collection[str]) -> None:
+        """Another host follows these from now on: what was committed before was not said to it."""
+        for session_id in session_ids:
+            tail = self._tails.get(session_id)
+            if tail is not None and tail.end and self._live is not None and self.owned(session_id):
+                self._live.send_end(session_id, tail.end)
 
     def follow(self, session_id: str, turn_id: str | None, after: int) -> "Follower":
         tail = self._tail(session_id)
