@@ -186,6 +186,25 @@ async def test_a_server_that_is_silent_for_a_while_makes_nobody_deaf(server: Nat
         await bus.close()
 
 
+async def test_who_went_while_it_began_to_listen_hears_nothing(server: NatsServer) -> None:
+    here, there = NatsBus(server.url), NatsBus(server.url)
+    for bus in (here, there):
+        await bus.open()
+    first, second = list[bytes](), list[bytes]()
+    server.signal(signal.SIGSTOP)
+    try:
+        with anyio.move_on_after(0.1):
+            await there.subscribe("a", first.append)
+    finally:
+        server.signal(signal.SIGCONT)
+    await there.subscribe("a", second.append)
+    here.publish("a", b"1")
+    await until(lambda: second)
+    assert first == []
+    for bus in (here, there):
+        await bus.close()
+
+
 async def test_who_closes_the_bus_itself_is_not_told_that_it_is_away(server: NatsServer) -> None:
     bus, lost = NatsBus(server.url), list[str]()
     bus.on_lost = lambda: lost.append("lost")

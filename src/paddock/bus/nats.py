@@ -6,7 +6,7 @@ readers go back to the store.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import Any, cast
 
@@ -94,11 +94,11 @@ class NatsBus:
     async def subscribe(self, subject: str, heard: Heard) -> _Subscription:
         subscription = _Subscription(self, subject, heard)
         self._subscriptions.add(subscription)
-        if self._connection is not None:  # the library also takes it while the server is away, and tells it then
-            with suppress(*AWAY):
-                await self._listen(subscription)
-                if self.healthy():
-                    await self._reach_the_server()
+        try:
+            await self._tell(subscription)
+        except BaseException:  # who wanted to hear it has gone meanwhile
+            self._later(self.drop(subscription))
+            raise
         return subscription
 
     async def drop(self, subscription: _Subscription) -> None:
@@ -109,16 +109,27 @@ class NatsBus:
 
     # --- within
 
+    async def _tell(self, subscription: _Subscription) -> None:
+        if self._connection is not None:  # the library also takes it while the server is away, and tells it then
+            with suppress(*AWAY):
+                await self._listen(subscription)
+                if self.healthy():
+                    await self._reach_the_server()
+
     async def _listen(self, subscription: _Subscription) -> None:
         subscription.held = await self._connection.subscribe(subscription.subject, cb=subscription.on_message)
 
     async def _reach_the_server(self) -> None:
         """Until it has what we sent, if it answers soon. A wait may end early, as its reader has gone; the question
         stays: an answer that nobody waits for ends what the library hears with, and the host would be deaf."""
-        asked = asyncio.create_task(self._ask(self._connection))
-        self._asked.add(asked)
-        asked.add_done_callback(self._asked.discard)
-        await asyncio.wait({asked}, timeout=FLUSH_SECONDS)
+        await asyncio.wait({self._later(self._ask(self._connection))}, timeout=FLUSH_SECONDS)
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Done whoever waits for it, until the bus is closed."""
+        task = asyncio.create_task(work)
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
+        return task
 
     async def _ask(self, connection: Any) -> None:
         with suppress(*AWAY):
