@@ -1,13 +1,15 @@
 """What one host asks of another arrives as it was sent."""
 
+import asyncio
 from dataclasses import fields
 
 import msgspec
 import pytest
 
 from paddock.host.arrivals import NewRun
-from paddock.host.owners import AcceptRun, CancelTheRun, Control, Deed, ForgetFiles, LetIn, packed, unpacked
+from paddock.host.owners import AcceptRun, CancelTheRun, Control, Deed, ForgetFiles, LetIn, Owners, packed, unpacked
 from paddock.host.principals import Principal
+from paddock.rules.errors import OwnedElsewhereError
 from paddock.rules.rows import AuditRow
 from paddock.rules.run_events import RunEvent
 
@@ -38,3 +40,19 @@ def test_nothing_of_a_new_run_is_left_behind() -> None:
     for field in msgspec.structs.fields(NewRun):
         assert getattr(sent.new, field.name) == getattr(new, field.name), field.name
     assert [field.name for field in fields(Principal)] == ["workspace_id", "user_id", "role", "operator"]
+
+
+@pytest.mark.anyio
+async def test_a_host_whose_memory_of_a_conversation_was_old_looks_again_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("paddock.host.owners.MOVED_SECONDS", 3600.0)
+    tries = iter([OwnedElsewhereError(), None])
+
+    async def here() -> str:
+        if (refused := next(tries)) is not None:
+            raise refused
+        return "done"
+
+    async with asyncio.timeout(10):
+        assert await Owners().do(here, CancelTheRun("r", ANN), str) == "done"

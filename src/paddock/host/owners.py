@@ -140,6 +140,7 @@ class Owners:
     async def do(self, here: Callable[[], Awaitable[Result]], deed: Deed | ToSend, answer: type[Result]) -> Result:
         """Do it here, or have it done where the session is. Raises HostError."""
         end: float | None = None
+        pause = 0.0  # often it was only our memory that was old, and one look tells
         while True:
             try:
                 return await here()
@@ -151,7 +152,8 @@ class Owners:
                 told = await self._send(elsewhere.boot, deed, end) if elsewhere.boot else None
             if told is not None:
                 return msgspec.json.decode(told, type=answer)
-            await asyncio.sleep(MOVED_SECONDS)
+            await asyncio.sleep(pause)
+            pause = MOVED_SECONDS
 
     async def ask(self, boot: int, deed: Deed, *, seconds: float) -> bool:
         """Have one host do something that is about no session; False: it did not. Raises nothing for its refusal."""
