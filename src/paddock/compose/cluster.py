@@ -114,8 +114,8 @@ def attaching_of(
     """How runners from elsewhere are let in, here and at all other hosts."""
     attaching = Attaching(gateway.attach_tokens, owners=near.owners, peers=peers, note=audit.soon, clock=clock)
     if peers is not None:
-        gateway.peers = attaching.addresses
-        peers.on_others.append(gateway.tell_peers)
+        gateway.guests.peers = attaching.addresses
+        peers.on_others.append(gateway.guests.tell_peers)
     return attaching
 
 

@@ -29,6 +29,7 @@ from paddock.runners import launch
 from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
 from paddock.runners.catalog import Catalog
 from paddock.runners.errors import StartError
+from paddock.runners.guests import ELSEWHERE, Guests
 from paddock.runners.isolation import active_level
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Place, Plugin
@@ -42,8 +43,6 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 LIST_SECONDS = 5.0
 RETIRE_SECONDS = 300.0
-ELSEWHERE = "elsewhere"
-"""The isolation of a runner on a machine we know nothing of."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -105,8 +104,6 @@ class Gateway:
         process waits ready for the next run where each run has its own.
         """
         self.attach_tokens = AttachTokens()
-        self.peers: Callable[[], Sequence[str]] = tuple[str, ...]
-        """Where else a runner attaches that attached here."""
         self._isolation: Level = isolation
         self._leftovers = Leftovers(mark)
         allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
@@ -133,8 +130,8 @@ class Gateway:
             spare_seconds=spare_seconds,
         )
         self._staff = Staff(catalog, self._around, patience=patience)
-        self._attached: dict[str, list[AttachedRunner]] = {}
-        self._visitors: set[AttachedRunner] = set()
+        self.guests = Guests(self._around)
+        self.guests.on_change = self._name_guests
         self._without_guests = _installed_names(self._staff)
         self._names: dict[str, Names] = {}
         """By workspace, only of those that have guests."""
@@ -181,7 +178,7 @@ class Gateway:
         plugin = plugin_of(runner_id)
         supervisor = self._staff.get(plugin)
         manifest = (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
-        if supervisor is None or manifest is None or self._attached.get(plugin):
+        if supervisor is None or manifest is None or self.guests.serve(plugin):
             return None
         return supervisor.start_at_once(manifest, run_id, context, listener, placement)
 
@@ -215,7 +212,7 @@ class Gateway:
     def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
         """A level, `elsewhere` for a runner attached from another machine, `unknown` for one nobody offers."""
         plugin = plugin_of(runner_id)
-        if any(guest.ticket.workspace == workspace for guest in self._attached.get(plugin, [])):
+        if any(self.guests.of_plugin(plugin, workspace)):
             return ELSEWHERE
         supervisor = self._staff.get(plugin)
         if supervisor is None:
@@ -232,8 +229,7 @@ class Gateway:
     def count_by_state(self) -> Mapping[str, int]:
         """How many plugins are in each state, asked without starting any."""
         states = Counter(each.state() for each in self._staff)
-        guests = sum(map(len, self._attached.values()))
-        return {**states, "attached": guests} if guests else states
+        return {**states, "attached": guests} if (guests := len(self.guests)) else states
 
     async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started
@@ -241,16 +237,12 @@ class Gateway:
         """
         supervisors = list(self._staff)
         await asyncio.gather(*(_introduce(each) for each in supervisors))
-        attached = self._guests(workspace)
-        return [
-            *(status for each in supervisors for status in _statuses(each, self._isolation)),
-            *(status for each in attached for status in _attached_statuses(each)),
-        ]
+        installed = [status for each in supervisors for status in _statuses(each, self._isolation)]
+        return [*installed, *self.guests.statuses(workspace)]
 
     async def stop(self) -> None:
         """End every run and every process, and go on to the end even when the caller is cancelled."""
-        for visitor in list(self._visitors):
-            visitor.end("host_shutdown", "the host is shutting down")
+        self.guests.show_out("host_shutdown", "the host is shutting down")
         await self._staff.stop()
 
     # --- runners from elsewhere -----------------------------------------------------------------------------------
@@ -263,46 +255,11 @@ class Gateway:
         ticket = self.attach_tokens.redeem(token)
         installed = self._staff.get(str(ticket.plugin))
         ceiling = installed.plugin.ceiling if installed else None
-        visitor = AttachedRunner(
-            ticket,
-            transport,
-            self._around,
-            ceiling=ceiling,
-            peers=self._peers_now,
-            on_ready=self._arrived,
-            on_gone=self._left,
-        )
-        self._visitors.add(visitor)
-        return visitor
-
-    def _peers_now(self) -> Sequence[str]:
-        return self.peers()
-
-    def tell_peers(self) -> None:
-        """Other hosts came or went."""
-        for visitor in list(self._visitors):
-            visitor.tell_peers()
-
-    def _arrived(self, visitor: AttachedRunner) -> None:
-        if visitor in self._visitors:
-            self._attached.setdefault(str(visitor.ticket.plugin), []).append(visitor)
-            self._name_guests(visitor.ticket.workspace)
-
-    def _left(self, visitor: AttachedRunner) -> None:
-        self._visitors.discard(visitor)
-        guests = self._attached.get(str(visitor.ticket.plugin), [])
-        if visitor in guests:
-            guests.remove(visitor)
-            self._name_guests(visitor.ticket.workspace)
-
-    def _guests(self, workspace: str | None) -> list[AttachedRunner]:
-        guests = (guest for each in self._attached.values() for guest in each)
-        return [guest for guest in guests if workspace in (None, guest.ticket.workspace)]
+        return self.guests.let_in(ticket, transport, ceiling)
 
     def _name_guests(self, workspace: str) -> None:
         """After somebody came to a workspace or left it."""
-        attached = _short_names(self._guests(workspace))
-        if attached:
+        if attached := self.guests.names(workspace):
             self._names[workspace] = Names(attached, {**self._without_guests.all, **attached})
         else:
             self._names.pop(workspace, None)
@@ -312,8 +269,8 @@ class Gateway:
     ) -> tuple[AgentRunnerManifest, Supervisor | AttachedRunner]:
         """Where a new run of this runner goes: to who attached last for the workspace, else to what is installed."""
         plugin = plugin_of(runner_id)
-        for guest in reversed(self._attached.get(plugin, [])):
-            if runner_id in guest.manifests and workspace in (None, guest.ticket.workspace):
+        for guest in self.guests.of_plugin(plugin, workspace):
+            if runner_id in guest.manifests:
                 return guest.manifests[runner_id], guest
         supervisor, offered = await self._offered_by(plugin)
         manifest = offered.get(runner_id)
@@ -339,15 +296,6 @@ class Gateway:
 def _installed_names(staff: Iterable[Supervisor]) -> Names:
     plugins = (each.plugin for each in staff if not each.plugin.needs_settings)
     return Names({}, {plugin.name: f"plugin:{plugin.id}/default" for plugin in plugins})
-
-
-def _short_names(guests: Sequence[AttachedRunner]) -> dict[str, str]:
-    return {_short_name(runner_id): runner_id for guest in guests for runner_id in guest.manifests}
-
-
-def _short_name(runner_id: str) -> str:
-    known = RunnerId.parse(runner_id)
-    return known.name if known.runner == "default" else f"{known.name}-{known.runner}"
 
 
 @lru_cache(maxsize=1024)
@@ -390,12 +338,4 @@ def _statuses(supervisor: Supervisor, isolation: Level) -> list[RunnerStatus]:
             pid=supervisor.pid(),
         )
         for runner_id, manifest in manifests.items()
-    ]
-
-
-def _attached_statuses(guest: AttachedRunner) -> list[RunnerStatus]:
-    plugin, detail = str(guest.ticket.plugin), f"for workspace {guest.ticket.workspace}"
-    return [
-        RunnerStatus(runner_id, plugin, "attached", isolation=ELSEWHERE, detail=detail, manifest=manifest)
-        for runner_id, manifest in guest.manifests.items()
     ]
