@@ -2,10 +2,11 @@
 
 Short runs at the AG-UI door, as in the other benches, on the embedded default, on one host with PostgreSQL (which syncs
 to its disk) and NATS, and on three such hosts, in turns. What three can do is compared with what one can: each has 48
-connections, enough to keep it busy. Counted is the CPU of the hosts' own processes; that of the engines is shown beside
-it. Shown without a target: the load of one host spread over three, a heavy one and a light one. There each host sees a
-third of the runs, so fewer share a commit, a turn of the loop and the processor's cache, and a run costs more. Then a
-run that speaks slowly, followed at its owner and at another host by one reader: how much later does each frame come.
+connections, enough to keep it busy, and as many runs. Counted is the CPU of the hosts' own processes; that of the
+engines is shown beside it. Shown without a target: the load of one host spread over three, a heavy one and a light
+one. There each host sees a third of the runs, so fewer share a commit, a turn of the loop and the processor's cache,
+and a run costs more. Then a run that speaks slowly, followed at its owner and at another host by one reader: how much
+later does each frame come.
 """
 
 import argparse
@@ -76,17 +77,19 @@ class System:
     engines: Engines | None = None
     connections: int = CONNECTIONS
     """To each host."""
+    runs: int = RUNS
+    """At each host, in a round."""
     probe: Probe | None = None
     rounds: list[Seen] = field(default_factory=list[Seen])
 
-    def go(self, runs: int) -> None:
-        """Each host gets its share, all at the same time."""
+    def go(self) -> None:
+        """A round: all hosts at the same time."""
         hosts, engines = [cpu_of(one.process) for one in self.servers], self.engines.cpu() if self.engines else 0.0
         if self.probe is not None:
             self.probe.microseconds()
         began = perf_counter()
         with ThreadPoolExecutor(len(self.servers)) as pool:
-            do = partial(_do, runs=runs // len(self.servers), connections=self.connections)
+            do = partial(_do, runs=self.runs, connections=self.connections)
             done = list(pool.map(do, self.servers, self.generators))
         seconds, count = perf_counter() - began, sum(one.runs for one in done)
         used = sum(cpu_of(one.process) for one in self.servers) - sum(hosts)
@@ -141,16 +144,16 @@ def measure(work: Path, rounds: int) -> tuple[Mapping[str, System], list[float]]
         single, many = systems["one"], systems["three"]
         for load in (HEAVY, LIGHT):
             systems[f"one of {load}"] = System(single.servers, single.generators, one, load)
-            systems[f"three of {load}"] = System(many.servers, many.generators, three, load // HOSTS)
+            systems[f"three of {load}"] = System(many.servers, many.generators, three, load // HOSTS, RUNS // HOSTS)
         probe = stack.enter_context(probing())
         for each in systems.values():
             each.probe = probe
         for each in systems.values():  # bytecode, runners, connections
-            each.go(RUNS)
+            each.go()
             each.rounds.clear()
         for _ in range(rounds):
             for each in systems.values():
-                each.go(RUNS)
+                each.go()
         owner, other = systems["three"].servers[:2]
         return systems, [asyncio.run(lateness(owner.port, other.port)) for _ in range(rounds)]
 
