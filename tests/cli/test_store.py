@@ -103,6 +103,7 @@ def test_doctor_says_whether_the_bus_and_the_bucket_are_there(paddock: Command, 
     assert f"ok    artifacts      embedded: files in {tmp_path / 'd' / 'blobs'}" in embedded.stdout
     away = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_STORE": address, **AWAY, **KEYS})
     assert "FAIL  bus            nats://***@127.0.0.1:1 does not answer" in away.stdout
+    assert "debug" not in away.stdout + away.stderr
     assert "FAIL  artifacts      s3://b/?endpoint=http://127.0.0.1:1: files cannot be stored or read" in away.stdout
     nats = NatsServer().start()
     try:
@@ -116,10 +117,32 @@ def test_doctor_says_whether_the_bus_and_the_bucket_are_there(paddock: Command, 
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.parametrize(
+    ("bucket", "keys", "says"),
+    [
+        ("other", KEYS, "there is no such bucket; make it, or name another."),
+        ("paddock", {"AWS_SECRET_ACCESS_KEY": "test"}, "there are no keys to it; look at AWS_ACCESS_KEY_ID"),
+    ],
+    ids=["no bucket", "half of the keys"],
+)
+def test_what_is_wrong_with_a_bucket_is_one_sentence(
+    paddock: Command, bucket: str, keys: dict[str, str], says: str
+) -> None:
+    with an_imitation_of_s3() as there:
+        env = {"PADDOCK_ARTIFACTS": there.replace("//paddock", f"//{bucket}"), **keys}
+        started, looked = paddock("serve", "--data", "d", "--port", "0", env=env), paddock("doctor", env=env)
+    assert started.returncode == 2, started.stderr
+    assert started.stderr.startswith(f"paddock: artifacts = s3://{bucket}/")
+    assert (says in started.stderr, started.stderr.count("\n")) == (True, 1)
+    assert f"FAIL  artifacts      s3://{bucket}/" in looked.stdout
+    assert says.rstrip(".") in looked.stdout
+
+
 def test_a_bucket_that_is_not_there_is_named_and_not_the_store(paddock: Command, address: str) -> None:
     env = {"PADDOCK_STORE": address, "PADDOCK_ARTIFACTS": AWAY["PADDOCK_ARTIFACTS"], **KEYS}
     for command in (["serve", "--data", "d", "--port", "0"], ["admin", "verify"]):
         seen = paddock(*command, env=env)
         assert seen.returncode == 2
         assert "artifacts = s3://b/?endpoint=http://127.0.0.1:1" in seen.stderr
+        assert "its server cannot be reached." in seen.stderr
         assert "store =" not in seen.stderr

@@ -32,7 +32,7 @@ from paddock.host.platforms import PlatformError
 from paddock.http_api.app import ShortWay
 from paddock.http_api.connection import Connection
 from paddock.models.loading import ModelSettingsError
-from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
@@ -82,11 +82,11 @@ def serve(settings: Settings) -> None:
 
 @contextmanager
 def _reachable_store(settings: Settings) -> Generator[None]:
-    """A database that is not there, or not ours, is a wrong setting: one sentence that says which."""
+    """A database or a bucket that is not there, or not ours, is a wrong setting: one sentence that says which."""
     try:
         yield
     except StorageUnavailableError as error:
-        if settings.store == EMBEDDED:
+        if settings.store == EMBEDDED and not isinstance(error, FilesUnavailableError):
             raise
         raise CommandError(f"{settings.of_whom(error)} cannot be used: {error}.", exit_code=USAGE) from error
 
