@@ -9,7 +9,7 @@ from cli.conftest import Command
 from nats_server import NatsServer
 from paddock.rules.addresses import place_of, without_secrets
 from paddock.settings import Settings, SettingsError, load
-from postgres_server import a_database
+from postgres_server import Server, a_database, new_server
 from s3_server import an_imitation_of_s3
 
 SECRET = "s3cret"
@@ -84,6 +84,43 @@ def test_doctor_says_which_store_and_whether_it_is_there(paddock: Command, tmp_p
     assert away.returncode == 1
     assert "FAIL  store          the database at 127.0.0.1:1/paddock cannot be reached" in away.stdout
     assert SECRET not in away.stdout + away.stderr
+
+
+WRONG = {
+    "another password": ("postgresql://ann:wrong@/postgres", "Look at the user and the password"),
+    "no such database": ("postgresql://ann:right@/other", "Create it, with encoding 'UTF8'"),
+}
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Server]:
+    """A server that asks ann for a password."""
+    server = new_server()
+    try:
+        server.sql("create role ann login password 'right'")
+        (server.data / "pg_hba.conf").write_text("local all ann scram-sha-256\nlocal all all trust\n")
+        server.sql("select pg_reload_conf()")
+        yield server
+    finally:
+        server.let_go()
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_database_that_cannot_be_used_comes_with_what_to_do_about_it(
+    paddock: Command, guarded: Server, what: str
+) -> None:
+    address, advice = WRONG[what]
+    env = {"PADDOCK_STORE": f"{address}?host={guarded.home}"}
+    for command in (["serve", "--data", "d", "--port", "0"], ["doctor"], ["admin", "migrate", "--check"]):
+        seen = paddock(*command, env=env)
+        assert seen.returncode, seen.stdout
+        assert advice in seen.stdout + seen.stderr
+        assert "Start the database" not in seen.stdout + seen.stderr
+
+
+def test_a_database_that_nobody_used_yet_holds_nothing_to_verify(paddock: Command, guarded: Server) -> None:
+    seen = paddock("admin", "verify", env={"PADDOCK_STORE": guarded.url("postgres")})
+    assert (seen.returncode, "No host has used it yet" in seen.stderr) == (2, True), seen.stderr
 
 
 def test_a_bus_without_a_shared_store_is_refused_with_what_to_do(paddock: Command) -> None:

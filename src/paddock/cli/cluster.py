@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from paddock.cli import sharing
-from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli.failures import FAILED, USAGE, CommandError, with_advice
 from paddock.cli.output import counted, write
 from paddock.compose.cluster import blobs_of
 from paddock.ports.artifacts import Blobs
@@ -35,7 +35,9 @@ def migrate(settings: Settings, *, only_check: bool) -> int:
         if not only_check:
             asyncio.run(bring_up_to_date(settings.store))
     except StorageUnavailableError as error:
-        raise CommandError(f"store = {settings.shown_store} cannot be used: {error}.", exit_code=USAGE) from error
+        raise CommandError(
+            f"store = {settings.shown_store} cannot be used: {with_advice(error)}", exit_code=USAGE
+        ) from error
     state, says, advice = asyncio.run(examine(settings.store))
     sentence = f"{says}.{f' {advice}' if advice else ''}"
     if state == "fail":
@@ -57,7 +59,7 @@ def import_from(directory: Path, settings: Settings) -> int:
     except DataDirectoryInUseError as error:
         raise CommandError(f"{error}. Stop that host first.", exit_code=USAGE) from error
     except StorageUnavailableError as error:
-        raise CommandError(f"Nothing was imported: {error}.") from error
+        raise CommandError(f"Nothing was imported: {with_advice(error)}") from error
     except (PackageError, OSError) as error:
         raise CommandError(f"Nothing was imported: the installed plugins cannot be read: {error}") from error
     for name, count in sorted(moved.items()):
@@ -75,7 +77,7 @@ def back_up_database(target: Path, settings: Settings) -> int:
     try:
         manifest = backup.make(target, lambda whole: asyncio.run(_copy_out(whole, settings)))
     except StorageUnavailableError as error:
-        raise CommandError(f"Nothing was backed up: {error}.") from error
+        raise CommandError(f"Nothing was backed up: {with_advice(error)}") from error
     write(f"Backed up {counted(len(manifest['files']), 'file')} in {target}.\n")
     return 0
 
@@ -85,7 +87,7 @@ def restore_database(source: Path, settings: Settings) -> int:
         with backup.unpacked(source, backup.ABOUT) as whole:
             written, files = asyncio.run(_copy_in(whole, settings))
     except StorageUnavailableError as error:
-        raise CommandError(f"Nothing was restored: {error}.") from error
+        raise CommandError(f"Nothing was restored: {with_advice(error)}") from error
     rows = counted(sum(written.values()), "row")
     write(f"Restored {rows} and {counted(files, 'stored file')} in {settings.shown_store}.\n")
     return 0

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from paddock import compose
 from paddock.cli import logs, presence
-from paddock.cli.failures import USAGE, CommandError, as_sentence
+from paddock.cli.failures import USAGE, CommandError, as_sentence, with_advice
 from paddock.cli.large_pages import use_large_pages
 from paddock.cli.program import command
 from paddock.cli.run_socket import run_socket
@@ -88,7 +88,9 @@ def _reachable_store(settings: Settings) -> Generator[None]:
     except StorageUnavailableError as error:
         if settings.store == EMBEDDED and not isinstance(error, FilesUnavailableError):
             raise
-        raise CommandError(f"{settings.of_whom(error)} cannot be used: {error}.", exit_code=USAGE) from error
+        raise CommandError(
+            f"{settings.of_whom(error)} cannot be used: {with_advice(error)}", exit_code=USAGE
+        ) from error
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
