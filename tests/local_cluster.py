@@ -4,6 +4,7 @@ For trying things out. PostgreSQL and NATS are the real ones; S3 is moto's serve
 everything in memory. Nothing is left behind.
 """
 
+import shlex
 import signal
 import sys
 import tempfile
@@ -43,7 +44,7 @@ def main() -> None:
             stack.callback(host.stop)
             host.start()
         for name, value in env.items():
-            print(f"{name}={value}")
+            print(f"{name}={shlex.quote(value)}")
         for host in hosts:
             print(f"{host.data.name} is ready at {host.url}", flush=True)
         print("Ctrl-C stops everything.", flush=True)

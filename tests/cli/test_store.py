@@ -9,7 +9,7 @@ from cli.conftest import Command
 from nats_server import NatsServer
 from paddock.rules.addresses import place_of, without_secrets
 from paddock.settings import Settings, SettingsError, load
-from postgres_server import a_database
+from postgres_server import Server, a_database, new_server
 from s3_server import an_imitation_of_s3
 
 SECRET = "s3cret"
@@ -86,6 +86,43 @@ def test_doctor_says_which_store_and_whether_it_is_there(paddock: Command, tmp_p
     assert SECRET not in away.stdout + away.stderr
 
 
+WRONG = {
+    "another password": ("postgresql://ann:wrong@/postgres", "Look at the user and the password"),
+    "no such database": ("postgresql://ann:right@/other", "Create it, with encoding 'UTF8'"),
+}
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Server]:
+    """A server that asks ann for a password."""
+    server = new_server()
+    try:
+        server.sql("create role ann login password 'right'")
+        (server.data / "pg_hba.conf").write_text("local all ann scram-sha-256\nlocal all all trust\n")
+        server.sql("select pg_reload_conf()")
+        yield server
+    finally:
+        server.let_go()
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_database_that_cannot_be_used_comes_with_what_to_do_about_it(
+    paddock: Command, guarded: Server, what: str
+) -> None:
+    address, advice = WRONG[what]
+    env = {"PADDOCK_STORE": f"{address}?host={guarded.home}"}
+    for command in (["serve", "--data", "d", "--port", "0"], ["doctor"], ["admin", "migrate", "--check"]):
+        seen = paddock(*command, env=env)
+        assert seen.returncode, seen.stdout
+        assert advice in seen.stdout + seen.stderr
+        assert "Start the database" not in seen.stdout + seen.stderr
+
+
+def test_a_database_that_nobody_used_yet_holds_nothing_to_verify(paddock: Command, guarded: Server) -> None:
+    seen = paddock("admin", "verify", env={"PADDOCK_STORE": guarded.url("postgres")})
+    assert (seen.returncode, "No host has used it yet" in seen.stderr) == (2, True), seen.stderr
+
+
 def test_a_bus_without_a_shared_store_is_refused_with_what_to_do(paddock: Command) -> None:
     seen = paddock("serve", "--data", "d", "--port", "0", env={"PADDOCK_BUS": f"nats://ann:{SECRET}@127.0.0.1:4222"})
     assert seen.returncode == 2
@@ -103,6 +140,7 @@ def test_doctor_says_whether_the_bus_and_the_bucket_are_there(paddock: Command, 
     assert f"ok    artifacts      embedded: files in {tmp_path / 'd' / 'blobs'}" in embedded.stdout
     away = paddock("doctor", "--data", tmp_path / "d", env={"PADDOCK_STORE": address, **AWAY, **KEYS})
     assert "FAIL  bus            nats://***@127.0.0.1:1 does not answer" in away.stdout
+    assert "debug" not in away.stdout + away.stderr
     assert "FAIL  artifacts      s3://b/?endpoint=http://127.0.0.1:1: files cannot be stored or read" in away.stdout
     nats = NatsServer().start()
     try:
@@ -116,10 +154,32 @@ def test_doctor_says_whether_the_bus_and_the_bucket_are_there(paddock: Command, 
     assert not (tmp_path / "d").exists()
 
 
+@pytest.mark.parametrize(
+    ("bucket", "keys", "says"),
+    [
+        ("other", KEYS, "there is no such bucket; make it, or name another."),
+        ("paddock", {"AWS_SECRET_ACCESS_KEY": "test"}, "there are no keys to it; look at AWS_ACCESS_KEY_ID"),
+    ],
+    ids=["no bucket", "half of the keys"],
+)
+def test_what_is_wrong_with_a_bucket_is_one_sentence(
+    paddock: Command, bucket: str, keys: dict[str, str], says: str
+) -> None:
+    with an_imitation_of_s3() as there:
+        env = {"PADDOCK_ARTIFACTS": there.replace("//paddock", f"//{bucket}"), **keys}
+        started, looked = paddock("serve", "--data", "d", "--port", "0", env=env), paddock("doctor", env=env)
+    assert started.returncode == 2, started.stderr
+    assert started.stderr.startswith(f"paddock: artifacts = s3://{bucket}/")
+    assert (says in started.stderr, started.stderr.count("\n")) == (True, 1)
+    assert f"FAIL  artifacts      s3://{bucket}/" in looked.stdout
+    assert says.rstrip(".") in looked.stdout
+
+
 def test_a_bucket_that_is_not_there_is_named_and_not_the_store(paddock: Command, address: str) -> None:
     env = {"PADDOCK_STORE": address, "PADDOCK_ARTIFACTS": AWAY["PADDOCK_ARTIFACTS"], **KEYS}
     for command in (["serve", "--data", "d", "--port", "0"], ["admin", "verify"]):
         seen = paddock(*command, env=env)
         assert seen.returncode == 2
         assert "artifacts = s3://b/?endpoint=http://127.0.0.1:1" in seen.stderr
+        assert "its server cannot be reached." in seen.stderr
         assert "store =" not in seen.stderr

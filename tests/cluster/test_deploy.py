@@ -62,3 +62,17 @@ def test_every_stop_is_given_longer_than_a_host_needs() -> None:
     assert int(compose["services"]["host-1"]["stop_grace_period"].removesuffix("s")) > 10
     pods = next(yaml.safe_load_all((DEPLOY / "kubernetes" / "paddock.yaml").read_text()))
     assert pods["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > 10
+
+
+def test_a_unit_waits_for_its_database_however_often_it_must_be_started_again() -> None:
+    unit = (DEPLOY / "paddock.service").read_text()
+    assert "StartLimitIntervalSec=0" in unit.partition("[Service]")[0].splitlines()
+
+
+def test_every_host_in_a_container_says_where_the_others_reach_it() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    hosts = {name: one["environment"] for name, one in services.items() if name.startswith("host-")}
+    assert {name: told.get("PADDOCK_OWN_URL") for name, told in hosts.items()} == {
+        name: f"http://{name}:8484" for name in hosts
+    }
+    assert all(told["PADDOCK_STORE"] == services["key"]["environment"]["PADDOCK_STORE"] for told in hosts.values())

@@ -27,7 +27,10 @@ def test_it_starts_three_hosts_that_know_each_other_and_leaves_nothing_behind() 
         for url in urls:
             wait_until(lambda url=url: "paddock_hosts 3" in loopback.get(f"{url}/metrics").text, 30, "all being met")
         below = psutil.Process(cluster.pid).children(recursive=True)
-        places = re.findall(r"host=(/\S+)", "".join(said))
+        places = re.findall(r"host=(/[^\s']+)", "".join(said))
+        pasted = "".join(line for line in said if re.match("[A-Z_]+=", line)) + "echo $PADDOCK_STORE $PADDOCK_ARTIFACTS"
+        shown = subprocess.run(["/bin/sh", "-c", pasted], capture_output=True, text=True, check=True).stdout
+        assert re.fullmatch(r"postgresql://\S+ s3://\S+&region=\S+\n", shown), shown
     finally:
         cluster.send_signal(signal.SIGTERM)
         assert cluster.wait(60) == 0

@@ -15,7 +15,7 @@ from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from postgres_server import database_of, new_server, shared_server
 from s3_server import an_imitation_of_s3
-from walk.hosts import HostProcess, text_of
+from walk.hosts import HostProcess, text_of, wait_until
 
 S3 = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 A_PIXEL = base64.b64decode(
@@ -54,6 +54,36 @@ def test_an_embedded_installation_moves_into_the_cluster_without_loss(
     try:
         assert [(one.id, one.data) for one in after.events(task)] == [(one.id, one.data) for one in told]
         assert "and on" in text_of(after.events(after.post("and on", thread=thread).json()["taskId"]))
+    finally:
+        assert after.stop() == 0
+
+
+def test_plugins_installed_in_it_are_moved_too_unless_they_were_changed(
+    tmp_path: Path,
+    database: str,
+    paddock: Command,  # noqa: F811
+) -> None:
+    shared_server().empty(database)
+    alone = HostProcess(tmp_path / "alone", agents=ECHO).start()
+    alone.stop()
+    for name in ("hello", "meddled"):
+        assert paddock("runner", "new", name, "--author", "me", cwd=tmp_path).returncode == 0
+        put = paddock("runner", "install", tmp_path / name, "--yes", "--data", alone.data)
+        assert put.returncode == 0, put.stderr
+    with (alone.data / "plugins" / "me" / "meddled" / "runner.py").open("a") as file:
+        file.write("# not what was agreed to\n")
+
+    env = {"PADDOCK_STORE": database, "PADDOCK_ARTIFACTS": "embedded"}
+    done = paddock("admin", "import", alone.data, "--data", tmp_path / "many", env=env)
+    assert done.returncode == 0, done.stderr
+    assert "1  plugins" in done.stdout
+    assert "me/meddled was changed after it was installed" in done.stdout
+
+    agents = 'default_agent: hello\nagents:\n  hello: {runner: "plugin:me/hello/default"}\n'
+    after = HostProcess(tmp_path / "many", agents=agents, env=env).start()
+    try:
+        wait_until(lambda: "me/hello" in after.client().get("/api/v1/runners").text, 30, "it being put in place")
+        assert "Hello!" in text_of(after.events(after.post("hi").json()["taskId"]))
     finally:
         assert after.stop() == 0
 

@@ -11,6 +11,7 @@ import pytest
 
 import warm
 from cluster.conftest import Hosts, heard
+from loopback import free_port
 from walk.hosts import Event, HostProcess, start_together, text_of, wait_until
 
 
@@ -61,6 +62,20 @@ def test_hosts_that_keep_files_for_themselves_say_that_others_cannot_read_them(
 ) -> None:
     assert here.says("other hosts cannot read them")
     assert there.says("other hosts cannot read them")
+
+
+@pytest.mark.parametrize(
+    ("bus", "says"),
+    [(f"nats://127.0.0.1:{free_port()}", "the bus does not answer"), ("embedded", "set bus to nats://")],
+    ids=["that does not answer", "that is not set"],
+)
+def test_a_host_without_a_bus_to_the_others_says_so_when_it_starts(
+    here: HostProcess, new_host: Hosts, bus: str, says: str
+) -> None:
+    apart = new_host(f"apart-{says[:3]}", env={"PADDOCK_BUS": bus}).start()
+    assert apart.says("warning", says)
+    assert not any(says in line for line in here.output)
+    apart.stop()
 
 
 def test_a_run_is_read_live_at_the_other_host(there: HostProcess, busy: tuple[str, str]) -> None:

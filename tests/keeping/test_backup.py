@@ -91,11 +91,15 @@ def changed(path: Path) -> None:
 async def test_a_damaged_backup_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     backup = await a_backup(tmp_path)
     [blob] = (backup / "blobs").glob("??/*")
+    manifest = backup / "manifest.json"
+    whole = manifest.read_text()
     for spoil, sentence in (
-        (lambda: changed(blob), "is damaged"),
+        (lambda: manifest.write_text(whole.replace("sha256", "sha2x6", 1)), "is damaged: its manifest.json"),
+        (lambda: manifest.write_text(whole.replace("{", "[", 1).replace("}", "]")), "is damaged: its manifest.json"),
+        (lambda: changed(blob) or manifest.write_text(whole), "is damaged: it is not what was backed up"),
         (blob.unlink, "is missing from the backup"),
         (lambda: (backup / "more").write_text("x"), "does not name"),
-        (lambda: (backup / "manifest.json").write_text("{}"), "is no backup"),
+        (lambda: manifest.write_text("{}"), "is no backup"),
     ):
         spoil()
         with pytest.raises(BackupError, match=sentence):

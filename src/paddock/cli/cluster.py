@@ -5,12 +5,15 @@ import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from paddock.cli.failures import FAILED, USAGE, CommandError
+from paddock.cli import sharing
+from paddock.cli.failures import FAILED, USAGE, CommandError, with_advice
 from paddock.cli.output import counted, write
 from paddock.compose.cluster import blobs_of
 from paddock.ports.artifacts import Blobs
 from paddock.rules.addresses import is_postgres
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.rows import PluginRow
+from paddock.runners.packages import PackageError
 from paddock.settings import Settings
 from paddock.storage import backup
 from paddock.storage.files import FileBlobs
@@ -32,7 +35,9 @@ def migrate(settings: Settings, *, only_check: bool) -> int:
         if not only_check:
             asyncio.run(bring_up_to_date(settings.store))
     except StorageUnavailableError as error:
-        raise CommandError(f"store = {settings.shown_store} cannot be used: {error}.", exit_code=USAGE) from error
+        raise CommandError(
+            f"store = {settings.shown_store} cannot be used: {with_advice(error)}", exit_code=USAGE
+        ) from error
     state, says, advice = asyncio.run(examine(settings.store))
     sentence = f"{says}.{f' {advice}' if advice else ''}"
     if state == "fail":
@@ -42,21 +47,28 @@ def migrate(settings: Settings, *, only_check: bool) -> int:
 
 
 def import_from(directory: Path, settings: Settings) -> int:
-    """Every row into the database, every file into the place for files; the directory stays as it is."""
+    """Every row and installed plugin into the database, every file into the place for files; nothing there is taken
+    away."""
     _need_postgres(settings)
     if not has_database(directory):
         raise CommandError(f"{directory} holds no data of a host.", exit_code=USAGE)
     try:
         with DataDirectory.lock(directory):
-            moved, files = asyncio.run(_import(directory, settings))
+            plugins, changed = sharing.brought_along(directory)
+            moved, files = asyncio.run(_import(directory, settings, plugins))
     except DataDirectoryInUseError as error:
         raise CommandError(f"{error}. Stop that host first.", exit_code=USAGE) from error
     except StorageUnavailableError as error:
-        raise CommandError(f"Nothing was imported: {error}.") from error
+        raise CommandError(f"Nothing was imported: {with_advice(error)}") from error
+    except (PackageError, OSError) as error:
+        raise CommandError(f"Nothing was imported: the installed plugins cannot be read: {error}") from error
     for name, count in sorted(moved.items()):
         if count:
             write(f"{count:>10}  {name}\n")
-    write(f"{files:>10}  stored files\nEverything of {directory} is in {settings.shown_store}.\n")
+    write(f"{files:>10}  stored files\n")
+    for plugin in changed:
+        write(f"{plugin} was changed after it was installed, so it was not taken along; install it anew.\n")
+    write(f"Everything of {directory} is in {settings.shown_store}.\n")
     return 0
 
 
@@ -65,7 +77,7 @@ def back_up_database(target: Path, settings: Settings) -> int:
     try:
         manifest = backup.make(target, lambda whole: asyncio.run(_copy_out(whole, settings)))
     except StorageUnavailableError as error:
-        raise CommandError(f"Nothing was backed up: {error}.") from error
+        raise CommandError(f"Nothing was backed up: {with_advice(error)}") from error
     write(f"Backed up {counted(len(manifest['files']), 'file')} in {target}.\n")
     return 0
 
@@ -75,7 +87,7 @@ def restore_database(source: Path, settings: Settings) -> int:
         with backup.unpacked(source, backup.ABOUT) as whole:
             written, files = asyncio.run(_copy_in(whole, settings))
     except StorageUnavailableError as error:
-        raise CommandError(f"Nothing was restored: {error}.") from error
+        raise CommandError(f"Nothing was restored: {with_advice(error)}") from error
     rows = counted(sum(written.values()), "row")
     write(f"Restored {rows} and {counted(files, 'stored file')} in {settings.shown_store}.\n")
     return 0
@@ -117,11 +129,11 @@ async def _copy_in(whole: Path, settings: Settings) -> tuple[Mapping[str, int], 
     return await copy_in(settings.store, whole), files
 
 
-async def _import(directory: Path, settings: Settings) -> tuple[dict[str, int], int]:
+async def _import(directory: Path, settings: Settings, plugins: Sequence[PluginRow]) -> tuple[dict[str, int], int]:
     from paddock.storage.importing import import_directory
 
     files = await _move_files(directory, settings)  # bytes before their rows, as always
-    return dict(await import_directory(directory, settings.store)), files
+    return dict(await import_directory(directory, settings.store, plugins)), files
 
 
 async def _move_files(directory: Path, settings: Settings) -> int:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from hashlib import sha256
 from typing import TypeVar
 
-from paddock.cli.failures import USAGE, CommandError
+from paddock.cli.failures import USAGE, CommandError, with_advice
 from paddock.compose.cluster import blobs_of
 from paddock.ports.artifacts import Blobs
 from paddock.rules.errors import HostError, StorageUnavailableError
@@ -43,7 +43,7 @@ def _all(settings: Settings, found: AsyncIterator[Found]) -> list[Found]:
     try:
         return asyncio.run(gather())
     except StorageUnavailableError as error:
-        raise CommandError(f"{settings.of_whom(error)}: {error}.", exit_code=USAGE) from error
+        raise CommandError(f"{settings.of_whom(error)}: {with_advice(error)}", exit_code=USAGE) from error
 
 
 async def _look(settings: Settings) -> AsyncIterator[Looked]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from paddock.cli import logs
 from paddock.cli.doctor_host import agents, data_directory, port
 from paddock.cli.findings import Finding, shown
 from paddock.cli.output import write
@@ -25,6 +26,7 @@ EARLIEST_CLOCK = 1_735_689_600
 
 def doctor(settings: Settings, *, colours: bool) -> int:
     """Print every finding; 1 when something that the host needs does not work."""
+    logs.configure("error", "text")  # what is wrong is said below, once
     findings = [_guarded(check, settings) for check in CHECKS]
     for finding in findings:
         write(shown(finding, colours=colours) + "\n")

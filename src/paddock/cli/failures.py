@@ -16,3 +16,10 @@ def as_sentence(error: object) -> str:
     """What an error says, with an end: some end in a question (`did you mean tools?`)."""
     text = str(error)
     return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def with_advice(error: Exception) -> str:
+    """What a store says, and what to do about it where it does not say so itself."""
+    from paddock.storage.postgres.connection import advice_on
+
+    return f"{error}. {advice_on(error)}".rstrip()

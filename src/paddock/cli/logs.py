@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -9,6 +10,8 @@ import structlog
 _TRACEBACKS = structlog.processors.ExceptionRenderer(
     structlog.tracebacks.ExceptionDictTransformer(show_locals=False)  # locals hold keys, config and what people wrote
 )
+
+_EXTRA = structlog.stdlib.ExtraAdder(allow=("action", "error"))
 
 
 def configure(level: str, form: str) -> None:
@@ -26,6 +29,7 @@ def configure(level: str, form: str) -> None:
         cache_logger_on_first_use=True,
     )
     _adopt_standard_logging(max(number, logging.WARNING), shared, form)
+    logging.getLogger("asyncpg").setLevel(logging.ERROR)  # a database that is away is told of by the store, in a line
 
 
 def _rendered(form: str) -> list[Any]:
@@ -40,8 +44,21 @@ def _adopt_standard_logging(level: int, shared: list[Any], form: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared,
+            foreign_pre_chain=[*shared, _with_ours],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendered(form)],
         )
     )
     logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+def _with_ours(_: Any, name: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """What our own lines say beside their sentence; what libraries put there is not known here, so it stays out.
+
+    Of an error the first line: a database goes on with the values it was given.
+    """
+    if line["_record"].name.partition(".")[0] != "paddock":
+        return line
+    told = dict(_EXTRA(_, name, line))
+    if "error" in told:
+        told["error"] = "".join(str(told["error"]).splitlines()[:1])
+    return told

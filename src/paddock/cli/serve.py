@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from paddock import compose
 from paddock.cli import logs, presence
-from paddock.cli.failures import USAGE, CommandError, as_sentence
+from paddock.cli.failures import USAGE, CommandError, as_sentence, with_advice
 from paddock.cli.large_pages import use_large_pages
 from paddock.cli.program import command
 from paddock.cli.run_socket import run_socket
@@ -32,7 +32,7 @@ from paddock.host.platforms import PlatformError
 from paddock.http_api.app import ShortWay
 from paddock.http_api.connection import Connection
 from paddock.models.loading import ModelSettingsError
-from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
@@ -82,13 +82,15 @@ def serve(settings: Settings) -> None:
 
 @contextmanager
 def _reachable_store(settings: Settings) -> Generator[None]:
-    """A database that is not there, or not ours, is a wrong setting: one sentence that says which."""
+    """A database or a bucket that is not there, or not ours, is a wrong setting: one sentence that says which."""
     try:
         yield
     except StorageUnavailableError as error:
-        if settings.store == EMBEDDED:
+        if settings.store == EMBEDDED and not isinstance(error, FilesUnavailableError):
             raise
-        raise CommandError(f"{settings.of_whom(error)} cannot be used: {error}.", exit_code=USAGE) from error
+        raise CommandError(
+            f"{settings.of_whom(error)} cannot be used: {with_advice(error)}", exit_code=USAGE
+        ) from error
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import getpass
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,8 +12,9 @@ from paddock.cli.failures import CommandError
 from paddock.rules.addresses import is_postgres
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AuditRow, PluginRow
-from paddock.runners.packages import Package
+from paddock.runners.packages import InstalledPlugins, Package
 from paddock.runners.packages.archives import packed
+from paddock.runners.packages.trees import read_tree
 
 if TYPE_CHECKING:
     from paddock.storage.postgres import PostgresStore
@@ -41,6 +42,19 @@ def check_free(address: str | None, package: Package, *, replace: bool) -> None:
 def share(address: str, package: Package) -> None:
     about, sha256 = package.about, package.contents.sha256
     _write(address, PluginRow(about.id, about.version, sha256, packed(package.contents), time.time(), _person()))
+
+
+def brought_along(directory: Path) -> tuple[Sequence[PluginRow], Sequence[str]]:
+    """What is installed in a directory, for all hosts of a store that takes it in; and what is not as it was agreed to,
+    which no host loads."""
+    plugins, rows, changed = InstalledPlugins(directory), list[PluginRow](), list[str]()
+    for one in plugins.list():
+        contents = read_tree(plugins.directory(one.plugin))
+        if contents.sha256 == one.sha256:
+            rows.append(PluginRow(one.plugin, one.version, one.sha256, packed(contents), one.installed_at, _person()))
+        else:
+            changed.append(one.plugin)
+    return rows, changed
 
 
 def withdraw(address: str, plugin: str) -> bool:

@@ -79,6 +79,8 @@ def keep_in_step(settings: Settings, peers: Peers | None, stored: StoredAgents, 
         peers.on_change.append(lambda: agree(settings.store, settings.signing_file))
     if settings.artifacts == EMBEDDED:
         peers.on_others.append(lambda: _tell_of_files(peers))
+    if settings.bus == EMBEDDED:
+        peers.on_others.append(lambda: _tell_of_bus(peers))
     peers.on_change.append(stored.load)
     peers.on_beat.append(ingest.wake)
     ingest.may_work = lambda: peers.is_housekeeper and peers.held()
@@ -95,6 +97,12 @@ def _tell_of_files(peers: Peers) -> None:
             "files are kept in this host's own directory, and other hosts cannot read them: set artifacts to s3://..."
         )
         log.warning(text, action="peers.files")
+
+
+def _tell_of_bus(peers: Peers) -> None:
+    if peers.others:
+        text = "this host has no bus to other hosts, so what they say to each other comes late: set bus to nats://..."
+        log.warning(text, action="peers.bus")
 
 
 def shared_plugins_of(

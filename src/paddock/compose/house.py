@@ -224,6 +224,9 @@ class House:
         if self.peers is None:
             return await self.sessions.recover(RESTARTED, WHY[RESTARTED])
         await self.peers.start()
+        if self.peers.bus_is_away():
+            text = "the bus does not answer, so what other hosts say comes late; `paddock doctor` asks for it"
+            log.warning(text, action="house.bus")
         self.tasks.spawn(self.peers.keep_beating())
         self.tasks.spawn(self.peers.owners.keep_answering())
         return await self.peers.take_over()

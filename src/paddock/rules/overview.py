@@ -27,6 +27,7 @@ class AuditQuery(Value, frozen=True):
     """Which decisions; what is None does not matter."""
 
     workspace_id: str
+    """Of it, and those that are of no workspace: a host's own."""
     actor: str | None = None
     action: str | None = None
     """An action, or the beginning of one that ends with `*`."""

@@ -218,8 +218,9 @@ def _manifest(whole: Path, holding: str) -> Mapping[str, Any]:
     try:
         manifest = cast("dict[str, Any]", json.loads((whole / MANIFEST).read_text(encoding="utf-8")))
         known, files = manifest["format"], manifest["files"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BackupError(f"this is no backup: its {MANIFEST} cannot be read") from error
+        _ = [said["sha256"] for said in files.values()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BackupError(f"this is no backup, or it is damaged: its {MANIFEST} cannot be read") from error
     if known != FORMAT:
         raise BackupError(f"this backup has the format {known}; this version of paddock reads {FORMAT}")
     if holding not in files:

@@ -23,7 +23,7 @@ def of_decisions(query: AuditQuery) -> Condition:
     exact, start = "action = ?", query.action
     if start is not None and start.endswith("*"):
         exact, start = "substr(action, 1, length(?)) = ?", start[:-1]
-    asked: list[Condition] = [("workspace_id = ?", (query.workspace_id,))]
+    asked: list[Condition] = [("workspace_id in (?, '')", (query.workspace_id,))]
     if start is not None:
         asked.append((exact, (start,) * exact.count("?")))
     asked += _given(

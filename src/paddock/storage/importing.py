@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.rows import PluginRow
 from paddock.rules.tokens import tokens_of
 from paddock.storage.postgres import knowledge_words
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
@@ -38,6 +39,8 @@ _WORDS = """
 insert into knowledge_words (chunk_no, document_no, length, tokens)
 select chunk_no, document_no, length, tokens::tsvector
   from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) as given (chunk_no, document_no, length, tokens)"""
+_PLUGIN = """
+insert into plugins (plugin, version, sha256, body, installed_at, installed_by) values ($1, $2, $3, $4, $5, $6)"""
 _COUNT_TOKENS = """
 update knowledge_documents d set token_count =
   (select coalesce(sum(length), 0)::bigint from knowledge_words w where w.document_no = d.document_no)"""
@@ -59,8 +62,9 @@ class Table:
         return f'insert into "{self.name}" ({names}) overriding system value select * from unnest({arrays})'
 
 
-async def import_directory(directory: Path, address: str) -> Mapping[str, int]:
-    """How many rows of each table were moved. The directory is left as it is. Raises StorageUnavailableError."""
+async def import_directory(directory: Path, address: str, plugins: Sequence[PluginRow] = ()) -> Mapping[str, int]:
+    """How many rows of each table were moved, with those that say what is installed there. Nothing is taken away, but
+    the schema of the directory is brought up to date. Raises StorageUnavailableError."""
     source = SqliteStore(directory)
     await source.open()  # brings its schema up to date
     await source.close()
@@ -68,22 +72,26 @@ async def import_directory(directory: Path, address: str) -> Mapping[str, int]:
     connection = await connect(address)
     try:
         with closing(open_reader(directory)) as sqlite:
-            return await _move(sqlite, connection)
+            return await _move(sqlite, connection, plugins)
     except AWAY as error:
         raise unavailable(error, address) from error
     finally:
         connection.terminate()
 
 
-async def _move(sqlite: SqliteConnection, connection: Connection) -> Mapping[str, int]:
+async def _move(sqlite: SqliteConnection, connection: Connection, plugins: Sequence[PluginRow]) -> Mapping[str, int]:
     async with connection.transaction():
         if await connection.fetchval(_ANYTHING):
             raise StorageUnavailableError("the database holds data already: import into one that is empty")
         moved = dict[str, int]()
         for table in await _common(sqlite, connection):
             moved[table.name] = await _copy(table, sqlite, connection)
+        for one in plugins:
+            await connection.execute(
+                _PLUGIN, one.plugin, one.version, one.sha256, one.body, one.installed_at, one.installed_by
+            )
         await _index_knowledge(connection)
-    return moved
+    return moved | {"plugins": len(plugins)}
 
 
 async def _common(sqlite: SqliteConnection, connection: Connection) -> Sequence[Table]:

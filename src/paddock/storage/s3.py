@@ -36,20 +36,26 @@ _obstore = cast("Any", obstore)  # its types are its own affair
 
 
 def store_at(address: str) -> S3Store:
-    """`s3://bucket/prefix?endpoint=http://host:port&region=name`; keys and the rest come from AWS_* variables."""
+    """`s3://bucket/prefix?endpoint=http://host:port&region=name`; keys and the rest come from AWS_* variables.
+
+    Raises FilesUnavailableError.
+    """
     parts = urlsplit(address)
     asked = dict(parse_qsl(parts.query))
     options: dict[str, Any] = {"client_options": {"timeout": SECONDS, "connect_timeout": timedelta(seconds=3)}}
     if endpoint := asked.get("endpoint"):
         options["endpoint"] = endpoint
         options["client_options"]["allow_http"] = endpoint.startswith("http://")
-    return S3Store(
-        parts.netloc,
-        prefix=parts.path.strip("/") or None,
-        region=asked.get("region", "us-east-1"),
-        retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=10)},
-        **options,
-    )
+    try:
+        return S3Store(
+            parts.netloc,
+            prefix=parts.path.strip("/") or None,
+            region=asked.get("region", "us-east-1"),
+            retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=10)},
+            **options,
+        )
+    except BaseError as error:  # half of a pair of keys, for example
+        raise _away(error) from error
 
 
 class S3Blobs:
@@ -192,4 +198,23 @@ def _lost(name: str) -> HostError:
 
 
 def _away(error: Exception) -> FilesUnavailableError:
-    return FilesUnavailableError(f"files cannot be stored or read: {str(error).splitlines()[0][:200]}")
+    return FilesUnavailableError(f"files cannot be stored or read: {_why(str(error))}")
+
+
+def _why(said: str) -> str:
+    """The library tells of a whole request with its answer; an operator wants to know what to look at."""
+    for words, why in _SAYS:
+        if any(word in said for word in words):
+            return why
+    return said.splitlines()[0][:200]
+
+
+_KEYS = "look at AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+_SAYS = (
+    (("NoSuchBucket",), "there is no such bucket; make it, or name another"),
+    (("Missing AccessKeyId", "Missing SecretAccessKey", "//169.254."), f"there are no keys to it; {_KEYS}"),
+    (("403 Forbidden", "401 Unauthorized"), f"the keys do not open it; {_KEYS}"),
+    (("certificate",), "the certificate of its server is not accepted"),
+    (("error sending request",), "its server cannot be reached"),
+)
+"""Words in what the library says, the first that fit count. Keys that are missing are asked for at 169.254.x.x."""

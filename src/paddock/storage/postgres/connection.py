@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import asyncpg
 
 from paddock.rules.addresses import place_of, without_secrets
-from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.storage.postgres.texts import decode, encode
 
 CONNECT_SECONDS = 3.0
@@ -152,6 +152,27 @@ def unavailable(error: BaseException, address: str = "") -> StorageUnavailableEr
     """Say in one sentence what the database refused; never with a password in it."""
     at = f" at {place_of(address)}" if address else ""
     return StorageUnavailableError(f"the database{at} {_what(error)}: {without_secrets(_first_line(error))}")
+
+
+def advice_on(error: BaseException) -> str:
+    """What to do about it, where the sentence does not say so: a whole sentence, or nothing."""
+    if isinstance(error, FilesUnavailableError):
+        return ""
+    reason = error.__cause__ if isinstance(error, StorageUnavailableError) else error
+    return next((advice for kinds, advice in _ADVICE if isinstance(reason, kinds)), "")
+
+
+_ADVICE: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
+    (asyncpg.InvalidCatalogNameError, "Create it, with encoding 'UTF8', or set store to another."),
+    (
+        (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidPasswordError),
+        "Look at the user and the password in store, and at the server's pg_hba.conf.",
+    ),
+    (asyncpg.InsufficientPrivilegeError, "Make the user the owner of the database."),
+    (asyncpg.TooManyConnectionsError, "Raise max_connections of the server: a host takes up to ten."),
+    (asyncpg.UndefinedTableError, "No host has used it yet: start one, or set store to another."),
+    (LOST, "Start the database, or set store to another."),
+)
 
 
 def _what(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from typing import Literal
 from paddock.rules.addresses import place_of
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.migrations import Refusal
-from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
+from paddock.storage.postgres.connection import AWAY, Connection, advice_on, connect, unavailable
 from paddock.storage.postgres.migrate import still_pending
 from paddock.storage.shipped import shipped_migrations
 
@@ -29,9 +29,9 @@ async def examine(address: str) -> Verdict:
         finally:
             connection.terminate()
     except AWAY as error:
-        return "fail", str(unavailable(error, address)), "Start the database, or set store to another."
+        return "fail", str(unavailable(error, address)), advice_on(error)
     except StorageUnavailableError as error:
-        return "fail", str(error), "Start the database, or set store to another."
+        return "fail", str(error), advice_on(error)
 
 
 async def _look(connection: Connection, place: str) -> Verdict:
