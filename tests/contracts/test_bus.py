@@ -9,6 +9,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+import structlog
 
 from nats_server import NatsServer
 from paddock.bus.in_process import InProcessBus, Meeting
@@ -160,6 +161,22 @@ async def test_a_server_that_sends_us_away_and_changes_its_mind_is_used_again(tm
             await anyio.sleep(0.02)
     for bus in (here, there):
         await bus.close()
+    await anyio.to_thread.run_sync(server.kill)
+
+
+async def test_a_server_that_does_not_let_us_in_is_told_from_one_that_is_away(tmp_path: Path) -> None:
+    server = NatsServer(config=tmp_path / "nats.conf")
+    assert server.config is not None
+    server.config.write_text('authorization { users: [{user: "host", password: "right"}] }')
+    await anyio.to_thread.run_sync(server.start)
+    bus = NatsBus(server.url.replace("//", "//host:hunter2@"))
+    with structlog.testing.capture_logs() as lines:
+        await bus.open()
+        await until(lambda: "Authorization" in bus.problem)
+    await bus.close()
+    assert not bus.healthy()
+    assert [line["reason"] for line in lines if line.get("action") == "bus.refused"] == [bus.problem]
+    assert "hunter2" not in str(lines)
     await anyio.to_thread.run_sync(server.kill)
 
 

@@ -134,6 +134,7 @@ async def test_who_was_away_itself_takes_nobody_for_gone_until_it_has_watched_fo
             await one_beat(here)
         assert await place.are_there() == 1
         assert [row.action for row in place.audit] == ["hosts.gone"]
+        assert "http://there" in place.audit[0].reason  # which machine it was
 
 
 async def one_beat(peers: Peers, *, times: int = 1) -> None:

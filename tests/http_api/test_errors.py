@@ -44,12 +44,26 @@ def test_who_may_try_again_hears_when() -> None:
     [(ValueError("password=hunter2 in /etc/secret"), 500), (StorageUnavailableError("/var/x"), 503)],
 )
 async def test_internals_never_leave_the_house(error: Exception, status: int) -> None:
+    wire = await answered("GET", error)
+    assert wire.sent[0]["status"] == status
+    assert str(error).encode() not in wire.bodies[0]
+    assert json.loads(wire.bodies[0])["detail"]
+
+
+@pytest.mark.spec("http/unavailable")
+async def test_who_only_reads_is_not_told_that_nothing_was_accepted() -> None:
+    told = [(await answered(method, StorageUnavailableError("away"))).bodies[0] for method in ("GET", "POST")]
+    assert [b"nothing was accepted" in body for body in told] == [False, True]
+    assert all(b"try again shortly" in body for body in told)
+
+
+async def answered(method: str, error: Exception) -> Wire:
+    """What goes out when a handler fails so."""
+
     async def handler(_: Request) -> ASGIApp:
         raise error
 
     wire = Wire()
-    scope = {"type": "http", "method": "GET", "path": "/x", "headers": [], "query_string": b"", "server": ("h", 1)}
+    scope = {"type": "http", "method": method, "path": "/x", "headers": [], "query_string": b"", "server": ("h", 1)}
     await Endpoint(handler)(scope, wire.receive, wire.send)
-    assert wire.sent[0]["status"] == status
-    assert str(error).encode() not in wire.bodies[0]
-    assert json.loads(wire.bodies[0])["detail"]
+    return wire

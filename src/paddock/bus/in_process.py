@@ -34,6 +34,7 @@ class InProcessBus:
     """The `Bus` port without a server. Alone at its meeting it reaches nobody, and says so."""
 
     max_bytes = MAX_BYTES
+    problem = ""
 
     def __init__(self, meeting: Meeting | None = None) -> None:
         self.meeting = meeting or Meeting()

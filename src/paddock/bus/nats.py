@@ -64,6 +64,7 @@ class NatsBus:
         self._ended = asyncio.Event()
         """The library has given the connection up for good."""
         self.on_lost: Callable[[], None] = lambda: None
+        self.problem = ""
 
     @property
     def max_bytes(self) -> int:
@@ -138,6 +139,7 @@ class NatsBus:
     async def _connect(self) -> None:
         async with asyncio.timeout(CONNECT_SECONDS):  # told to try for ever, the library does so the first time too
             self._connection = await self._connected()
+        self.problem = ""
         for subscription in list(self._subscriptions):
             await self._listen(subscription)
 
@@ -192,10 +194,19 @@ class NatsBus:
         self._ended.set()
 
     async def _back(self) -> None:
+        self.problem = ""
         log.warning("the bus is back", action="bus.back")
 
     async def _wrong(self, error: Exception) -> None:
-        log.debug("the bus says", action="bus.error", reason=without_secrets(str(error)))
+        """Said once: the library tries again twice a second. Who is not let in would look in vain for a server that is
+        away."""
+        reason = without_secrets(str(error)) or type(error).__name__
+        if isinstance(error, OSError | SILENT):
+            self.problem = self.problem or reason
+            log.debug("the bus says", action="bus.error", reason=reason)
+        elif reason != self.problem:
+            self.problem = reason
+            log.warning("the bus does not take us", action="bus.refused", reason=reason)
 
 
 async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
@@ -204,4 +215,6 @@ async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+SILENT = nats.errors.UnexpectedEOF | nats.errors.StaleConnectionError | nats.errors.NoServersError
+"""Other words for a server that is away."""
 AWAY = (nats.errors.Error, OSError, TimeoutError)

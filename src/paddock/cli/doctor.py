@@ -67,19 +67,22 @@ def _store(settings: Settings) -> Finding:
 def _bus(settings: Settings) -> Finding:
     if settings.bus == EMBEDDED:
         return Finding("bus", "ok", "embedded: this host rings nobody else")
-    if asyncio.run(_rings(settings.bus)):
+    problem = asyncio.run(_not_reached(settings.bus))
+    if problem is None:
         return Finding("bus", "ok", f"NATS at {settings.shown_bus}")
     remedy = "Start NATS, or set bus to another. Hosts work without it; what one says reaches others late."
-    return Finding("bus", "fail", f"{settings.shown_bus} does not answer", remedy)
+    why = f": {problem}" if problem else ""
+    return Finding("bus", "fail", f"{settings.shown_bus} cannot be used{why}", remedy)
 
 
-async def _rings(address: str) -> bool:
+async def _not_reached(address: str) -> str | None:
+    """Why the bus is not reached; None when it is."""
     from paddock.bus.chosen import bus_at
 
     bus = bus_at(address)
     await bus.open()
     try:
-        return bus.healthy()
+        return None if bus.healthy() else bus.problem
     finally:
         await bus.close()
 

@@ -30,7 +30,7 @@ from paddock.host.keeping import Keeping
 from paddock.host.offers import Offers
 from paddock.host.peers import Peers
 from paddock.host.platforms import Platforms
-from paddock.host.principals import DEV
+from paddock.host.principals import HOME
 from paddock.host.retention import Retention
 from paddock.host.run_endpoints import RunEndpoints
 from paddock.host.runs import Runs
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("paddock.house")
 
-HOME = DEV.workspace_id
-"""The workspace whose agents are tried out at start."""
 CHOSEN = ("file", "api")
 """Origins of agents that somebody wrote down."""
 SHUTDOWN_SECONDS = 5.0

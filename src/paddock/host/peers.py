@@ -195,9 +195,11 @@ class Peers:
         silent = lapsed(self.known, self._hosts.boot, watched_seconds=self._watched_seconds)
         if not silent:
             return
+        known = {peer.boot: peer for peer in self.known}
         for boot in await self._hosts.declare_gone(silent, LOST):
-            log.warning("a host is gone", action="peers.gone", boot=boot)
-            self._note(self._audit("hosts.gone", str(boot), "it was silent for the length of its lease"))
+            peer = known[boot]
+            log.warning("a host is gone", action="hosts.gone", boot=boot, host=peer.host_id, url=peer.url)
+            self._note(self._audit("hosts.gone", str(boot), f"{_called(peer)} was silent for the length of its lease"))
         await self._beat()
         self._ring()
 
@@ -222,7 +224,7 @@ class Peers:
         await self._hosts.register()
         await self._join()
         await self._beat()
-        log.warning("this host was taken for gone and is back", action="peers.back", boot=self._hosts.boot)
+        log.warning("this host was taken for gone and is back", action="hosts.back", boot=self._hosts.boot)
         self._note(self._audit("hosts.back", str(before), f"declared gone; {dropped} session(s) were dropped"))
 
     async def _look_after(self) -> None:
@@ -265,6 +267,11 @@ class Peers:
             result="decided",
             reason=reason,
         )
+
+
+def _called(peer: Peer) -> str:
+    """What a person knows a host by."""
+    return f"the host at {peer.url}" if peer.url else f"the host {peer.host_id}"
 
 
 def now() -> float:

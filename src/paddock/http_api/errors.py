@@ -18,6 +18,7 @@ from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 
 log = structlog.get_logger(__name__)
 
+READING = ("GET", "HEAD")
 STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.UNAUTHENTICATED: 401,
     ErrorCode.UNAUTHORIZED: 403,
@@ -79,8 +80,10 @@ def _headers(status: int, error: HostError) -> dict[str, str]:
             return {}
 
 
-def storage_refusal() -> Response:
+def storage_refusal(method: str) -> Response:
     detail = "the host cannot write to its storage at the moment, so nothing was accepted; try again shortly"
+    if method in READING:
+        detail = "the host does not reach its storage at the moment; try again shortly"
     return problem(503, ErrorCode.UNAVAILABLE, detail, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
@@ -121,7 +124,7 @@ class Endpoint:
             return refusal(error)
         except StorageUnavailableError:
             log.warning("storage refused", action="http.storage_unavailable", path=request.url.path)
-            return storage_refusal()
+            return storage_refusal(request.method)
         except ClientDisconnect:
             return problem(400, ErrorCode.INVALID_ARGUMENT, "the request ended before its body did")  # nobody reads it
         except Exception:

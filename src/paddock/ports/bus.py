@@ -15,6 +15,8 @@ class Bus(Protocol):
 
     on_lost: Callable[[], None]
     """Told when nothing is heard any more."""
+    problem: str
+    """Why nobody is reached, as far as it was told; empty while somebody is."""
 
     async def open(self) -> None:
         """Come within reach if that is possible now; a bus that is away is tried again for as long as it is open."""

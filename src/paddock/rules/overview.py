@@ -27,7 +27,6 @@ class AuditQuery(Value, frozen=True):
     """Which decisions; what is None does not matter."""
 
     workspace_id: str
-    """Of it, and those that are of no workspace: a host's own."""
     actor: str | None = None
     action: str | None = None
     """An action, or the beginning of one that ends with `*`."""
@@ -38,6 +37,8 @@ class AuditQuery(Value, frozen=True):
     until: float | None = None
     before: int | None = None
     limit: int = 50
+    of_hosts: bool = False
+    """Also those of no workspace: what hosts decided for all."""
 
 
 class AuditEntry(Value, frozen=True):

@@ -23,7 +23,8 @@ def of_decisions(query: AuditQuery) -> Condition:
     exact, start = "action = ?", query.action
     if start is not None and start.endswith("*"):
         exact, start = "substr(action, 1, length(?)) = ?", start[:-1]
-    asked: list[Condition] = [("workspace_id in (?, '')", (query.workspace_id,))]
+    whose = "workspace_id in (?, '')" if query.of_hosts else "workspace_id = ?"
+    asked: list[Condition] = [(whose, (query.workspace_id,))]
     if start is not None:
         asked.append((exact, (start,) * exact.count("?")))
     asked += _given(

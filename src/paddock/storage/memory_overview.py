@@ -71,7 +71,7 @@ def _run_fits(query: RunsQuery, run: RunRow) -> bool:
 def _decision_fits(query: AuditQuery, entry: AuditEntry) -> bool:
     row = entry.row
     return (
-        row.workspace_id in (query.workspace_id, "")
+        (row.workspace_id == query.workspace_id or (query.of_hosts and not row.workspace_id))
         and query.actor in (None, row.actor)
         and query.result in (None, row.result)
         and query.run_id in (None, row.run_id)
