@@ -10,7 +10,8 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
 from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
-from paddock.rules.errors import OwnedElsewhereError, StaleOwnerError
+from paddock.rules.errors import HostError, OwnedElsewhereError, StaleOwnerError
+from paddock.rules.forgetting_rows import SessionGone
 from paddock.rules.leases import LOST, unsettled
 from paddock.rules.rows import AgentRow
 from paddock.rules.values import replace
@@ -81,15 +82,21 @@ async def test_a_session_that_rests_is_anybodys_and_one_that_went_on_elsewhere_i
             await here.claim(SESSION)
 
 
-async def test_deletion_takes_a_session_by_force(address: str) -> None:
+async def test_a_conversation_that_somebody_went_on_with_is_not_forgotten_by_who_had_it_before(address: str) -> None:
     async with hosts_on(address) as cluster:
-        here, _ = await cluster.host("here")
-        there, _ = await cluster.host("there")
-        owner = await Owner.of(here)
-        await owner.write(said("going on"))
-        await there.claim(SESSION, by_force=True)
-        with pytest.raises(StaleOwnerError):
-            await owner.write(said("still?"))
+        here, mine = await cluster.host("here")
+        there, other = await cluster.host("there")
+        await (await Owner.of(here)).write(said("long ago"), rests=True)
+        forgetting = await Owner.of(here)
+        await cluster.silence(mine)  # it stalls before it has forgotten it
+        await other.declare_gone([mine.boot], LOST)
+        new = await Owner.of(there)
+        await new.write(said("going on"))
+        with pytest.raises(HostError):
+            await here.write([SessionGone(SESSION, epoch=forgetting.claim.epoch)])
+        assert (await there.look(SESSION)).head == new.head
+        await there.write([SessionGone(SESSION, epoch=new.claim.epoch)])
+        assert await there.session(SESSION) is None
 
 
 async def test_of_hosts_that_claim_at_once_one_gets_the_session(address: str) -> None:

@@ -167,7 +167,7 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
         sessions=sessions,
         peers=peers,
         stored_agents=stored_agents,
-        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=directories),
+        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=directories, owners=near.owners),
         users=users,
         inbox=inbox,
         scheduler=Scheduler(store, inbox, agents=lambda: agents, clock=clock),

@@ -18,7 +18,7 @@ from paddock.host.principals import Principal
 from paddock.ports.bus import Bus, Subscription
 from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, StorageUnavailableError
-from paddock.rules.rows import Row
+from paddock.rules.rows import AuditRow, Row, SessionRow
 from paddock.rules.values import Value, nothing
 
 log = structlog.get_logger("paddock.owners")
@@ -74,8 +74,23 @@ class ForgetFiles(Value, frozen=True, tag="forget_files"):
     conversation_id: str
 
 
+class ForgetThread(Value, frozen=True, tag="forget_thread"):
+    """A conversation that rests at this host is to be forgotten, with the row about who decided it, if somebody did."""
+
+    session: SessionRow
+    audit: AuditRow | None = None
+    buried_at: float | None = None
+    silent_since: float | None = None
+
+
 class NothingToTell(Value, frozen=True):
     """It is done."""
+
+
+class Forgotten(Value, frozen=True):
+    """Whether it is; else something goes on in it."""
+
+    it_is: bool
 
 
 _CARRIED = [field for field in msgspec.structs.fields(NewRun) if field.name != "rows"]
@@ -99,7 +114,7 @@ class _Carried(Value, frozen=True, tag="accept"):
         return AcceptRun(NewRun(**given, rows=rows))
 
 
-Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles
+Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread
 ToSend = Callable[[], Awaitable[Deed]]
 """Makes what is asked, when it takes something to make it."""
 Do = Callable[[Any], Awaitable[Any]]
@@ -116,7 +131,7 @@ class _Told(Value, frozen=True):
     moved: bool = False
 
 
-_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn | ForgetFiles).decode
+_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread).decode
 _decode_told = msgspec.json.Decoder(_Told).decode
 
 
@@ -134,7 +149,7 @@ class Owners:
         self._heard: list[Subscription] = []
 
     def serve(self, deeds: Mapping[type[Any], Do]) -> None:
-        """How this host does what others ask; it may raise OwnedElsewhereError, and must not ask on."""
+        """How this host does what others ask; it may raise OwnedElsewhereError, and must not pass it on."""
         self._does.update(deeds)
 
     async def do(self, here: Callable[[], Awaitable[Result]], deed: Deed | ToSend, answer: type[Result]) -> Result:

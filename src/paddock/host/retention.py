@@ -97,13 +97,22 @@ class Retention:
         while page := await self._store.sessions_opened_before(old, after=last):
             for session in page:
                 if session.updated_at < old:
-                    deleted += await self._keeping.forget(_row(session), None, buried_at=None)
+                    deleted += await self._forget(session, old)
                 else:
                     trimmed += await self._trim(session, old, now)
                 await asyncio.sleep(0)
             last = page[-1].number
             await asyncio.sleep(PAUSE_SECONDS)
         return deleted, trimmed
+
+    async def _forget(self, session: OldSession, old: float) -> bool:
+        """Whether it is forgotten; one that cannot be keeps no other from it."""
+        try:
+            return await self._keeping.forget(_row(session), None, buried_at=None, silent_since=old)
+        except HostError as error:
+            about = {"session_id": session.session_id, "reason": error.message}
+            log.warning("a conversation could not be forgotten yet", action="retention.forget", **about)
+            return False
 
     async def _trim(self, session: OldSession, old: float, now: float) -> bool:
         """Trim a conversation that is still used, part by part; whether anything went."""

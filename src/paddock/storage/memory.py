@@ -114,7 +114,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
 
     # --- the log
 
-    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:  # noqa: ARG002 - one host, one owner
+    async def claim(self, session_id: str) -> Claim:
         self._epoch += 1
         self._owners[session_id] = self._epoch
         return self._claim(session_id, self._epoch)
@@ -197,6 +197,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._check_ticks(rows)
         self._check_platforms(rows)
         self._check_calendar(rows)
+        self._check_forgetting(rows)
         self._write_rows(rows)
 
     # --- keys

@@ -9,7 +9,8 @@ from typing import Any
 
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
-from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.rules.retention import OldFact, OldSession
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
@@ -18,6 +19,7 @@ from paddock.storage.postgres.texts import escaped_column
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _SESSION_NO = "(select session_no from sessions where session_id = $1)"
+_OWNED = "select session_no, epoch from sessions where session_id = $1 for update"
 _OF_RUNS = (
     "delete from approval_steps where approval_id in (select approval_id from approvals where run_id = any($1))",
     *(f"delete from {table} where run_id = any($1)" for table in ("approvals", "tool_calls", "runs")),
@@ -74,8 +76,11 @@ _OLD: Mapping[str, tuple[str, str, str]] = {
 
 
 async def _forget(connection: Connection, row: SessionGone) -> None:
-    session_no = await connection.fetchval(f"select {_SESSION_NO}", row.session_id)
-    if session_no is not None:
+    found = await connection.fetchrow(_OWNED, row.session_id)
+    if found is not None:
+        session_no, epoch = found
+        if row.epoch is not None and epoch > row.epoch:
+            raise HostError(ErrorCode.CONFLICT, GONE_ON, retryable=True)
         runs = [found[0] for found in await connection.fetch(TURNS, session_no)]
         for sql in _OF_RUNS:
             await connection.fetch(sql, runs)

@@ -100,7 +100,7 @@ class SqliteStore(
 
     # --- the log
 
-    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:  # noqa: ARG002 - one host, one owner
+    async def claim(self, session_id: str) -> Claim:
         writer = self._writer
         self._epoch = epoch = self._epoch + 1
         writer.own(session_id, epoch)
