@@ -197,6 +197,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._check_ticks(rows)
         self._check_platforms(rows)
         self._check_calendar(rows)
+        self._check_steps(rows)
         self._check_forgetting(rows)
         self._write_rows(rows)
 
