@@ -181,6 +181,71 @@ async def test_a_job_whose_conversation_was_deleted_goes_on_in_a_new_one() -> No
         await finish(second)
 
 
+@asynccontextmanager
+async def a_tick_meanwhile(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[SmallHouse, str], Any]
+) -> AsyncIterator[tuple[SmallHouse, Automation]]:
+    """A job whose conversation was deleted and whose tick is being fired; something happens before it is accepted."""
+    async with a_house(clock=clock) as house:
+        job = await a_job(house)
+        await house.automations.fire(ANN, job.row.job_id)
+        await finish(await house.gateway.next())
+        await house.until(job.row.thread_id, "AGENT_OUTPUT:FINAL")
+        await house.keeping.delete_thread(ANN, job.row.thread_id)
+        accept = house.inbox.accept
+
+        async def accept_later(*asked: Any) -> Any:
+            monkeypatch.undo()
+            await meanwhile(house, job.row.job_id)
+            return await accept(*asked)
+
+        clock.now = NOON + 1
+        monkeypatch.setattr(house.inbox, "accept", accept_later)
+        yield house, job
+
+
+async def test_a_job_that_is_deleted_while_its_tick_is_fired_stays_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def delete(house: SmallHouse, job_id: str) -> Any:
+        return house.automations.delete(ANN, job_id)
+
+    async with a_tick_meanwhile(Clock(), monkeypatch, delete) as (house, job):
+        await house.scheduler.look()
+        assert await house.store.automation(job.row.job_id) is None
+        assert await results(house, job) == []
+        assert house.gateway.started.empty()
+
+
+async def test_what_its_user_changes_while_a_tick_is_fired_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(house: SmallHouse, job_id: str) -> Any:
+        return house.automations.change(ANN, job_id, {"prompt": "What is old?"})
+
+    async with a_tick_meanwhile(Clock(), monkeypatch, change) as (house, job):
+        await house.scheduler.look()
+        await finish(await house.gateway.next())
+        kept = await house.automations.get(ANN, job.row.job_id)
+        assert kept.job.prompt == "What is old?"
+        assert kept.row.thread_id != job.row.thread_id
+
+
+async def test_a_tick_asks_what_the_job_says_when_it_is_fired(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house)
+        look = house.store.due_automations
+
+        async def changed_after_the_look(*asked: Any, **more: Any) -> Any:
+            found = await look(*asked, **more)
+            await house.automations.change(ANN, job.row.job_id, {"prompt": "What is old?"})
+            return found
+
+        monkeypatch.setattr(house.store, "due_automations", changed_after_the_look)
+        clock.now = NOON + 1
+        await house.scheduler.look()
+        run = await house.gateway.next()
+        assert run.context["input"]["text"] == "What is old?"
+        await finish(run)
+
+
 async def test_a_job_whose_agent_is_gone_says_so_and_goes_on() -> None:
     clock = Clock()
     async with a_house(clock=clock) as house:
