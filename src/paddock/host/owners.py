@@ -93,9 +93,17 @@ class Forgotten(Value, frozen=True):
     it_is: bool
 
 
+def _as_carried(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
+    """What may be left out of a run may be left out on its way: a host of the release before does not know it."""
+    if field.required:
+        return field.name, field.type
+    default: Any = cast("Any", msgspec.field)(default=field.default, default_factory=field.default_factory)
+    return field.name, field.type, default
+
+
 _CARRIED = [field for field in msgspec.structs.fields(NewRun) if field.name != "rows"]
 _ROWS: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Row)}
-_NewRun: Any = msgspec.defstruct("_NewRun", [(field.name, field.type) for field in _CARRIED])
+_NewRun: Any = msgspec.defstruct("_NewRun", [_as_carried(field) for field in _CARRIED])
 
 
 class _Carried(Value, frozen=True, tag="accept"):
@@ -256,7 +264,12 @@ class Owners:
     def _start(self, errand: Errand) -> None:
         task = asyncio.get_running_loop().create_task(self._answer(errand))
         self._busy[errand.errand_id] = task
-        task.add_done_callback(lambda _: self._busy.pop(errand.errand_id, None))
+        task.add_done_callback(lambda _: self._free(errand.errand_id))
+
+    def _free(self, errand_id: str) -> None:
+        if len(self._busy) >= AT_ONCE:  # more may wait than there was room for, and nobody rings for it again
+            self._bell.set()
+        self._busy.pop(errand_id, None)
 
     async def _answer(self, errand: Errand) -> None:
         assert self._hosts is not None
@@ -272,6 +285,11 @@ class Owners:
     async def _done(self, errand: Errand) -> _Told:
         try:
             deed = unpacked(errand.body)
+        except (msgspec.MsgspecError, KeyError):
+            log.warning("an errand cannot be read", action="owners.done", errand=errand.errand_id)
+            text = "the host that has this conversation is of another release and does not know this; try again shortly"
+            return _Told(code=str(ErrorCode.UNAVAILABLE), message=text, retryable=True)
+        try:
             async with asyncio.timeout(WORK_SECONDS):
                 done = await self._does[type(deed)](deed)
             return _Told(msgspec.Raw(_encode(done)))
