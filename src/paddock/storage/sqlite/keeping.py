@@ -12,7 +12,7 @@ from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
-from paddock.rules.retention import OldFact, OldSession
+from paddock.rules.retention import OldFact, OldSession, first_id_after
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.pool import Answer
 from paddock.storage.sqlite.reader import Reader
@@ -251,9 +251,3 @@ class KeepingReads(ABC):
         deed = _Deed(work)
         await self.perform(deed)
         return deed.count
-
-
-def first_id_after(time: float) -> str:
-    """The smallest id that a run begun at this time can have."""
-    stamp = f"{max(0, int(time * 1000)):012x}"
-    return f"{stamp[:8]}-{stamp[8:]}"
