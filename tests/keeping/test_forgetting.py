@@ -296,6 +296,27 @@ async def test_a_conversation_that_is_taken_up_again_during_a_sweep_is_not_forgo
         assert "here I am again" in [item.content for item in await house.store.transcript(THREAD)]
 
 
+async def test_a_conversation_that_cannot_be_read_keeps_no_other_from_being_forgotten(
+    a_house: Houses, days: Days, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_house() as house:
+        other = str(uuid.uuid4())
+        await a_turn(house)
+        await a_turn(house, thread=other)
+        days.now += 31 * DAY
+        open_session = house.sessions.open
+
+        async def damaged(session_id: str, **more: Any) -> Any:
+            if session_id == THREAD:
+                raise ValueError("this is no state")
+            return await open_session(session_id, **more)
+
+        monkeypatch.setattr(house.sessions, "open", damaged)
+        assert (await retention_of(house, days, conversations=30).sweep())["conversations"] == 1
+        assert await house.store.session(other) is None
+        monkeypatch.undo()
+
+
 async def test_a_conversation_in_use_loses_its_old_part_and_verifies_from_its_anchor(
     a_house: Houses, days: Days
 ) -> None:
