@@ -4,7 +4,15 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
 from paddock.ports import Store
-from paddock.rules.automation_rows import AutomationGone, AutomationRow, JobClaim, JobGoesOn, JobMoves, TickRow
+from paddock.rules.automation_rows import (
+    AutomationGone,
+    AutomationRow,
+    JobClaim,
+    JobFreed,
+    JobGoesOn,
+    JobMoves,
+    TickRow,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
@@ -35,6 +43,10 @@ async def test_what_is_due_is_found_longest_overdue_first(store: Store) -> None:
     assert await store.next_automation_at() == 20.0
     await store.write([JobClaim("b", 20.0, "me", 80.0, 20.0)])
     assert await store.next_automation_at() == 25.0
+    await store.write([JobFreed("b", "you", 21.0)])
+    assert await store.next_automation_at() == 25.0
+    await store.write([JobFreed("b", "me", 21.0)])
+    assert [job.job_id for job in await store.due_automations(21.0)] == ["b"]
 
 
 async def test_a_job_goes_on_and_moves_without_a_change_of_anything_else_and_not_from_where_it_no_longer_is(

@@ -14,6 +14,7 @@ import pytest
 from contracts.conftest import open_plug
 from host.scripted import ANN, BOB, AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.automations import Automation
+from paddock.host.scheduler import AGAIN_SECONDS
 from paddock.ports import Store
 from paddock.rules.automation_rows import JobClaim, TickRow
 from paddock.rules.errors import ErrorCode, HostError
@@ -327,6 +328,50 @@ async def test_two_hosts_on_one_database_fire_each_tick_once() -> None:
                         await asyncio.sleep(0.01)
         for store in stores:
             await store.close()
+
+
+async def test_a_host_that_is_being_stopped_leaves_ticks_to_the_others() -> None:
+    clock, store = Clock(), open_memory_store()
+    async with a_house(store, clock) as stopping, a_house(store, clock) as other:
+        await a_job(other)
+        clock.now = NOON + 1
+        stopping.runs.admission.closed = True
+        assert await stopping.scheduler.look() == 0
+        assert await other.scheduler.look() == 1
+        await finish(await other.gateway.next())
+
+
+async def test_a_tick_that_a_full_host_could_not_fire_is_soon_fired_by_another() -> None:
+    clock, store = Clock(), open_memory_store()
+    async with a_house(store, clock) as full, a_house(store, clock) as other:
+        job = await a_job(other)
+        clock.now = NOON + 1
+        full.runs.admission.capacity = 0
+        await full.scheduler.look()
+        assert await results(full, job) == []
+        clock.now += AGAIN_SECONDS
+        assert await other.scheduler.look() == 1
+        await finish(await other.gateway.next())
+        assert await results(other, job) == [("fired", NOON)]
+
+
+async def test_a_tick_that_could_not_be_fired_is_soon_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house)
+        clock.now = NOON + 1
+
+        async def busy(*_: Any) -> Any:
+            raise HostError(ErrorCode.UNAVAILABLE, "your workspace has its share of this host", retryable=True)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(house.inbox, "accept", busy)
+            await house.scheduler.look()
+        assert await house.scheduler.look() == 0
+        clock.now += AGAIN_SECONDS
+        await house.scheduler.look()
+        await finish(await house.gateway.next())
+        assert await results(house, job) == [("fired", NOON)]
 
 
 async def test_a_host_that_died_with_a_claim_holds_a_tick_up_only_for_a_while(tmp_path: Path) -> None:

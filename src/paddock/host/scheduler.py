@@ -21,7 +21,7 @@ from paddock.host.inbox import Inbox
 from paddock.host.principals import Principal
 from paddock.host.zones import find_zone
 from paddock.ports.automations import AutomationRecords
-from paddock.rules.automation_rows import AutomationRow, JobClaim, JobGoesOn, JobMoves, TickRow
+from paddock.rules.automation_rows import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
 from paddock.rules.automations import Job, from_body
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows import Apart, AuditRow
@@ -36,6 +36,8 @@ ACCEPT_SECONDS = 45.0
 AT_ONCE = 8
 TAKE = 50
 RETRY_SECONDS = 1.0
+AGAIN_SECONDS = 5.0
+"""When a tick that could not be fired is tried again, here or at another host."""
 
 
 class SchedulerStore(AutomationRecords, Protocol):
@@ -70,7 +72,10 @@ class Scheduler:
             await self._bell.rest(pause)
 
     async def look(self) -> int:
-        """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting."""
+        """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting. Where
+        there is no room, ticks are left to other hosts."""
+        if not self._inbox.has_room:
+            return 0
         found = await self._store.due_automations(self._clock(), limit=TAKE)
         await asyncio.gather(*(self._in_turn(row) for row in found))
         return len(found)
@@ -82,6 +87,8 @@ class Scheduler:
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _pause(self) -> float:
+        if not self._inbox.has_room:
+            return RETRY_SECONDS
         return until(await self._store.next_automation_at(), self._clock())
 
     async def _in_turn(self, row: AutomationRow) -> None:
@@ -104,7 +111,14 @@ class Scheduler:
         known = await self._store.automation(row.job_id)
         if known is None or not known.enabled or known.next_at != tick:
             return  # its user was faster
-        row, job = known, from_body(known.body)
+        try:
+            await self._see_to_claimed(known, tick, now)
+        except (HostError, StorageUnavailableError):
+            await self._store.write([JobFreed(row.job_id, token, self._clock() + AGAIN_SECONDS)])
+            raise
+
+    async def _see_to_claimed(self, row: AutomationRow, tick: float, now: float) -> None:
+        job = from_body(row.body)
         found = _what_is_due(job, tick, now)
         if isinstance(found, str):
             await self._record(row, TickRow(row.job_id, tick, "refused", now, reason=found))

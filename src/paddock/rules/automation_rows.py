@@ -54,6 +54,14 @@ class JobClaim(Value, frozen=True):
     now: float
 
 
+class JobFreed(Value, frozen=True):
+    """Whoever claimed a tick could not see to it: from then on others may."""
+
+    job_id: str
+    token: str
+    at: float
+
+
 class JobGoesOn(Value, frozen=True):
     """A tick of a job is over: it goes on to the next, unless somebody changed that meanwhile. The rest of the job is
     its user's."""
@@ -71,4 +79,4 @@ class JobMoves(Value, frozen=True):
     new_thread_id: str
 
 
-AboutJobs = AutomationRow | AutomationGone | TickRow | JobClaim | JobGoesOn | JobMoves
+AboutJobs = AutomationRow | AutomationGone | TickRow | JobClaim | JobFreed | JobGoesOn | JobMoves

@@ -8,6 +8,7 @@ from paddock.rules.automation_rows import (
     AutomationGone,
     AutomationRow,
     JobClaim,
+    JobFreed,
     JobGoesOn,
     JobMoves,
     TickRow,
@@ -85,6 +86,10 @@ class MemoryAutomations:
                 self._go_on(row)
             case JobClaim():
                 self._claim_job(row)
+            case JobFreed():
+                claim = self._job_claims.get(row.job_id)
+                if claim is not None and claim.token == row.token:
+                    self._job_claims[row.job_id] = replace(claim, until=row.at)
             case JobGoesOn():
                 self._go_on(row)
             case JobMoves():
