@@ -106,6 +106,9 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
     async def stored_agents(self) -> Sequence[AgentRow]:
         return [row for _, row in sorted(self._agents.items())]
 
+    async def stored_agent(self, workspace_id: str, agent_id: str) -> AgentRow | None:
+        return self._agents.get((workspace_id, agent_id))
+
     async def shared_plugins(self) -> Mapping[str, str]:
         return {row.plugin: row.sha256 for row in self._plugins.values()}
 

@@ -196,6 +196,9 @@ class SqliteStore(
     async def stored_agents(self) -> Sequence[AgentRow]:
         return self._reader.stored_agents()
 
+    async def stored_agent(self, workspace_id: str, agent_id: str) -> AgentRow | None:
+        return self._reader.stored_agent(workspace_id, agent_id)
+
     async def write(self, rows: Sequence[Apart]) -> None:
         try:
             await self._writer.submit(None, rows)
