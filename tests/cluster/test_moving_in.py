@@ -1,6 +1,7 @@
 """From one machine to many: an embedded installation moves into PostgreSQL and a bucket, and nothing of it is lost."""
 
 import base64
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +9,14 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Command, clean_env, paddock  # noqa: F401 - fixtures
-from contracts.builders import Owner, a_value, an_item, said
+from contracts.builders import Owner, a_run, a_value, an_item, said
+from contracts.test_postgres import read_by
+from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.rows import AuditRow
-from paddock.storage.importing import import_directory
+from paddock.storage.importing import COUNT_TOKENS, import_directory
 from paddock.storage.postgres import PostgresStore
+from paddock.storage.postgres.connection import connect
+from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.sqlite import SqliteStore
 from postgres_server import database_of, new_server, shared_server
 from s3_server import an_imitation_of_s3
@@ -148,6 +153,47 @@ async def test_every_row_is_moved_as_it_was(tmp_path: Path, database: str) -> No
     new = await Owner.of(target, "another")
     await new.write(said("numbers go on"))
     await target.close()
+
+
+@pytest.mark.anyio
+async def test_nothing_is_moved_into_a_database_that_a_host_serves(tmp_path: Path, database: str) -> None:
+    shared_server().empty(database)
+    source = SqliteStore(tmp_path / "data")
+    await source.open()
+    await (await Owner.of(source)).write(said("going on"), rows=[a_run()])
+    await source.close()
+    host = PostgresStore(database, host_id="here", url="http://here")
+    await host.open()
+    try:
+        with pytest.raises(StorageUnavailableError, match="serve this database"):  # who would end what was going on?
+            await import_directory(tmp_path / "data", database)
+        assert await host.unfinished_runs() == []
+    finally:
+        assert host.hosts is not None
+        await host.hosts.leave("host_shutdown")
+        await host.close()
+    assert (await import_directory(tmp_path / "data", database))["runs"] == 1
+
+
+@pytest.mark.anyio
+async def test_the_words_of_many_documents_are_counted_in_one_go(database: str) -> None:
+    shared_server().empty(database)
+    await bring_up_to_date(database)
+    connection = await connect(database)
+    documents, passages = 40, 25
+    await connection.execute(f"""
+insert into knowledge_documents (kb_no, document_id, name, media_type, content_hash, size_bytes, created_at, metadata)
+select 1, n, n, '', n, 1, 1, '' from generate_series(0, {documents}) as n""")
+    await connection.execute(f"""
+insert into knowledge_chunks (kb_no, document_no, position, text, start, "end", heading, vector)
+select 1, document_no, n, '', 0, 1, '', '' from knowledge_documents, generate_series(1, {passages}) as n
+ where document_id <> '0'""")
+    await connection.execute("insert into knowledge_words select chunk_no, document_no, 3, '' from knowledge_chunks")
+    [[plan]] = await connection.fetch(f"explain (analyze, timing off, format json) {COUNT_TOKENS}")
+    counted = await connection.fetch("select token_count, count(*) from knowledge_documents group by 1 order by 1")
+    connection.terminate()
+    assert [tuple(row) for row in counted] == [(0, 1), (3 * passages, documents)]
+    assert read_by(json.loads(plan)[0]["Plan"]) <= documents * passages
 
 
 def test_migrate_says_what_is_to_come_and_does_it(paddock: Command) -> None:  # noqa: F811

@@ -204,3 +204,32 @@ def attached_to(host: HostProcess) -> list[str]:
     with host.client() as client:
         listed = client.get("/api/v1/runners").json()["runners"]
     return [one["plugin"] for one in listed if one["state"] == "attached"]
+
+
+def test_a_conversation_is_not_deleted_while_something_goes_on_in_it_at_the_other_host(
+    here: HostProcess, there: HostProcess
+) -> None:
+    thread = str(uuid.uuid4())
+    there.finished(there.post("hello", thread=thread).json()["taskId"])  # remembered there, and at rest
+    live = here.post("count 2000 0.01", thread=thread, agent="slow").json()["taskId"]
+    here.events(live, stop_when=lambda event: event.type == "TEXT_MESSAGE_CONTENT")
+    with there.client() as client:
+        assert client.delete(f"/api/v1/agent/sessions/{thread}").status_code == 409
+        assert there.run(live)["status"] == "running"
+        client.post(f"/api/v1/agent/runs/{live}/cancel")
+    assert there.finished(live)["status"] == "cancelled"
+
+
+def test_a_conversation_that_another_host_only_looked_into_is_deleted_wherever_that_is_asked(
+    here: HostProcess, there: HostProcess
+) -> None:
+    thread, label = str(uuid.uuid4()), uuid.uuid4().hex
+    first = here.post("hello", thread=thread, run=label)
+    here.finished(first.json()["taskId"])
+    assert there.post("hello", thread=thread, run=label).json() == first.json()
+    with here.client() as client:
+        answer = client.delete(f"/api/v1/agent/sessions/{thread}")
+        assert answer.status_code == 204, answer.text
+        audit = client.get("/api/v1/audit", params={"threadId": thread}).json()["decisions"]
+    assert [row["result"] for row in audit if row["action"] == "session.delete"] == ["allowed"]
+    assert there.post("hello", thread=thread).status_code == 404

@@ -21,6 +21,8 @@ async def test_an_agent_is_kept_per_workspace_and_written_again_whole(store: Sto
         AgentRow("w", "a", b"{}", 2.5, "bob"),
         an_agent("b"),
     ]
+    assert await store.stored_agent("v", "a") == an_agent("a", workspace="v")
+    assert await store.stored_agent("v", "b") is None
 
 
 async def test_an_agent_without_a_body_is_gone_and_only_that_one(store: Store) -> None:

@@ -1,10 +1,14 @@
 """Approvals in every store: written once, their steps taken by whoever comes first."""
 
+import asyncio
+
 import pytest
 
+from contracts.builders import a_decision
 from paddock.ports import Store
 from paddock.rules.approvals import DECIDED, DONE, Approval
 from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
@@ -27,9 +31,27 @@ async def test_an_approval_is_read_back_with_its_steps(store: Store) -> None:
 
 async def test_what_was_asked_and_what_was_decided_is_written_once(store: Store) -> None:
     await store.write([ASKED, replace(ASKED, action="message.recall")])
-    await store.write([step(DECIDED, "denied", "first"), step(DECIDED, "granted", "second")])
-    await store.write([replace(ASKED, payload=b"{}"), step(DECIDED, "granted", "third")])
+    await store.write([step(DECIDED, "denied", "first"), a_decision("denied")])
+    await store.write([replace(ASKED, payload=b"{}")])
+    with pytest.raises(HostError) as refused:  # with what was to be said about it
+        await store.write([step(DECIDED, "granted", "second"), a_decision("granted")])
+    assert refused.value.code is ErrorCode.CONFLICT
     assert await store.approval("ap_1") == Approval(ASKED, step(DECIDED, "denied", "first"))
+    assert [row.reason for row in await store.audit()] == ["denied"]
+
+
+async def test_of_steps_that_are_written_at_once_one_counts_and_only_it_is_on_the_audit_trail(store: Store) -> None:
+    await store.write([ASKED])
+    tokens = ("a", "b", "c", "d")
+    written = await asyncio.gather(
+        *(store.write([step(DECIDED, "granted", token), a_decision(token)]) for token in tokens),
+        return_exceptions=True,
+    )
+    approval = await store.approval("ap_1")
+    assert approval is not None
+    assert approval.decided is not None
+    won = [token for token, error in zip(tokens, written, strict=True) if error is None]
+    assert won == [approval.decided.token] == [row.reason for row in await store.audit()]
 
 
 async def test_a_user_sees_their_own_newest_first_and_no_more_than_asked(store: Store) -> None:

@@ -4,7 +4,15 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
 from paddock.ports import Store
-from paddock.rules.automation_rows import AutomationGone, AutomationRow, JobClaim, TickRow
+from paddock.rules.automation_rows import (
+    AutomationGone,
+    AutomationRow,
+    JobClaim,
+    JobFreed,
+    JobGoesOn,
+    JobMoves,
+    TickRow,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
@@ -35,6 +43,23 @@ async def test_what_is_due_is_found_longest_overdue_first(store: Store) -> None:
     assert await store.next_automation_at() == 20.0
     await store.write([JobClaim("b", 20.0, "me", 80.0, 20.0)])
     assert await store.next_automation_at() == 25.0
+    await store.write([JobFreed("b", "you", 21.0)])
+    assert await store.next_automation_at() == 25.0
+    await store.write([JobFreed("b", "me", 21.0)])
+    assert [job.job_id for job in await store.due_automations(21.0)] == ["b"]
+
+
+async def test_a_job_goes_on_and_moves_without_a_change_of_anything_else_and_not_from_where_it_no_longer_is(
+    store: Store,
+) -> None:
+    changed = replace(a_job(), body=b'{"name":"y"}')
+    await store.write([changed])
+    await store.write([JobGoesOn("j1", 99.0, 300.0), JobMoves("j1", "elsewhere", "thread-2")])
+    assert await store.automation("j1") == changed
+    await store.write([JobGoesOn("j1", 100.0, 200.0), JobMoves("j1", "thread-j1", "thread-2")])
+    assert await store.automation("j1") == replace(changed, next_at=200.0, thread_id="thread-2")
+    await store.write([JobGoesOn("j2", 100.0, 200.0), JobMoves("j2", "thread-j2", "thread-2")])
+    assert await store.automation("j2") is None
 
 
 async def test_without_jobs_nothing_comes(store: Store) -> None:

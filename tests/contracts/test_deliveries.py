@@ -67,6 +67,10 @@ async def test_only_whoever_holds_the_claim_says_how_it_went(store: Store) -> No
     assert await store.due_deliveries(29.0) == []
     assert [one.attempts for one in await store.due_deliveries(30.0)] == [1]
     assert await store.delivery_claim("nobody") == ""
+    await store.write([DeliveryClaim(row.delivery_id, "late", 90.0, 30.0)])  # from before that attempt
+    assert await store.delivery_claim(row.delivery_id) == "me"
+    await store.write([DeliveryClaim(row.delivery_id, "you", 90.0, 30.0, 1)])
+    assert await store.delivery_claim(row.delivery_id) == "you"
 
 
 async def test_what_was_given_up_can_be_delivered_again_and_nothing_else_can(store: Store) -> None:

@@ -1,19 +1,22 @@
 """Several hosts on one database: who owns a session, who is gone, and what a host that was declared gone may write."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import asyncpg
 import pytest
 
 from contracts.builders import SESSION, Owner, a_run, said
 from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
-from paddock.rules.errors import OwnedElsewhereError, StaleOwnerError
-from paddock.rules.leases import LOST
+from paddock.rules.errors import HostError, OwnedElsewhereError, StaleOwnerError
+from paddock.rules.forgetting_rows import SessionGone
+from paddock.rules.leases import LOST, unsettled
 from paddock.rules.rows import AgentRow
 from paddock.rules.values import replace
 from paddock.storage.postgres import PostgresStore
+from paddock.storage.postgres.hosts import UNDER_WAY_SECONDS
 from postgres_server import a_database
 
 pytestmark = pytest.mark.anyio
@@ -79,15 +82,21 @@ async def test_a_session_that_rests_is_anybodys_and_one_that_went_on_elsewhere_i
             await here.claim(SESSION)
 
 
-async def test_deletion_takes_a_session_by_force(address: str) -> None:
+async def test_a_conversation_that_somebody_went_on_with_is_not_forgotten_by_who_had_it_before(address: str) -> None:
     async with hosts_on(address) as cluster:
-        here, _ = await cluster.host("here")
-        there, _ = await cluster.host("there")
-        owner = await Owner.of(here)
-        await owner.write(said("going on"))
-        await there.claim(SESSION, by_force=True)
-        with pytest.raises(StaleOwnerError):
-            await owner.write(said("still?"))
+        here, mine = await cluster.host("here")
+        there, other = await cluster.host("there")
+        await (await Owner.of(here)).write(said("long ago"), rests=True)
+        forgetting = await Owner.of(here)
+        await cluster.silence(mine)  # it stalls before it has forgotten it
+        await other.declare_gone([mine.boot], LOST)
+        new = await Owner.of(there)
+        await new.write(said("going on"))
+        with pytest.raises(HostError):
+            await here.write([SessionGone(SESSION, epoch=forgetting.claim.epoch)])
+        assert (await there.look(SESSION)).head == new.head
+        await there.write([SessionGone(SESSION, epoch=new.claim.epoch)])
+        assert await there.session(SESSION) is None
 
 
 async def test_of_hosts_that_claim_at_once_one_gets_the_session(address: str) -> None:
@@ -127,6 +136,55 @@ async def test_a_host_that_was_silent_for_its_lease_is_declared_gone_once_and_wr
         await new.write(said("taken over"))
         assert await other.left_behind(limit=9) == []
         assert (await Owner.of(there)).claim.left == ""
+
+
+async def test_what_was_being_written_when_its_host_left_is_found_though_nothing_was_left_a_moment_before(
+    address: str,
+) -> None:
+    async with hosts_on(address) as cluster:
+        here, mine = await cluster.host("here")
+        _, other = await cluster.host("there")
+        owner = await Owner.of(here)
+        await owner.write(said("done"), rests=True)
+        async with somebody_holding("select 1 from sessions for update", address) as ask:
+            writing = asyncio.create_task(owner.write(said("asked"), rows=[a_run()]))
+            await until_somebody_waits(ask)
+            await mine.leave("host_shutdown")
+            assert await other.left_behind(limit=9) == []
+            await other.settled([mine.boot])
+        await asyncio.gather(writing, return_exceptions=True)
+
+        left = await other.left_behind(limit=9)
+        assert not left or unsettled((await other.beat()).peers) == [mine.boot]  # else nobody would look for it
+
+
+async def test_a_host_that_left_long_ago_is_settled(address: str) -> None:
+    async with hosts_on(address) as cluster:
+        _, mine = await cluster.host("here")
+        _, other = await cluster.host("there")
+        await mine.leave("host_shutdown")
+        await cluster.silence(mine, UNDER_WAY_SECONDS)
+        await other.settled([mine.boot])
+        assert unsettled((await other.beat()).peers) == []
+
+
+@asynccontextmanager
+async def somebody_holding(sql: str, address: str) -> AsyncIterator[Callable[..., Any]]:
+    """Somebody else's transaction, with the rows that it locks."""
+    somebody = await asyncpg.connect(address)
+    try:
+        async with somebody.transaction():
+            await somebody.execute(sql)
+            yield somebody.fetchval
+    finally:
+        await somebody.close()
+
+
+async def until_somebody_waits(ask: Callable[..., Any]) -> None:
+    sql = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    async with asyncio.timeout(30):
+        while not await ask(sql):
+            await asyncio.sleep(0.01)
 
 
 async def test_a_host_that_registers_again_has_another_number_and_may_write(address: str) -> None:

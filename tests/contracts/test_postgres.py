@@ -1,6 +1,7 @@
 """What the store on PostgreSQL promises beyond the contract: many hosts, a database that goes away and comes back."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import anyio
 import asyncpg
@@ -16,14 +17,17 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_run, a_value, delta, finished, said
 from paddock.ports import ApiKeyRow
+from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.migrations import Migration
+from paddock.rules.retention import first_id_after
 from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, StateRow, TranscriptRow
 from paddock.storage.postgres import PostgresStore, connection, ownership
 from paddock.storage.postgres.doctor import examine
 from paddock.storage.postgres.group import PLAIN, TABLES
 from paddock.storage.postgres.guarded import WRITES
+from paddock.storage.postgres.keeping import OLD
 from paddock.storage.postgres.log import FACTS
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.reader import Reader
@@ -510,3 +514,31 @@ async def test_a_store_that_is_not_open_says_so(address: str) -> None:
 def test_every_row_has_a_way_to_be_written() -> None:
     assert PLAIN | set(WRITES) == {*get_args(Row), ApiKeyRow}
     assert PLAIN & set(WRITES) == {StateRow}, "with and without an expected version"
+
+
+@pytest.mark.parametrize("kind", ["audit", "tool_calls", "model_usage", "runs"])
+async def test_whoever_looks_for_old_rows_does_not_read_all_the_young_ones(address: str, kind: str) -> None:
+    ids, rows = ("run", SESSION, "w", "ann", "one"), list[Row]()
+    for number in range(2000):
+        run_id = f"019{number:05x}-0000-7000-8000-000000000000"
+        rows += [
+            AuditRow(1e9, "w", "user:ann", "a", "r", "s", "allowed", ""),
+            ToolCallRow(f"t{number}", *ids, "look", "completed", b"{}", b"{}", None, 1e9, 1e9),
+            ModelUsageRow(f"m{number}", *ids, "demo", "demo", "invoke", "ok", 1, 1, 2, None, 1e9, 1e9),
+            a_run(run_id, status="completed", ended_at=1e9, created_at=1e9),
+        ]
+    async with opened(address) as store:
+        await store.write(rows)
+        assert await store.forget_old(cast("Any", kind), 1e6, limit=100) == 0
+        database = await connection.connect(address)
+        values = (1e6, 100, first_id_after(1e6)) if kind == "runs" else (1e6, 100)
+        [[plan]] = await database.fetch(f"explain (analyze, timing off, format json) {OLD[kind][2]}", *values)
+        database.terminate()
+        assert read_by(json.loads(plan)[0]["Plan"]) <= 400
+
+
+def read_by(plan: dict[str, Any]) -> float:
+    """How many rows the steps that read a table or an index have looked at."""
+    below = [read_by(step) for step in plan.get("Plans", [])]
+    mine = (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
+    return mine if not below else max(*below, 0)

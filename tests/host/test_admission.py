@@ -67,3 +67,63 @@ async def test_a_host_that_is_being_stopped_lets_nobody_in() -> None:
     host.closed = True
     with pytest.raises(HostError, match="being stopped"):
         await host.enter("a")
+
+
+async def test_runs_that_end_at_the_same_moment_let_in_as_many_as_they_were_and_no_more() -> None:
+    host, most = Admission(30), 0
+
+    async def run(may_end: asyncio.Event) -> None:
+        nonlocal most
+        await host.enter("w")
+        with host.entering("w"):
+            most = max(most, host.busy["w"])
+            await may_end.wait()
+
+    first, later = asyncio.Event(), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(30):
+            group.create_task(run(first))
+        await asyncio.sleep(0)
+        for _ in range(200):
+            group.create_task(run(later))
+        await until_waiting(host, 200)
+        first.set()
+        await until_waiting(host, 170)
+        later.set()
+    assert most == 30
+    assert not host.busy
+
+
+async def test_who_gives_up_when_let_in_leaves_the_place_to_the_next() -> None:
+    host, inside = Admission(1), asyncio.Event()
+
+    async def run() -> None:
+        await host.enter("w")
+        with host.entering("w"):
+            inside.set()
+
+    with host.entering("w"):
+        gives_up = asyncio.create_task(run())
+        next_one = asyncio.create_task(run())
+        await until_waiting(host, 2)
+    gives_up.cancel()
+    async with asyncio.timeout(1):
+        await inside.wait()
+    await next_one
+
+
+async def until_waiting(host: Admission, count: int) -> None:
+    async with asyncio.timeout(30):
+        while host.waiting != count:
+            await asyncio.sleep(0)
+
+
+async def test_who_waits_when_a_host_is_stopped_is_not_let_in_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admissions, "WAIT_SECONDS", 0.05)
+    host = Admission(1)
+    with host.entering("w"):
+        waiting = asyncio.create_task(host.enter("w"))
+        await until_waiting(host, 1)
+        host.closed = True
+    with pytest.raises(HostError, match="being stopped"):
+        await waiting

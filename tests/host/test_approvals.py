@@ -148,6 +148,45 @@ async def test_of_two_who_grant_at_once_one_has_done_it() -> None:
         assert {type(answer) for answer in answers} <= {type(answers[0]), HostError}
 
 
+async def test_of_two_who_decide_at_once_only_the_one_who_did_is_on_the_audit_trail() -> None:
+    store, platform = open_memory_store(), MemoryPlatform()
+    async with editing(platform, store=store) as (house, run):
+        approval_id = (await ask(house, run))["approval_id"]
+        look, both = store.approval, asyncio.Barrier(2)
+
+        async def looked_at_together(asked: str) -> Any:
+            found = await look(asked)
+            if found is not None and found.decided is None:
+                await both.wait()
+            return found
+
+        store.approval = looked_at_together
+        decisions = [house.approvals.decide(ANN, approval_id, decision) for decision in ("denied", "granted")]
+        first, second = await asyncio.gather(*decisions, return_exceptions=True)
+        [lost] = [one for one in (first, second) if isinstance(one, HostError)]
+        assert lost.code is ErrorCode.CONFLICT
+        decided = [result for action, result in await audited(house, run) if action == "approvals.decide"]
+        assert decided == [(await house.approvals.get(ANN, approval_id)).status(0)]
+
+
+async def test_what_was_called_unknown_meanwhile_stays_so_and_is_said_once() -> None:
+    platform = MemoryPlatform()
+    async with editing(platform) as (house, run):
+        approval_id = (await ask(house, run))["approval_id"]
+        platform.may_go_on.clear()
+        granting = asyncio.ensure_future(house.approvals.decide(ANN, approval_id, "granted"))
+        async with asyncio.timeout(30):
+            while not platform.done:
+                await asyncio.sleep(0)
+        other = Approvals(house.store, platform, clock=lambda: 0.0, spawn=asyncio.ensure_future)
+        assert await other.recover() == 1
+        platform.may_go_on.set()
+        assert (await granting).outcome(0) == "unknown"
+        assert [one for one in await audited(house, run) if one[0] == "platform.perform"] == [
+            ("platform.perform", "unknown")
+        ]
+
+
 async def test_a_caller_that_goes_away_takes_nothing_back() -> None:
     platform = MemoryPlatform()
     async with editing(platform) as (house, run):

@@ -14,6 +14,7 @@ import pytest
 from contracts.conftest import open_plug
 from host.scripted import ANN, BOB, AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.automations import Automation
+from paddock.host.scheduler import AGAIN_SECONDS
 from paddock.ports import Store
 from paddock.rules.automation_rows import JobClaim, TickRow
 from paddock.rules.errors import ErrorCode, HostError
@@ -181,6 +182,71 @@ async def test_a_job_whose_conversation_was_deleted_goes_on_in_a_new_one() -> No
         await finish(second)
 
 
+@asynccontextmanager
+async def a_tick_meanwhile(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[SmallHouse, str], Any]
+) -> AsyncIterator[tuple[SmallHouse, Automation]]:
+    """A job whose conversation was deleted and whose tick is being fired; something happens before it is accepted."""
+    async with a_house(clock=clock) as house:
+        job = await a_job(house)
+        await house.automations.fire(ANN, job.row.job_id)
+        await finish(await house.gateway.next())
+        await house.until(job.row.thread_id, "AGENT_OUTPUT:FINAL")
+        await house.keeping.delete_thread(ANN, job.row.thread_id)
+        accept = house.inbox.accept
+
+        async def accept_later(*asked: Any) -> Any:
+            monkeypatch.undo()
+            await meanwhile(house, job.row.job_id)
+            return await accept(*asked)
+
+        clock.now = NOON + 1
+        monkeypatch.setattr(house.inbox, "accept", accept_later)
+        yield house, job
+
+
+async def test_a_job_that_is_deleted_while_its_tick_is_fired_stays_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def delete(house: SmallHouse, job_id: str) -> Any:
+        return house.automations.delete(ANN, job_id)
+
+    async with a_tick_meanwhile(Clock(), monkeypatch, delete) as (house, job):
+        await house.scheduler.look()
+        assert await house.store.automation(job.row.job_id) is None
+        assert await results(house, job) == []
+        assert house.gateway.started.empty()
+
+
+async def test_what_its_user_changes_while_a_tick_is_fired_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(house: SmallHouse, job_id: str) -> Any:
+        return house.automations.change(ANN, job_id, {"prompt": "What is old?"})
+
+    async with a_tick_meanwhile(Clock(), monkeypatch, change) as (house, job):
+        await house.scheduler.look()
+        await finish(await house.gateway.next())
+        kept = await house.automations.get(ANN, job.row.job_id)
+        assert kept.job.prompt == "What is old?"
+        assert kept.row.thread_id != job.row.thread_id
+
+
+async def test_a_tick_asks_what_the_job_says_when_it_is_fired(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house)
+        look = house.store.due_automations
+
+        async def changed_after_the_look(*asked: Any, **more: Any) -> Any:
+            found = await look(*asked, **more)
+            await house.automations.change(ANN, job.row.job_id, {"prompt": "What is old?"})
+            return found
+
+        monkeypatch.setattr(house.store, "due_automations", changed_after_the_look)
+        clock.now = NOON + 1
+        await house.scheduler.look()
+        run = await house.gateway.next()
+        assert run.context["input"]["text"] == "What is old?"
+        await finish(run)
+
+
 async def test_a_job_whose_agent_is_gone_says_so_and_goes_on() -> None:
     clock = Clock()
     async with a_house(clock=clock) as house:
@@ -262,6 +328,50 @@ async def test_two_hosts_on_one_database_fire_each_tick_once() -> None:
                         await asyncio.sleep(0.01)
         for store in stores:
             await store.close()
+
+
+async def test_a_host_that_is_being_stopped_leaves_ticks_to_the_others() -> None:
+    clock, store = Clock(), open_memory_store()
+    async with a_house(store, clock) as stopping, a_house(store, clock) as other:
+        await a_job(other)
+        clock.now = NOON + 1
+        stopping.runs.admission.closed = True
+        assert await stopping.scheduler.look() == 0
+        assert await other.scheduler.look() == 1
+        await finish(await other.gateway.next())
+
+
+async def test_a_tick_that_a_full_host_could_not_fire_is_soon_fired_by_another() -> None:
+    clock, store = Clock(), open_memory_store()
+    async with a_house(store, clock) as full, a_house(store, clock) as other:
+        job = await a_job(other)
+        clock.now = NOON + 1
+        full.runs.admission.capacity = 0
+        await full.scheduler.look()
+        assert await results(full, job) == []
+        clock.now += AGAIN_SECONDS
+        assert await other.scheduler.look() == 1
+        await finish(await other.gateway.next())
+        assert await results(other, job) == [("fired", NOON)]
+
+
+async def test_a_tick_that_could_not_be_fired_is_soon_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job = await a_job(house)
+        clock.now = NOON + 1
+
+        async def busy(*_: Any) -> Any:
+            raise HostError(ErrorCode.UNAVAILABLE, "your workspace has its share of this host", retryable=True)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(house.inbox, "accept", busy)
+            await house.scheduler.look()
+        assert await house.scheduler.look() == 0
+        clock.now += AGAIN_SECONDS
+        await house.scheduler.look()
+        await finish(await house.gateway.next())
+        assert await results(house, job) == [("fired", NOON)]
 
 
 async def test_a_host_that_died_with_a_claim_holds_a_tick_up_only_for_a_while(tmp_path: Path) -> None:

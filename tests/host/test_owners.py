@@ -1,16 +1,34 @@
 """What one host asks of another arrives as it was sent."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from paddock.bus.in_process import InProcessBus, Meeting
+from paddock.host import owners as room
 from paddock.host.arrivals import NewRun
-from paddock.host.owners import AcceptRun, CancelTheRun, Control, Deed, ForgetFiles, LetIn, Owners, packed, unpacked
+from paddock.host.live import Live
+from paddock.host.owners import (
+    AcceptRun,
+    CancelTheRun,
+    Control,
+    Deed,
+    ForgetFiles,
+    ForgetThread,
+    LetIn,
+    NothingToTell,
+    Owners,
+    packed,
+    unpacked,
+)
 from paddock.host.principals import Principal
+from paddock.ports.hosts import Errand, Hosts
 from paddock.rules.errors import OwnedElsewhereError
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows import AuditRow, SessionRow
 from paddock.rules.run_events import RunEvent
 
 ANN = Principal("w", "ann", "admin")
@@ -24,6 +42,7 @@ ROW = AuditRow(1.5, "w", "user:ann", "a", "r", "s", "allowed", "because")
         AcceptRun(NewRun(ANN, "t", "r", b"h", {}, "", {"n": 1.5}, "echo", event=RunEvent(data={"x": 1}), rows=(ROW,))),
         CancelTheRun("run", ANN),
         ForgetFiles("w", "thread"),
+        ForgetThread(SessionRow("t", "w", "ann", 1.5), ROW, 2.5),
         LetIn(b"\x00\xff", "w", "me", "mine", {"history": ["page"]}),
         Control(ANN, "t", "INVITE_AGENT", {"agent_id": "echo"}, None, "turn"),
     ],
@@ -56,3 +75,69 @@ async def test_a_host_whose_memory_of_a_conversation_was_old_looks_again_at_once
 
     async with asyncio.timeout(10):
         assert await Owners().do(here, CancelTheRun("r", ANN), str) == "done"
+
+
+def test_a_run_from_a_host_that_does_not_know_every_field_is_taken_with_what_it_says() -> None:
+    new = NewRun(ANN, "t", "r", b"h", {"a": 1}, "text")
+    sent = msgspec.json.decode(packed(AcceptRun(new)))
+    known = {"principal", "thread_id", "client_run_id", "body_hash", "message", "text"}
+    sent["new"] = {name: value for name, value in sent["new"].items() if name in known} | {"of_the_future": 1}
+    assert unpacked(msgspec.json.encode(sent)) == AcceptRun(new)
+
+
+class Asked:
+    """The register as a host sees it that is asked something."""
+
+    boot = 1
+
+    def __init__(self, *bodies: bytes) -> None:
+        self.errands = {f"e{number}": body for number, body in enumerate(bodies)}
+        self.answers: dict[str, Any] = {}
+        self.looks = 0
+
+    async def asked(self, *, limit: int) -> Sequence[Errand]:
+        self.looks += 1
+        left = [Errand(one, body) for one, body in self.errands.items() if one not in self.answers]
+        return left[:limit]
+
+    async def answer(self, errand_id: str, answer: bytes) -> None:
+        self.answers[errand_id] = msgspec.json.decode(answer)
+
+    async def all_answered(self) -> None:
+        async with asyncio.timeout(30):
+            while len(self.answers) < len(self.errands):
+                await asyncio.sleep(0.001)
+
+
+def owners_of(asked: Asked) -> Owners:
+    bus = InProcessBus(Meeting())
+    return Owners(cast("Hosts", asked), bus, Live(bus))
+
+
+@pytest.mark.anyio
+async def test_what_a_host_does_not_know_yet_is_to_be_tried_again_and_is_no_mistake() -> None:
+    asked = Asked(b'{"type": "of_the_future"}')
+    answering = asyncio.create_task(owners_of(asked).keep_answering())
+    await asked.all_answered()
+    answering.cancel()
+    assert (asked.answers["e0"]["code"], asked.answers["e0"]["retryable"]) == ("unavailable", True)
+
+
+@pytest.mark.anyio
+async def test_more_errands_than_are_done_at_once_wait_for_each_other_and_not_for_the_next_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for seconds in ("LOOK_SECONDS", "LOOK_OFTEN"):
+        monkeypatch.setattr(room, seconds, 600.0)
+    asked = Asked(*[packed(CancelTheRun(f"run-{number}", ANN)) for number in range(3 * room.AT_ONCE)])
+    owners, done = owners_of(asked), list[str]()
+
+    async def cancel(deed: CancelTheRun) -> NothingToTell:
+        done.append(deed.run_id)
+        return NothingToTell()
+
+    owners.serve({CancelTheRun: cancel})
+    answering = asyncio.create_task(owners.keep_answering())
+    await asked.all_answered()
+    answering.cancel()
+    assert sorted(done) == sorted(f"run-{number}" for number in range(3 * room.AT_ONCE))

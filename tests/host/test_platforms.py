@@ -278,6 +278,31 @@ async def test_a_failed_delivery_holds_up_what_follows_is_tried_again_and_then_g
             await house.deliveries.again(Principal("other", "root", "admin"), first.delivery_id)
 
 
+async def test_what_another_host_tried_meanwhile_waits_for_its_time_and_its_attempt_counts() -> None:
+    now, store = [1000.0], open_memory_store()
+    here, there = Receiver(answers=[Posted(500)]), Receiver(answers=[Posted(503)])
+    async with a_house(here, store, clock=lambda: now[0]) as one, a_house(there, store, clock=lambda: now[0]) as two:
+        await come(one, an_event())
+        await answer(one, "hello")
+        look = store.due_deliveries
+
+        async def tried_here_after_the_look(at: float, *, limit: int = 100) -> Any:
+            found = await look(at, limit=limit)
+            store.due_deliveries = look
+            await one.deliveries.look()
+            return found
+
+        store.due_deliveries = tried_here_after_the_look
+        assert await two.deliveries.look() == 0
+        assert (here.texts(), there.texts()) == (["hello"], [])
+        [row] = await store.deliveries("default")
+        assert (row.attempts, row.due_at) == (1, 1005.0)
+        now[0] = 1006.0
+        await two.deliveries.look()
+        [row] = await store.deliveries("default")
+        assert (row.attempts, row.detail) == (2, "answered 503")
+
+
 async def test_a_run_that_failed_is_said() -> None:
     receiver = Receiver()
     async with a_house(receiver) as house:

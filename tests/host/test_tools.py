@@ -12,10 +12,12 @@ import pytest
 from contracts.builders import Owner, a_decision, a_run, said
 from contracts.conftest import PLUGS, open_plug
 from grants import a_grant
+from paddock.compose.build import build
 from paddock.host.tools import ToolCalls
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.permissions import Grant
+from paddock.settings import Settings
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.signatures import signature_of
@@ -106,6 +108,24 @@ async def test_wrong_arguments_are_an_error_the_model_can_read_and_on_record(roo
     assert row.status == "failed"
 
 
+async def test_nothing_is_called_for_a_run_that_was_lost_while_the_call_was_being_recorded(room: Room) -> None:
+    stood_still = asyncio.Event()
+    write = room.store.write
+
+    async def write_and_stand_still(rows: Any) -> None:
+        await write(rows)
+        stood_still.set()
+
+    room.store.write = write_and_stand_still
+    room.calls.goes_on = lambda run_id: run_id == "run-1" and not stood_still.is_set()
+    with pytest.raises(HostError) as refused:
+        await room.call("stuck")
+    assert refused.value.code is ErrorCode.UNAUTHORIZED
+    assert not room.begun.is_set()
+    (row,) = await room.store.tool_calls("run-1")
+    assert (row.status, b"nothing was called" in row.result) == ("failed", True)
+
+
 async def test_a_call_that_is_given_up_has_an_unknown_outcome(room: Room) -> None:
     calling = asyncio.create_task(room.call("stuck"))
     await asyncio.wait_for(room.begun.wait(), 30)
@@ -165,3 +185,7 @@ async def test_many_calls_side_by_side_each_get_their_own_answer(room: Room) -> 
     answers = await asyncio.gather(*(room.call("add", a=number, b=1) for number in range(50)))
     assert [answer["result"] for answer in answers] == [number + 1 for number in range(50)]
     assert len(await room.store.tool_calls("run-1")) == 50
+
+
+def test_a_host_calls_nothing_for_a_run_it_does_not_have(tmp_path: Path) -> None:
+    assert not build(Settings(data=tmp_path)).tool_calls.goes_on("a run of nobody here")

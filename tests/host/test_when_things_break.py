@@ -496,3 +496,32 @@ async def test_a_mistake_in_the_writer_refuses_its_group_and_the_next_one_is_wri
         assert await asyncio.wait_for(house.say(thread=a_thread()), 30)
         assert store.healthy()
         await store.close()
+
+
+async def test_a_host_that_may_have_lost_its_runs_starts_none_until_it_knows() -> None:
+    async with small_house() as house:
+        sure = False
+        house.runs.may_act = lambda: sure
+        accepted = await house.say(thread=a_thread())
+        await asyncio.sleep(0)
+        assert house.gateway.started.empty()
+        sure = True
+        run = await house.gateway.next()
+        assert run.run_id == accepted.task_id
+        run.say("run.completed")
+        await house.story(accepted)
+
+
+async def test_a_run_that_was_lost_before_it_was_started_is_never_started() -> None:
+    async with small_house() as house:
+        sure = False
+        house.runs.may_act = lambda: sure
+        accepted = await house.say(thread=a_thread())
+        [run] = house.runs.live
+        starting = run.starting
+        assert starting is not None
+        assert house.sessions.drop_all(leaving=True) == 1
+        sure = True
+        await asyncio.wait([starting], timeout=30)
+        assert house.gateway.started.empty()
+        assert (await house.run(accepted)).status == "running"  # whoever took it over ends it

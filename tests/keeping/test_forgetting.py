@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from contracts.conftest import open_plug
 from host.calling import a_gateway, a_run, ask, created, ended
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn, words_in
+from paddock.host.keeping import Keeping
 from paddock.host.principals import Principal
 from paddock.host.retention import Retention
 from paddock.rules.call_rows import ApprovalRow, ModelUsageRow, ToolCallRow
@@ -135,6 +136,32 @@ async def test_a_conversation_is_not_deleted_by_others_nor_in_the_middle_of_a_ru
         assert await house.store.session(THREAD) is None
 
 
+class OnDisk:
+    """Where a conversation leaves files; removing them takes its time, and meanwhile something happens."""
+
+    def __init__(self, meanwhile: Callable[[str], Awaitable[Any]]) -> None:
+        self._meanwhile = meanwhile
+
+    async def forget(self, workspace_id: str, conversation_id: str) -> None:
+        await self._meanwhile(conversation_id)
+
+
+def keeping_of(house: SmallHouse, meanwhile: Callable[[str], Awaitable[Any]]) -> Keeping:
+    return Keeping(house.store, house.blobs, house.sessions, clock=house.sessions.clock, directories=OnDisk(meanwhile))
+
+
+async def test_a_conversation_that_goes_on_while_it_is_being_deleted_stays_with_what_was_said(a_house: Houses) -> None:
+    async with a_house() as house:
+        await a_turn(house)
+        keeping = keeping_of(house, lambda _: a_turn(house, "wait, there is more", "go on"))
+        assert (await refused(keeping.delete_thread(ANN, THREAD)))[0] is ErrorCode.CONFLICT
+        items = await house.store.transcript(THREAD, newest_first=False)
+        assert [item.content for item in items] == ["hello", "good day", "wait, there is more", "go on"]
+        assert [row for row in await house.store.audit() if row.action == "session.delete"] == []
+        await house.keeping.delete_thread(ANN, THREAD)
+        assert await house.store.session(THREAD) is None
+
+
 # --- erasing ----------------------------------------------------------------------------------------------------------
 
 
@@ -249,6 +276,47 @@ async def test_a_silent_conversation_is_forgotten_and_its_name_may_begin_anew(a_
         assert await house.store.transcript_count(THREAD) == 2
 
 
+async def test_a_conversation_that_is_taken_up_again_during_a_sweep_is_not_forgotten(
+    a_house: Houses, days: Days
+) -> None:
+    async with a_house() as house:
+        silent = str(uuid.uuid4())
+        await a_turn(house, thread=silent)
+        await a_turn(house)
+        days.now += 31 * DAY
+
+        async def meanwhile(thread: str) -> None:
+            if thread == silent:
+                await a_turn(house, "here I am again", "welcome back")
+
+        keeping = keeping_of(house, meanwhile)
+        sweep = Retention(house.store, house.sessions, keeping, clock=days, periods=Periods(conversations=30)).sweep
+        assert (await sweep())["conversations"] == 1
+        assert await house.store.session(silent) is None
+        assert "here I am again" in [item.content for item in await house.store.transcript(THREAD)]
+
+
+async def test_a_conversation_that_cannot_be_read_keeps_no_other_from_being_forgotten(
+    a_house: Houses, days: Days, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_house() as house:
+        other = str(uuid.uuid4())
+        await a_turn(house)
+        await a_turn(house, thread=other)
+        days.now += 31 * DAY
+        open_session = house.sessions.open
+
+        async def damaged(session_id: str, **more: Any) -> Any:
+            if session_id == THREAD:
+                raise ValueError("this is no state")
+            return await open_session(session_id, **more)
+
+        monkeypatch.setattr(house.sessions, "open", damaged)
+        assert (await retention_of(house, days, conversations=30).sweep())["conversations"] == 1
+        assert await house.store.session(other) is None
+        monkeypatch.undo()
+
+
 async def test_a_conversation_in_use_loses_its_old_part_and_verifies_from_its_anchor(
     a_house: Houses, days: Days
 ) -> None:
@@ -332,7 +400,7 @@ async def test_a_deletion_that_was_interrupted_is_finished_by_the_next_sweep(tmp
     store = SqliteStore(tmp_path)
     async with small_house(store, gateway=a_gateway(), clock=days) as house:
         await a_turn(house)
-        await house.sessions.forget(THREAD)
+        await house.sessions.let_go(THREAD)
         await store.write([SessionGone(THREAD, (), 1.0)])
         assert await store.session(THREAD) is None
         await retention_of(house, days).sweep()

@@ -18,7 +18,7 @@ from paddock.host.delta_stream import DeltaStream
 from paddock.host.ingress import Ingress
 from paddock.host.retention import Retention
 from paddock.host.sweeping import Sweeper
-from paddock.settings import Settings
+from paddock.settings import EMBEDDED, Settings
 from paddock.telemetry.metrics import Now
 
 
@@ -28,6 +28,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
     granted = gather_resources(ground, url)
     machinery = set_up_runs(ground, granted)
     house = _joined(ground, granted, machinery, open_conversations(ground, granted, machinery))
+    share_the_sweeping(house, settings)
     watch_over(house, ground.near)
     house.app = application(house, settings, local_token)
     return house
@@ -105,6 +106,16 @@ def _watch(ground: Ground, granted: Resources) -> AgentsWatch | None:
         note=ground.audit.soon,
         clock=ground.clock,
     )
+
+
+def share_the_sweeping(house: House, settings: Settings) -> None:
+    """What is shared is swept by one host. Files in a host's own directory are swept there."""
+    peers = house.peers
+    if peers is None:
+        return
+    house.retention.may_work = lambda: peers.is_housekeeper and peers.held()
+    if settings.artifacts != EMBEDDED:
+        house.sweeper.may_work = house.retention.may_work
 
 
 def watch_over(house: House, near: Neighbourhood) -> None:

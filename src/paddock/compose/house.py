@@ -69,6 +69,7 @@ SHUTDOWN_SECONDS = 5.0
 """How long running turns get to have their end recorded when the host stops."""
 
 
+NOTE_SECONDS = 1.0
 LOOK_SECONDS = 1.0
 """How often the agents file and the list of installed plugins are looked at."""
 DRAIN_SECONDS = 5.0
@@ -279,6 +280,7 @@ class House:
         await self.gateway.stop()
         await self.models.close()
         await self.tasks.stop()
+        await self._note_the_rest()
         if self.peers is not None:
             await self.peers.close()
         if self.traces is not None:
@@ -286,6 +288,14 @@ class House:
         await self.webhooks.close()
         await self.blobs.close()
         await self.store.close()
+
+    async def _note_the_rest(self) -> None:
+        """What was decided and used while runs were being stopped: nobody else knows of it."""
+        try:
+            async with asyncio.timeout(NOTE_SECONDS):
+                await self.audit.flush()
+        except (TimeoutError, StorageUnavailableError) as error:
+            log.warning("the last rows of the audit could not be written", action="house.close", reason=str(error))
 
     async def _hand_over(self, peers: Peers) -> None:
         """What has not finished is for the others, who end it and go on with what waits."""

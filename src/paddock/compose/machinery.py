@@ -89,6 +89,7 @@ def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
         around=Surroundings(gateway, endpoints, directories, spawn),
     )
     granted.beside.live = lambda: [run.turn_id for run in runs.live]
+    granted.tool_calls.goes_on = lambda run_id: runs.find(run_id) is not None
     calls.serve(runs)
     steering.serve(runs)
     door = McpDoor(endpoints, calls, on_call=on_call, note=ground.audit.soon, clock=clock, spawn=spawn)
@@ -167,7 +168,7 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
         sessions=sessions,
         peers=peers,
         stored_agents=stored_agents,
-        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=directories),
+        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=directories, owners=near.owners),
         users=users,
         inbox=inbox,
         scheduler=Scheduler(store, inbox, agents=lambda: agents, clock=clock),

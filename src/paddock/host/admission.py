@@ -20,6 +20,8 @@ class Admission:
         self.capacity = capacity
         self.busy: dict[str, int] = {}
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._promised: dict[str, int] = {}
+        """Who was let in and has not entered yet: many runs may end before the first of them does."""
         self._first: str | None = None
         self._several = False
         """More than one workspace has asked since the host started."""
@@ -30,7 +32,7 @@ class Admission:
 
     @property
     def full(self) -> bool:
-        return self.closed or sum(self.busy.values()) >= self.capacity
+        return self.closed or sum(self.busy.values()) + sum(self._promised.values()) >= self.capacity
 
     @property
     def waiting(self) -> int:
@@ -43,12 +45,12 @@ class Admission:
             self._several, self._first = self._first is not None, self._first or workspace
         if self.closed or self._waiting:
             return False
-        return admits(self.busy, workspace, self.capacity, several=self._several)
+        return admits(self._taken(), workspace, self.capacity, several=self._several)
 
     async def enter(self, workspace: str) -> None:
         """Wait for room. Raises HostError(UNAVAILABLE) with when to try again."""
         if self.closed:
-            raise self._full("this host is being stopped")
+            raise self._full(self._why())
         if self.has_room(workspace):
             return
         line = self._waiting.setdefault(workspace, deque())
@@ -60,8 +62,12 @@ class Admission:
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await room
-        except TimeoutError:
-            raise self._full(self._why()) from None
+        except BaseException as error:
+            if _is_given(room):  # the place is for somebody else
+                asyncio.get_running_loop().call_soon(self.look)
+            if isinstance(error, TimeoutError):
+                raise self._full(self._why()) from None
+            raise
         finally:
             self._forget(workspace, room)
 
@@ -81,24 +87,36 @@ class Admission:
 
     def look(self) -> None:
         """Let in whoever there is room for, workspaces in turn."""
-        promised = self.busy.copy()
-        while self._waiting:
-            able = [name for name in self._waiting if admits(promised, name, self.capacity, several=self._several)]
+        while self._waiting and not self.closed:
+            taken = self._taken()
+            able = [name for name in self._waiting if admits(taken, name, self.capacity, several=self._several)]
             if not able:
                 return
-            workspace = next_in_line(able, promised)
+            workspace = next_in_line(able, taken)
             line = self._waiting[workspace]
             room = line.popleft()
             if not line:
                 del self._waiting[workspace]
             if not room.done():
                 room.set_result(None)
-                promised[workspace] = promised.get(workspace, 0) + 1
+                self._promised[workspace] = self._promised.get(workspace, 0) + 1
 
     def _why(self) -> str:
+        if self.closed:
+            return "this host is being stopped"
         return "this host is full" if self.full else "your workspace has its share of this host"
 
+    def _taken(self) -> dict[str, int]:
+        """The runs of each workspace, with those that are about to enter."""
+        if not self._promised:
+            return self.busy
+        return {name: self.busy.get(name, 0) + self._promised.get(name, 0) for name in {*self.busy, *self._promised}}
+
     def _forget(self, workspace: str, room: asyncio.Future[None]) -> None:
+        if _is_given(room):
+            left = self._promised.pop(workspace) - 1
+            if left:
+                self._promised[workspace] = left
         line = self._waiting.get(workspace)
         if line is not None:
             with suppress(ValueError):
@@ -110,6 +128,10 @@ class Admission:
         self.turned_away += 1
         text = f"{why}; try again shortly, or at another host"
         return HostError(ErrorCode.UNAVAILABLE, text, retryable=True, details={"retry_after": RETRY_SECONDS})
+
+
+def _is_given(room: asyncio.Future[None]) -> bool:
+    return room.done() and not room.cancelled()
 
 
 class _Entering:

@@ -138,13 +138,12 @@ class Approvals:
         if status != "pending":
             raise HostError(ErrorCode.CONFLICT, f"this was {status} already; nothing was changed")
         step = self._step(found, DECIDED, decision, f"user:{principal.user_id}")
-        await self._store.write([step, _decided(found.asked, step)])
+        taken = await self._take(step, _decided(found.asked, step))
         self._asking.get(found.asked.run_id, {}).pop(approval_id, None)
-        taken = await self.get(principal, approval_id)
-        if taken.decided is None or taken.decided.token != step.token:
+        if not taken:
             raise HostError(ErrorCode.CONFLICT, "somebody else decided this at the same moment; nothing was changed")
         if decision == "granted":
-            await asyncio.shield(self._spawn(self._perform(taken)))  # a caller that goes away takes nothing back
+            await asyncio.shield(self._spawn(self._perform(found)))  # a caller that goes away takes nothing back
         return await self.get(principal, approval_id)
 
     async def recover(self, *, alone: bool = True) -> int:
@@ -174,7 +173,19 @@ class Approvals:
 
     async def _finish(self, approval: Approval, result: str, detail: str) -> None:
         step = self._step(approval, DONE, result, "host", detail)
-        await self._store.write([step, _performed(approval.asked, step)])
+        if not await self._take(step, _performed(approval.asked, step)):
+            about = {"approval": approval.asked.approval_id, "result": result}
+            log.warning("another host said how an action ended before", action="platform.perform", **about)
+
+    async def _take(self, step: ApprovalStepRow, audit: AuditRow) -> bool:
+        """Whether the step is ours; somebody else's is on record with a row about it, and ours is not."""
+        try:
+            await self._store.write([step, audit])
+        except HostError as error:
+            if error.code is not ErrorCode.CONFLICT:
+                raise
+            return False
+        return True
 
     def _step(self, approval: Approval, step: str, result: str, actor: str, detail: str = "") -> ApprovalStepRow:
         return ApprovalStepRow(

@@ -111,7 +111,7 @@ class Deliveries:
 
     async def _deliver(self, row: DeliveryRow) -> bool:
         token, now = new_id(), self._clock()
-        await self._records.write([DeliveryClaim(row.delivery_id, token, now + CLAIM_SECONDS, now)])
+        await self._records.write([DeliveryClaim(row.delivery_id, token, now + CLAIM_SECONDS, now, row.attempts)])
         if await self._records.delivery_claim(row.delivery_id) != token:
             return False
         platform = self._platforms.find(row.platform)

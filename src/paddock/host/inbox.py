@@ -66,6 +66,11 @@ class Inbox:
         self._records = records
         self._clock = clock
 
+    @property
+    def has_room(self) -> bool:
+        """Whether anybody gets in at all: this host is neither full nor being stopped."""
+        return not self._runs.admission.full
+
     async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""
         return await self._owners.do(partial(self._accept, new, complete), partial(self._sent, new, complete), Accepted)

@@ -5,8 +5,10 @@ What was decided stays on the audit trail. What is forgotten by age is in `reten
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, Protocol
 
+from paddock.host.owners import ForgetThread, Forgotten, Owners
 from paddock.host.principals import Principal, no_such_thread
 from paddock.host.sessions import Sessions
 from paddock.host.sweeping import free
@@ -15,7 +17,7 @@ from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.chain import StoredFact
 from paddock.rules.erasing import artifacts_named, rows_of, without_copies
-from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.forgetting_rows import CallsErased, FactErased, SessionGone
 from paddock.rules.outputs import as_object
 from paddock.rules.permissions import Grant, RunScope, state_key
@@ -61,7 +63,10 @@ class Keeping:
         *,
         clock: Callable[[], float],
         directories: Directories | None = None,
+        owners: Owners | None = None,
     ) -> None:
+        self._owners = owners or Owners()
+        self._owners.serve({ForgetThread: self._forget})
         self._directories = directories
         self._store = store
         self._blobs = blobs
@@ -79,27 +84,45 @@ class Keeping:
         if not await self.forget(session, row, buried_at=self._clock()):
             raise HostError(ErrorCode.CONFLICT, BUSY, retryable=True)
 
-    async def forget(self, session: SessionRow, audit: AuditRow | None, *, buried_at: float | None) -> bool:
-        """Forget a conversation in which nothing goes on; False when something does."""
-        thread_id = session.session_id
-        keys = await self._state_keys(session)
+    async def forget(
+        self,
+        session: SessionRow,
+        audit: AuditRow | None,
+        *,
+        buried_at: float | None,
+        silent_since: float | None = None,
+    ) -> bool:
+        """Forget a conversation in which nothing goes on, and nothing went on since then; False when something does.
+        The host that has it does it, because only that one knows."""
+        deed = ForgetThread(session, audit, buried_at, silent_since)
+        return (await self._owners.do(partial(self._forget, deed), deed, Forgotten)).it_is
+
+    async def _forget(self, deed: ForgetThread) -> Forgotten:
+        thread_id = deed.session.session_id
+        keys = await self._state_keys(deed.session)
         files = await self._store.artifacts_of(thread_id, limit=ALL)
-        try:
-            session_loop = await self._sessions.open(thread_id)
-        except OwnedElsewhereError:
-            return False
-        if not session_loop.idle:
-            return False
-        await self._sessions.forget(thread_id)
+        epoch = await self._sessions.let_go(thread_id)
+        if epoch is None or await self._spoke_since(thread_id, deed.silent_since):
+            return Forgotten(False)
         if self._directories is not None:  # first: after the record is gone nobody would know of them
-            await self._directories.forget(session.workspace_id, thread_id)
-        gone = SessionGone(thread_id, keys, buried_at)
-        await self._store.write([gone, audit] if audit else [gone])
+            await self._directories.forget(deed.session.workspace_id, thread_id)
+        gone = SessionGone(thread_id, keys, deed.buried_at, epoch)
+        try:
+            await self._store.write([gone, deed.audit] if deed.audit else [gone])
+        except HostError as error:
+            if error.code is not ErrorCode.CONFLICT:
+                raise
+            return Forgotten(False)  # somebody went on with it meanwhile
         self._sessions.tails.forget(thread_id)
         self.scrub_wanted = True
         await self.purge()
         await free(self._store, self._blobs, [row.sha256 for row in files])
-        return True
+        return Forgotten(True)
+
+    async def _spoke_since(self, thread_id: str, moment: float | None) -> bool:
+        """Whether something was written after that moment; from our claim on nobody does so unnoticed."""
+        known = await self._store.session_summary(thread_id) if moment is not None else None
+        return known is not None and moment is not None and known.updated_at >= moment
 
     async def _state_keys(self, session: SessionRow) -> tuple[str, ...]:
         """Where the runners of this conversation kept what they know of it."""

@@ -18,7 +18,7 @@ from paddock.host.principals import Principal
 from paddock.ports.bus import Bus, Subscription
 from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, StorageUnavailableError
-from paddock.rules.rows import Row
+from paddock.rules.rows import AuditRow, Row, SessionRow
 from paddock.rules.values import Value, nothing
 
 log = structlog.get_logger("paddock.owners")
@@ -74,13 +74,36 @@ class ForgetFiles(Value, frozen=True, tag="forget_files"):
     conversation_id: str
 
 
+class ForgetThread(Value, frozen=True, tag="forget_thread"):
+    """A conversation that rests at this host is to be forgotten, with the row about who decided it, if somebody did."""
+
+    session: SessionRow
+    audit: AuditRow | None = None
+    buried_at: float | None = None
+    silent_since: float | None = None
+
+
 class NothingToTell(Value, frozen=True):
     """It is done."""
 
 
+class Forgotten(Value, frozen=True):
+    """Whether it is; else something goes on in it."""
+
+    it_is: bool
+
+
+def _as_carried(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
+    """What may be left out of a run may be left out on its way: a host of the release before does not know it."""
+    if field.required:
+        return field.name, field.type
+    default: Any = cast("Any", msgspec.field)(default=field.default, default_factory=field.default_factory)
+    return field.name, field.type, default
+
+
 _CARRIED = [field for field in msgspec.structs.fields(NewRun) if field.name != "rows"]
 _ROWS: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Row)}
-_NewRun: Any = msgspec.defstruct("_NewRun", [(field.name, field.type) for field in _CARRIED])
+_NewRun: Any = msgspec.defstruct("_NewRun", [_as_carried(field) for field in _CARRIED])
 
 
 class _Carried(Value, frozen=True, tag="accept"):
@@ -99,7 +122,7 @@ class _Carried(Value, frozen=True, tag="accept"):
         return AcceptRun(NewRun(**given, rows=rows))
 
 
-Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles
+Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread
 ToSend = Callable[[], Awaitable[Deed]]
 """Makes what is asked, when it takes something to make it."""
 Do = Callable[[Any], Awaitable[Any]]
@@ -116,7 +139,7 @@ class _Told(Value, frozen=True):
     moved: bool = False
 
 
-_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn | ForgetFiles).decode
+_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread).decode
 _decode_told = msgspec.json.Decoder(_Told).decode
 
 
@@ -134,7 +157,7 @@ class Owners:
         self._heard: list[Subscription] = []
 
     def serve(self, deeds: Mapping[type[Any], Do]) -> None:
-        """How this host does what others ask; it may raise OwnedElsewhereError, and must not ask on."""
+        """How this host does what others ask; it may raise OwnedElsewhereError, and must not pass it on."""
         self._does.update(deeds)
 
     async def do(self, here: Callable[[], Awaitable[Result]], deed: Deed | ToSend, answer: type[Result]) -> Result:
@@ -243,7 +266,12 @@ class Owners:
     def _start(self, errand: Errand) -> None:
         task = asyncio.get_running_loop().create_task(self._answer(errand))
         self._busy[errand.errand_id] = task
-        task.add_done_callback(lambda _: self._busy.pop(errand.errand_id, None))
+        task.add_done_callback(lambda _: self._free(errand.errand_id))
+
+    def _free(self, errand_id: str) -> None:
+        if len(self._busy) >= AT_ONCE:  # more may wait than there was room for, and nobody rings for it again
+            self._bell.set()
+        self._busy.pop(errand_id, None)
 
     async def _answer(self, errand: Errand) -> None:
         assert self._hosts is not None
@@ -259,6 +287,11 @@ class Owners:
     async def _done(self, errand: Errand) -> _Told:
         try:
             deed = unpacked(errand.body)
+        except (msgspec.MsgspecError, KeyError):
+            log.warning("an errand cannot be read", action="owners.done", errand=errand.errand_id)
+            text = "the host that has this conversation is of another release and does not know this; try again shortly"
+            return _Told(code=str(ErrorCode.UNAVAILABLE), message=text, retryable=True)
+        try:
             async with asyncio.timeout(WORK_SECONDS):
                 done = await self._does[type(deed)](deed)
             return _Told(msgspec.Raw(_encode(done)))

@@ -5,12 +5,13 @@ again next time. Each sweep leaves one audit row for each kind of thing it forgo
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
 from paddock.host.keeping import PART, Keeping
 from paddock.host.sessions import Sessions
+from paddock.host.sweeping import its_turn
 from paddock.ports import Store
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
@@ -53,15 +54,20 @@ class Retention:
         self._keeping = keeping
         self._clock = clock
         self._periods = periods or Periods()
+        self.may_work: Callable[[], bool] = lambda: True
+        """Whether it is this host that forgets, where several share what is forgotten."""
 
     async def keep_sweeping(self, chance: Callable[[], float]) -> None:
         """For as long as the house stands, and never all hosts at the same moment."""
         await asyncio.sleep(FIRST_SWEEP_SECONDS * (0.5 + chance()))
         while True:
+            await its_turn(self.may_work)
             try:
                 await self.sweep()
             except (StorageUnavailableError, HostError) as error:
                 log.warning("could not forget what is past its time", action="retention.sweep", error=str(error))
+            except Exception:  # whatever it was, the next sweep is to come
+                log.exception("could not forget what is past its time", action="retention.sweep")
             await asyncio.sleep(SWEEP_SECONDS * (0.9 + chance() / 5))
 
     async def sweep(self) -> dict[str, int]:
@@ -97,13 +103,27 @@ class Retention:
         while page := await self._store.sessions_opened_before(old, after=last):
             for session in page:
                 if session.updated_at < old:
-                    deleted += await self._keeping.forget(_row(session), None, buried_at=None)
+                    deleted += await self._try(session, self._forget(session, old))
                 else:
-                    trimmed += await self._trim(session, old, now)
+                    trimmed += await self._try(session, self._trim(session, old, now))
                 await asyncio.sleep(0)
             last = page[-1].number
             await asyncio.sleep(PAUSE_SECONDS)
         return deleted, trimmed
+
+    async def _try(self, session: OldSession, work: Awaitable[bool]) -> bool:
+        """One conversation that cannot be read or forgotten keeps no other from it."""
+        try:
+            return await work
+        except StorageUnavailableError:
+            raise
+        except Exception as error:  # noqa: BLE001 - also a log that is damaged
+            about = {"session_id": session.session_id, "reason": str(error)[:300]}
+            log.warning("a conversation could not be forgotten yet", action="retention.forget", **about)
+            return False
+
+    async def _forget(self, session: OldSession, old: float) -> bool:
+        return await self._keeping.forget(_row(session), None, buried_at=None, silent_since=old)
 
     async def _trim(self, session: OldSession, old: float, now: float) -> bool:
         """Trim a conversation that is still used, part by part; whether anything went."""

@@ -43,6 +43,8 @@ LOOK_BACK = 500
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
 NO_LIMIT = 1_000_000
+SURE_SECONDS = 0.1
+"""How often a host that may have lost its runs looks whether it has."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 _decode = msgspec.json.decode
@@ -102,9 +104,10 @@ class Runs:
 
     def find(self, run_id: str) -> LiveRun | None:
         """The run, while this host may act for it."""
-        if self.may_act is not None and not self.may_act():
-            return None
-        return self._live.get(run_id)
+        return self._live.get(run_id) if self._is_sure() else None
+
+    def _is_sure(self) -> bool:
+        return self.may_act is None or self.may_act()
 
     @property
     def live(self) -> list[LiveRun]:
@@ -222,7 +225,7 @@ class Runs:
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
-        if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run):
+        if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run) or not self._is_sure():
             return False
         context = self._context(run, {})
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
@@ -242,6 +245,8 @@ class Runs:
             context = self._context(run, state)
             place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
             asked = (run.grant.runner_id, run.turn_id, context, run, place)
+            if not await self._has_it(run):
+                return
             run.handle = self._gateway.start_at_once(*asked) or await self._gateway.start_run(*asked)
         except HostError as error:
             run.lost(_start_code(error), error.message)
@@ -256,6 +261,13 @@ class Runs:
             self._let_go(run)
             return
         self._arm(run)
+
+    async def _has_it(self, run: LiveRun) -> bool:
+        """Whether a run is to be started. A host that stood still when it had just been recorded does not know whether
+        another one has ended it since; it will, with its next beat."""
+        while not self._is_sure() and not run.over:  # noqa: ASYNC110 - a clock tells, and nobody rings
+            await asyncio.sleep(SURE_SECONDS)
+        return not run.over
 
     def _context(self, run: LiveRun, state: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         given, trace_id = run.session.input_of(run.turn_id)

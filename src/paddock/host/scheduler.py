@@ -21,13 +21,12 @@ from paddock.host.inbox import Inbox
 from paddock.host.principals import Principal
 from paddock.host.zones import find_zone
 from paddock.ports.automations import AutomationRecords
-from paddock.rules.automation_rows import AutomationRow, JobClaim, TickRow
+from paddock.rules.automation_rows import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
 from paddock.rules.automations import Job, from_body
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.rows import Apart, AuditRow
 from paddock.rules.run_events import SCHEDULE, RunEvent
 from paddock.rules.schedule import Due, ScheduleError, due
-from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.scheduler")
 
@@ -37,6 +36,8 @@ ACCEPT_SECONDS = 45.0
 AT_ONCE = 8
 TAKE = 50
 RETRY_SECONDS = 1.0
+AGAIN_SECONDS = 5.0
+"""When a tick that could not be fired is tried again, here or at another host."""
 
 
 class SchedulerStore(AutomationRecords, Protocol):
@@ -71,7 +72,10 @@ class Scheduler:
             await self._bell.rest(pause)
 
     async def look(self) -> int:
-        """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting."""
+        """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting. Where
+        there is no room, ticks are left to other hosts."""
+        if not self._inbox.has_room:
+            return 0
         found = await self._store.due_automations(self._clock(), limit=TAKE)
         await asyncio.gather(*(self._in_turn(row) for row in found))
         return len(found)
@@ -83,6 +87,8 @@ class Scheduler:
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _pause(self) -> float:
+        if not self._inbox.has_room:
+            return RETRY_SECONDS
         return until(await self._store.next_automation_at(), self._clock())
 
     async def _in_turn(self, row: AutomationRow) -> None:
@@ -102,6 +108,16 @@ class Scheduler:
         await self._store.write([JobClaim(row.job_id, tick, token, now + CLAIM_SECONDS, now)])
         if await self._store.job_claim(row.job_id) != token:
             return
+        known = await self._store.automation(row.job_id)
+        if known is None or not known.enabled or known.next_at != tick:
+            return  # its user was faster
+        try:
+            await self._see_to_claimed(known, tick, now)
+        except (HostError, StorageUnavailableError):
+            await self._store.write([JobFreed(row.job_id, token, self._clock() + AGAIN_SECONDS)])
+            raise
+
+    async def _see_to_claimed(self, row: AutomationRow, tick: float, now: float) -> None:
         job = from_body(row.body)
         found = _what_is_due(job, tick, now)
         if isinstance(found, str):
@@ -124,13 +140,15 @@ class Scheduler:
 
     async def _fire_tick(self, row: AutomationRow, job: Job, firing: Firing) -> None:
         if await self._store.tick(row.job_id, firing.tick) is not None:
-            await self._store.write([replace(row, next_at=firing.next_at)])  # an edit put a tick back that is done
+            await self._store.write([JobGoesOn(row.job_id, firing.tick, firing.next_at)])  # an edit put it back
             return
         try:
             await self._fire(row, job, firing)
         except HostError as error:
             if error.retryable or error.code is ErrorCode.UNAVAILABLE:
                 raise
+            if await self._store.automation(row.job_id) is None:
+                return
             refused = TickRow(
                 row.job_id, firing.tick, "refused", self._clock(), reason=error.message[:500], next_at=firing.next_at
             )
@@ -152,8 +170,10 @@ class Scheduler:
         except HostError as error:
             if error.code is not ErrorCode.NOT_FOUND:
                 raise
-        moved = replace(row, thread_id=new_id())  # its conversation was deleted: the job goes on in a new one
-        await self._store.write([moved])
+        await self._store.write([JobMoves(row.job_id, row.thread_id, new_id())])  # its conversation was deleted
+        moved = await self._store.automation(row.job_id)
+        if moved is None:
+            raise HostError(ErrorCode.NOT_FOUND, "the automation was deleted")
         return await self._inbox.accept(_new_run(moved, job, agent_id, firing))
 
 

@@ -166,14 +166,26 @@ class Sessions:
             now, waiting = waiting[:RECOVER_AT_ONCE], waiting[RECOVER_AT_ONCE:]
             await asyncio.gather(*(self._recover_one(*one) for one in now))
 
-    async def forget(self, session_id: str) -> None:
-        """Let go of a session that is about to be deleted: whoever still holds its loop writes nothing any more."""
-        loop = self._loops.pop(session_id, None)
+    async def let_go(self, session_id: str) -> int | None:
+        """Let go of a session that is about to be deleted: whoever still holds its loop writes nothing any more. Under
+        which epoch that was; None when something goes on in it. Raises OwnedElsewhereError.
+        """
+        loop = await self.open(session_id)
+        if not loop.idle:
+            return None
+        self._loops.pop(session_id, None)
         self._idle.pop(session_id, None)
-        if loop is not None:
-            loop.failed = True
-        self._unanswered.pop(session_id, None)
-        await self._store.claim(session_id, by_force=True)
+        loop.failed = True
+        claim = await self._own(session_id)  # it may have gone on elsewhere since it was remembered here
+        return claim.epoch if self._rests(claim) else None
+
+    def _rests(self, claim: Claim) -> bool:
+        """Whether nothing goes on in a session that is ours now; else it is seen to, because nobody else does it."""
+        state = state_of(claim)
+        if not state.live_turn_ids and not state.transactions:
+            return True
+        self._see_to(claim.session_id, state.turn.turn_id if state.turn else NO_TURN, *why_left(claim), delay=0.0)
+        return False
 
     async def trim(self, session_id: str, through: Head, at: float, now: float) -> bool:
         """Drop the beginning of a session that rests, and record from where its chain goes on; False when it is in use.
@@ -189,12 +201,9 @@ class Sessions:
             claim = await self._own(session_id)
         except OwnedElsewhereError:
             return False
-        state = state_of(claim)
-        if state.live_turn_ids or state.transactions:
-            self._see_to(session_id, state.turn.turn_id if state.turn else NO_TURN, *why_left(claim), delay=0.0)
-            return False  # it does not rest after all, and we have it now
-        if claim.session is None:
+        if not self._rests(claim) or claim.session is None:
             return False
+        state = state_of(claim)
         sealed, after = seal(claim.head, [anchor(through, state, at, now)])
         row = LogTrimmed(session_id, through.seq, through.digest)
         batch = Batch(session_id, claim.epoch, claim.head, after, sealed, [row], to_bytes(state), rests=True)

@@ -4,6 +4,7 @@ Settings that come over the network name no files and no variables of the host: 
 the host's operator.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -25,6 +26,7 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 log = structlog.get_logger("paddock.agents")
 
+READ_AT_ONCE = 20
 MAX_AGENTS = 500
 """Agents one workspace may make."""
 
@@ -35,26 +37,56 @@ class StoredAgents:
         self._kept = kept
         self._records = records
         self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+        """Else what is made while all are taken in would be taken away again, because it was not there yet."""
+        self._in_force: dict[tuple[str, str], bytes] = {}
+        """What each of them said when it was taken in."""
 
     async def load(self) -> None:
         """Put those on record in force, and no others. One that cannot be read is said and left alone."""
-        rows = await self._kept.stored_agents()
-        self._agents.keep_stored({(row.workspace_id, row.agent_id) for row in rows})
-        for row in rows:
-            try:
-                shape = AgentShape.model_validate(msgspec.json.decode(row.body))
-            except (ValidationError, msgspec.MsgspecError) as error:
-                about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
-                log.warning("a stored agent cannot be used", action="agents.load", **about)
-                continue
-            files = [await self._file(row.workspace_id, file_id) for file_id in shape.files]
-            there = tuple(file for file in files if file is not None)
-            self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
+        async with self._one_at_a_time:
+            rows = await self._kept.stored_agents()
+            there = {(row.workspace_id, row.agent_id) for row in rows}
+            self._agents.keep_stored(there)
+            self._in_force = {key: body for key, body in self._in_force.items() if key in there}
+            changed = [row for row in rows if self._in_force.get((row.workspace_id, row.agent_id)) != row.body]
+            for number, row in enumerate(changed):
+                if number % READ_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # others have work to do, and beats to send
+                await self._take_in(row)
+
+    async def _take_in(self, row: AgentRow) -> None:
+        self._in_force[row.workspace_id, row.agent_id] = row.body
+        try:
+            shape = AgentShape.model_validate(msgspec.json.decode(row.body))
+        except (ValidationError, msgspec.MsgspecError) as error:
+            about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
+            log.warning("a stored agent cannot be used", action="agents.load", **about)
+            return
+        files = [await self._file(row.workspace_id, file_id) for file_id in shape.files]
+        there = tuple(file for file in files if file is not None)
+        self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
+
+    async def _look_again(self, workspace: str, agent_id: str) -> None:
+        """Whoever changes an agent changes it as it is, and another host may have changed it a moment ago."""
+        row = await self._kept.stored_agent(workspace, agent_id)
+        if row is None:
+            self._in_force.pop((workspace, agent_id), None)
+            self._agents.remove(workspace, agent_id)
+        elif self._in_force.get((workspace, agent_id)) != row.body:
+            await self._take_in(row)
 
     async def put(
         self, who: Principal, agent_id: str, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
     ) -> tuple[AgentBinding, bool]:
         """Make or change an agent; True when it is new. Raises HostError."""
+        async with self._one_at_a_time:
+            return await self._put(who, agent_id, given, manifest)
+
+    async def _put(
+        self, who: Principal, agent_id: str, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
+    ) -> tuple[AgentBinding, bool]:
+        await self._look_again(who.workspace_id, agent_id)
         before = self._agents.stored(who.workspace_id).get(agent_id)
         try:
             shape = self._checked(who, agent_id, given, before)
@@ -69,10 +101,16 @@ class StoredAgents:
         row = AgentRow(who.workspace_id, agent_id, body, self._clock(), who.user_id)
         await self._records.write([row, self._audit(who, "agents.put", agent_id)])
         self._agents.store(who.workspace_id, binding)
+        self._in_force[who.workspace_id, agent_id] = body
         return binding, before is None
 
     async def delete(self, who: Principal, agent_id: str) -> None:
         """Take an agent away; what it does now it finishes."""
+        async with self._one_at_a_time:
+            await self._delete(who, agent_id)
+
+    async def _delete(self, who: Principal, agent_id: str) -> None:
+        await self._look_again(who.workspace_id, agent_id)
         try:
             self._check_mine(agent_id)
             if agent_id not in self._agents.stored(who.workspace_id):
@@ -82,6 +120,7 @@ class StoredAgents:
             raise
         row = AgentRow(who.workspace_id, agent_id, b"", self._clock(), who.user_id)
         await self._records.write([row, self._audit(who, "agents.delete", agent_id)])
+        self._in_force.pop((who.workspace_id, agent_id), None)
         self._agents.remove(who.workspace_id, agent_id)
 
     # --- within

@@ -15,6 +15,8 @@ from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import ArtifactGone, ArtifactRow, AuditRow, StorageRow
 
 SWEEP_SECONDS = 600.0
+TURN_SECONDS = 30.0
+"""How often a host asks whether it has become the one that sweeps."""
 LOOK_FOR_STRAYS_EVERY = 36
 """Sweeps between two looks at all bytes: six hours."""
 GRACE_SECONDS = 3600.0
@@ -23,6 +25,12 @@ UPLOAD_SECONDS = 3600.0
 """How long the parts of a value wait for its last."""
 
 log = structlog.get_logger("paddock.sweeping")
+
+
+async def its_turn(may_work: Callable[[], bool]) -> None:
+    """Until this host is the one to do it."""
+    while not may_work():  # noqa: ASYNC110 - whose turn it is changes when hosts come and go
+        await asyncio.sleep(TURN_SECONDS)
 
 
 async def free(records: Records, blobs: Blobs, hashes: Sequence[str]) -> int:
@@ -43,17 +51,23 @@ class Sweeper:
         self._records = records
         self._blobs = blobs
         self._clock = clock
+        self.may_work: Callable[[], bool] = lambda: True
+        """Whether it is this host that sweeps, where several share what is swept: hosts that start together would all
+        do the same at the same moment, and each would say that it did."""
 
     async def keep_sweeping(self) -> None:
         """For as long as the house stands. A store that is away is tried again next time."""
         rounds = 0
         while True:
+            await its_turn(self.may_work)
             try:
                 await self.sweep()
                 if rounds % LOOK_FOR_STRAYS_EVERY == 0:
                     await self.remove_strays()
             except (StorageUnavailableError, HostError) as error:
                 log.warning("could not sweep", action="artifacts.sweep", error=str(error))
+            except Exception:  # whatever it was, the next sweep is to come
+                log.exception("could not sweep", action="artifacts.sweep")
             rounds += 1
             await asyncio.sleep(SWEEP_SECONDS)
 

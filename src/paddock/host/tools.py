@@ -39,6 +39,7 @@ ENDINGS: Mapping[tuple[bool, bool], str] = {
 }
 """(is_error, unknown) to the status on record."""
 Part = Mapping[str, Any]
+NOT_CALLED = b'{"error":"the run did not go on here any more when this was on record, so nothing was called"}'
 NO_FILES: Part = {"type": "text", "text": "(a file came along; this host keeps none)"}
 
 
@@ -73,6 +74,8 @@ class ToolCalls:
         self._clock = clock
         self._artifacts = artifacts
         self._files = files
+        self.goes_on: Callable[[str], bool] = lambda _: True
+        """Whether a run still goes on here. A host that stood still may have lost it to another one meanwhile."""
 
     @property
     def work(self) -> Mapping[str, Work]:
@@ -86,6 +89,9 @@ class ToolCalls:
         self._granted(grant, asked.tool_name, "call")
         intent = _intent(grant, asked, self._clock())
         await self._records.write([intent, audit])
+        if not self.goes_on(intent.run_id):
+            await self._records.write([replace(intent, status="failed", result=NOT_CALLED, ended_at=self._clock())])
+            raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
         try:
             answer = await self._tools.call(_use(grant, asked, intent.call_id))
             said, row = await self._outcome(grant, intent, answer)

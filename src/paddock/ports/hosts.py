@@ -64,7 +64,8 @@ class Hosts(Protocol):
 
     async def left_behind(self, *, limit: int) -> Sequence[LeftBehind]: ...
     async def settled(self, boots: Sequence[int]) -> None:
-        """Nothing is left of these, who were known to be gone before it was looked for what they left."""
+        """Nothing is left of these, who were known to be gone before it was looked for what they left. Those who ended
+        only a moment ago stay unsettled: what they were writing may come after."""
         ...
 
     async def ask(self, boot: int, errand: Errand) -> None:

@@ -61,10 +61,10 @@ class Batch(Value, frozen=True):
 class EventLog(Protocol):
     """The append-only record of a session. What is not here did not happen."""
 
-    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:
+    async def claim(self, session_id: str) -> Claim:
         """Become the owner. Every earlier claim is stale from now on. Writes no facts by itself.
 
-        Raises OwnedElsewhereError while another host has something going on in it, unless by force.
+        Raises OwnedElsewhereError while another host has something going on in it.
         """
         ...
 

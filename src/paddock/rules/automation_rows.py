@@ -54,4 +54,29 @@ class JobClaim(Value, frozen=True):
     now: float
 
 
-AboutJobs = AutomationRow | AutomationGone | TickRow | JobClaim
+class JobFreed(Value, frozen=True):
+    """Whoever claimed a tick could not see to it: from then on others may."""
+
+    job_id: str
+    token: str
+    at: float
+
+
+class JobGoesOn(Value, frozen=True):
+    """A tick of a job is over: it goes on to the next, unless somebody changed that meanwhile. The rest of the job is
+    its user's."""
+
+    job_id: str
+    tick: float
+    next_at: float | None
+
+
+class JobMoves(Value, frozen=True):
+    """The conversation of a job is gone: it goes on in another one, unless it is there already."""
+
+    job_id: str
+    thread_id: str
+    new_thread_id: str
+
+
+AboutJobs = AutomationRow | AutomationGone | TickRow | JobClaim | JobFreed | JobGoesOn | JobMoves

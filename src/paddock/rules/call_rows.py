@@ -69,7 +69,8 @@ class ApprovalRow(Value, frozen=True):
 
 
 class ApprovalStepRow(Value, frozen=True):
-    """One step of an approval, `decided` or `done`; written once, by whoever comes first: `token` tells who."""
+    """One step of an approval, `decided` or `done`; written once, by whoever comes first: `token` tells who. A
+    second one is a conflict, and what was to be written with it is not written."""
 
     approval_id: str
     step: str

@@ -51,6 +51,8 @@ class DeliveryClaim(Value, frozen=True):
     token: str
     until: float
     now: float
+    attempts: int = 0
+    """How often it had been tried when it was found due: who knows of fewer attempts than there were comes too late."""
 
 
 class DeliveryOutcome(Value, frozen=True):

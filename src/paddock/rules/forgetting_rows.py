@@ -2,6 +2,8 @@
 
 from paddock.rules.values import Value
 
+GONE_ON = "somebody went on with this conversation while it was being forgotten; nothing was forgotten"
+
 
 class SessionGone(Value, frozen=True):
     """Forget a conversation: its facts, items, runs, what it kept and was named; and these scopes of state."""
@@ -10,6 +12,8 @@ class SessionGone(Value, frozen=True):
     scope_keys: tuple[str, ...] = ()
     buried_at: float | None = None
     """When somebody deleted it: its id is not used again. None when its time was over, which nobody asked for."""
+    epoch: int | None = None
+    """The claim of whoever forgets it. It is a conflict when somebody has gone on with it since; None: whatever was."""
 
 
 class LogTrimmed(Value, frozen=True):

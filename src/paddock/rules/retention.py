@@ -82,3 +82,9 @@ def anchor(trimmed: Head, state: SessionState, at: float, now: float) -> Fact:
     event, _, subtype = ANCHOR.partition(":")
     told = {"through": trimmed.seq, "digest": trimmed.digest.hex(), "trimmed_at": now, "state": to_builtins(state)}
     return Fact(Event(event), subtype, Target.SYSTEM, SYSTEM_SENDER, payload=told, time=at)
+
+
+def first_id_after(time: float) -> str:
+    """The smallest id that a run begun at this time can have."""
+    stamp = f"{max(0, int(time * 1000)):012x}"
+    return f"{stamp[:8]}-{stamp[8:]}"

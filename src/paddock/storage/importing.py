@@ -16,6 +16,7 @@ from paddock.rules.tokens import tokens_of
 from paddock.storage.postgres import knowledge_words
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.migrate import bring_up_to_date
+from paddock.storage.postgres.ownership import refuse_while_served
 from paddock.storage.postgres.texts import escaped_column, unescaped
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import Connection as SqliteConnection
@@ -31,6 +32,9 @@ DERIVED = frozenset(
 OUR_OWN = frozenset({"schema_version", "hosts", "errands", "probes", "meta", "signing_keys"})
 """What belongs to a database or a directory, and not to what is kept in it."""
 ROWS = 500
+PATIENCE_SECONDS = 3600.0
+"""How long one statement may take: some are about all rows of a table."""
+STOP_THEM = "stop them first: they would not end what was going on when it was left"
 _TABLES = """
 select table_name, column_name, data_type, is_identity = 'YES' from information_schema.columns
  where table_schema = current_schema() order by table_name, ordinal_position"""
@@ -41,9 +45,11 @@ select chunk_no, document_no, length, tokens::tsvector
   from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) as given (chunk_no, document_no, length, tokens)"""
 _PLUGIN = """
 insert into plugins (plugin, version, sha256, body, installed_at, installed_by) values ($1, $2, $3, $4, $5, $6)"""
-_COUNT_TOKENS = """
-update knowledge_documents d set token_count =
-  (select coalesce(sum(length), 0)::bigint from knowledge_words w where w.document_no = d.document_no)"""
+COUNT_TOKENS = """
+update knowledge_documents d set token_count = coalesce(w.tokens, 0)
+  from knowledge_documents o
+  left join (select document_no, sum(length)::bigint as tokens from knowledge_words group by 1) w using (document_no)
+ where o.document_no = d.document_no"""
 _CHUNKS = (
     "select chunk_no, document_no, kb_no, heading, text from knowledge_chunks where chunk_no > $1 order by 1 limit $2"
 )
@@ -69,7 +75,7 @@ async def import_directory(directory: Path, address: str, plugins: Sequence[Plug
     await source.open()  # brings its schema up to date
     await source.close()
     await bring_up_to_date(address)
-    connection = await connect(address)
+    connection = await connect(address, patience=PATIENCE_SECONDS)
     try:
         with closing(open_reader(directory)) as sqlite:
             return await _move(sqlite, connection, plugins)
@@ -83,6 +89,7 @@ async def _move(sqlite: SqliteConnection, connection: Connection, plugins: Seque
     async with connection.transaction():
         if await connection.fetchval(_ANYTHING):
             raise StorageUnavailableError("the database holds data already: import into one that is empty")
+        await refuse_while_served(connection, STOP_THEM)
         moved = dict[str, int]()
         for table in await _common(sqlite, connection):
             moved[table.name] = await _copy(table, sqlite, connection)
@@ -91,6 +98,7 @@ async def _move(sqlite: SqliteConnection, connection: Connection, plugins: Seque
                 _PLUGIN, one.plugin, one.version, one.sha256, one.body, one.installed_at, one.installed_by
             )
         await _index_knowledge(connection)
+        await refuse_while_served(connection, STOP_THEM)  # nor has one come meanwhile
     return moved | {"plugins": len(plugins)}
 
 
@@ -165,4 +173,4 @@ async def _index_knowledge(connection: Connection) -> None:
             vectors += vector
         await connection.fetch(_WORDS, numbers, documents, lengths, vectors)
         last = numbers[-1]
-    await connection.fetch(_COUNT_TOKENS)
+    await connection.fetch(COUNT_TOKENS)

@@ -106,6 +106,9 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
     async def stored_agents(self) -> Sequence[AgentRow]:
         return [row for _, row in sorted(self._agents.items())]
 
+    async def stored_agent(self, workspace_id: str, agent_id: str) -> AgentRow | None:
+        return self._agents.get((workspace_id, agent_id))
+
     async def shared_plugins(self) -> Mapping[str, str]:
         return {row.plugin: row.sha256 for row in self._plugins.values()}
 
@@ -114,7 +117,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
 
     # --- the log
 
-    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:  # noqa: ARG002 - one host, one owner
+    async def claim(self, session_id: str) -> Claim:
         self._epoch += 1
         self._owners[session_id] = self._epoch
         return self._claim(session_id, self._epoch)
@@ -197,6 +200,8 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._check_ticks(rows)
         self._check_platforms(rows)
         self._check_calendar(rows)
+        self._check_steps(rows)
+        self._check_forgetting(rows)
         self._write_rows(rows)
 
     # --- keys

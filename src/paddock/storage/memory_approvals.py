@@ -1,9 +1,11 @@
 """Approvals in memory: what was asked for and the steps since, each written once. A part of the memory store."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from paddock.rules.approvals import DECIDED, DONE, Approval
 from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.errors import ErrorCode, HostError
 
 
 class MemoryApprovals:
@@ -33,8 +35,17 @@ class MemoryApprovals:
         steps = (self._approval_steps.get((asked.approval_id, step)) for step in (DECIDED, DONE))
         return Approval(asked, *steps)
 
+    def _check_steps(self, rows: Sequence[Any]) -> None:
+        """Before anything is written."""
+        seen = set(self._approval_steps)
+        for row in rows:
+            if isinstance(row, ApprovalStepRow):
+                if (row.approval_id, row.step) in seen:
+                    raise HostError(ErrorCode.CONFLICT, "this step was taken already")
+                seen.add((row.approval_id, row.step))
+
     def _write_approval(self, row: ApprovalRow | ApprovalStepRow) -> None:
         if isinstance(row, ApprovalRow):
             self._approvals.setdefault(row.approval_id, row)
         else:
-            self._approval_steps.setdefault((row.approval_id, row.step), row)
+            self._approval_steps[row.approval_id, row.step] = row

@@ -3,7 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paddock.rules.automation_rows import AutomationGone, AutomationRow, JobClaim, TickRow
+from paddock.rules.automation_rows import (
+    AboutJobs,
+    AutomationGone,
+    AutomationRow,
+    JobClaim,
+    JobFreed,
+    JobGoesOn,
+    JobMoves,
+    TickRow,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
@@ -62,7 +71,7 @@ class MemoryAutomations:
                     raise HostError(ErrorCode.CONFLICT, "this tick was seen to already")
                 seen.add((row.job_id, row.tick))
 
-    def _write_about_job(self, row: AutomationRow | AutomationGone | TickRow | JobClaim) -> None:
+    def _write_about_job(self, row: AboutJobs) -> None:
         match row:
             case AutomationRow():
                 known = self._jobs.get(row.job_id, row)
@@ -77,8 +86,18 @@ class MemoryAutomations:
                 self._go_on(row)
             case JobClaim():
                 self._claim_job(row)
+            case JobFreed():
+                claim = self._job_claims.get(row.job_id)
+                if claim is not None and claim.token == row.token:
+                    self._job_claims[row.job_id] = replace(claim, until=row.at)
+            case JobGoesOn():
+                self._go_on(row)
+            case JobMoves():
+                job = self._jobs.get(row.job_id)
+                if job is not None and job.thread_id == row.thread_id:
+                    self._jobs[row.job_id] = replace(job, thread_id=row.new_thread_id)
 
-    def _go_on(self, row: TickRow) -> None:
+    def _go_on(self, row: TickRow | JobGoesOn) -> None:
         job = self._jobs.get(row.job_id)
         if job is not None and job.next_at == row.tick:
             self._jobs[row.job_id] = replace(job, next_at=row.next_at)

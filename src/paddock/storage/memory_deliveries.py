@@ -101,7 +101,9 @@ class MemoryDeliveries:
 
     def _claim_delivery(self, row: DeliveryClaim) -> None:
         known = self._deliveries.get(row.delivery_id)
-        if known is not None and known.status == "pending" and not self._is_taken(row.delivery_id, row.now):
+        if known is None or (known.status, known.attempts) != ("pending", row.attempts):
+            return
+        if not self._is_taken(row.delivery_id, row.now):
             self._delivery_claims[row.delivery_id] = row
 
     def _end_delivery(self, row: DeliveryOutcome) -> None:

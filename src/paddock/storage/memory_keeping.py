@@ -7,7 +7,8 @@ from typing import Any
 
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head, StoredFact
-from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.rules.retention import OldFact, OldSession
 from paddock.rules.rows import AuditRow, RunRow, SessionRow, TranscriptRow
 from paddock.rules.values import replace
@@ -100,6 +101,13 @@ class MemoryKeeping(MemoryCalls, MemoryApprovals, MemoryAutomations, MemoryDeliv
         """Nothing is on any disk."""
 
     # --- writing -----------------------------------------------------------------------------------------------------
+
+    def _check_forgetting(self, rows: Sequence[Any]) -> None:
+        """Before anything is written."""
+        for row in rows:
+            log = self._sessions.get(row.session_id) if isinstance(row, SessionGone) else None
+            if log is not None and row.epoch is not None and log.epoch > row.epoch:
+                raise HostError(ErrorCode.CONFLICT, GONE_ON, retryable=True)
 
     def _forget_session(self, row: SessionGone) -> None:
         self._sessions.pop(row.session_id, None)

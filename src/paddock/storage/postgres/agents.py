@@ -12,7 +12,9 @@ AGENTS = last_word(
     key=("workspace_id", "agent_id"),
     gone="body = ''",
 )
-_ALL = f"select {', '.join(AGENTS.names)} from agents order by workspace_id, agent_id"  # noqa: S608 - our own columns
+_SELECT = f"select {', '.join(AGENTS.names)} from agents"  # noqa: S608 - our own columns
+_ALL = f"{_SELECT} order by workspace_id, agent_id"
+_ONE = f"{_SELECT} where workspace_id = $1 and agent_id = $2"
 
 
 class AgentReads(HasReader):
@@ -20,3 +22,7 @@ class AgentReads(HasReader):
 
     async def stored_agents(self) -> Sequence[AgentRow]:
         return [AgentRow(*found) for found in await self.reader.all(_ALL)]
+
+    async def stored_agent(self, workspace_id: str, agent_id: str) -> AgentRow | None:
+        found = await self.reader.one(_ONE, workspace_id, agent_id)
+        return AgentRow(*found) if found else None

@@ -19,7 +19,6 @@ ASKED = insert(
 STEPS = insert(
     "approval_steps",
     "approval_id text, step text, result text, actor text, time float, token text, detail text",
-    on_conflict=FIRST,
 )
 
 

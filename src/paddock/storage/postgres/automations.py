@@ -5,7 +5,15 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.automation_rows import AutomationGone, AutomationRow, JobClaim, TickRow
+from paddock.rules.automation_rows import (
+    AutomationGone,
+    AutomationRow,
+    JobClaim,
+    JobFreed,
+    JobGoesOn,
+    JobMoves,
+    TickRow,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
@@ -51,11 +59,28 @@ async def _claim_job(connection: Connection, row: JobClaim) -> None:
     await connection.fetch(_CLAIM, *astuple(row))
 
 
+async def _free_job(connection: Connection, row: JobFreed) -> None:
+    sql = "update automations set claimed_until = $3 where job_id = $1 and claim_token = $2"
+    await connection.fetch(sql, *astuple(row))
+
+
+async def _go_on(connection: Connection, row: JobGoesOn) -> None:
+    await connection.fetch(_GO_ON, *astuple(row))
+
+
+async def _move_job(connection: Connection, row: JobMoves) -> None:
+    sql = "update automations set thread_id = $3 where job_id = $1 and thread_id = $2"
+    await connection.fetch(sql, *astuple(row))
+
+
 JOB_WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     AutomationRow: _write_job,
     AutomationGone: _drop_job,
     TickRow: _write_tick,
     JobClaim: _claim_job,
+    JobFreed: _free_job,
+    JobGoesOn: _go_on,
+    JobMoves: _move_job,
 }
 
 

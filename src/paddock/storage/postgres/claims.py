@@ -21,20 +21,20 @@ PLACE = "session_id, workspace_id, user_id, created_at, head_seq, head_digest, s
 _TAKEN = ", ".join(f"taken.{column}" for column in PLACE.split(", "))
 # A claim of a known session writes its epoch, so every earlier owner is stale at once, on whichever host it is. An
 # unknown one has no row to write: there the first to open it wins. A host takes nothing from another that is there and
-# has something going on in the session, unless by force; whoever is no host takes it always.
+# has something going on in the session; whoever is no host takes it always.
 _CLAIM = f"""
 with asked as materialized (
   select given.*, nextval('epochs') as epoch
-    from unnest($1::text[], $2::boolean[]) with ordinality as given (session_id, by_force, place)),
+    from unnest($1::text[]) with ordinality as given (session_id, place)),
 locked as (
-  select s.session_no, asked.by_force, asked.epoch from sessions as s join asked on s.session_id = asked.session_id
+  select s.session_no, asked.epoch from sessions as s join asked on s.session_id = asked.session_id
    for update of s{{or_else}}),
 taken as (
-  update sessions as s set epoch = greatest(s.epoch + 1, locked.epoch), boot = $3 from locked
+  update sessions as s set epoch = greatest(s.epoch + 1, locked.epoch), boot = $2 from locked
    where s.session_no = locked.session_no
-     and ($3::bigint is null or locked.by_force or s.boot is null or s.boot = $3
+     and ($2::bigint is null or s.boot is null or s.boot = $2
           or not exists (select 1 from hosts where hosts.boot = s.boot and hosts.gone is null))
-     and ($3 is null or exists (select 1 from hosts where hosts.boot = $3 and hosts.gone is null))
+     and ($2 is null or exists (select 1 from hosts where hosts.boot = $2 and hosts.gone is null))
   returning s.epoch, {PLACE})
 select coalesce(taken.epoch, asked.epoch), {_TAKEN}, known.boot, known.session_no is not null, coalesce(hosts.gone, ''),
        known.session_no is not null and not exists (select 1 from locked where locked.session_no = known.session_no),
@@ -57,7 +57,6 @@ class Taken(NamedTuple):
 
 class _Asked(NamedTuple):
     session_id: str
-    by_force: bool
     answer: asyncio.Future[Taken]
 
 
@@ -71,10 +70,10 @@ class Claims:
         self._under_way: set[asyncio.Task[None]] = set()
         self._timer: asyncio.Handle | None = None
 
-    async def take(self, session_id: str, *, by_force: bool) -> Taken:
+    async def take(self, session_id: str) -> Taken:
         """Raises OwnedElsewhereError, or StorageUnavailableError."""
         loop = asyncio.get_running_loop()
-        asked = _Asked(session_id, by_force, loop.create_future())
+        asked = _Asked(session_id, loop.create_future())
         self._waiting.append(asked)
         self._see_to_it(loop)
         return await asked.answer
@@ -130,9 +129,9 @@ class Claims:
                 raise
 
     async def _question(self, group: Sequence[_Asked]) -> None:
-        ids, forced = [asked.session_id for asked in group], [asked.by_force for asked in group]
+        ids = [asked.session_id for asked in group]
         sql = _ALONE if len(group) == 1 else _TOGETHER
-        found = await self._reader().all(sql, escaped_column(ids), forced, self._host())
+        found = await self._reader().all(sql, escaped_column(ids), self._host())
         for asked, (*row, passed_over, deleted) in zip(group, found, strict=True):
             if passed_over and len(group) > 1:
                 self._start(self._answer([asked]))

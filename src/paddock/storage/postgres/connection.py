@@ -87,20 +87,28 @@ select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2
        set_config('search_path', current_setting('search_path'), false)"""
 # Every statement of ours finds its rows by an index. Planned once and for all, while tables are still empty, it must
 # not settle for reading them whole; and planning the writer's statement costs more than running it.
+_PATIENT = """
+select set_config('statement_timeout', $1, false), set_config('idle_in_transaction_session_timeout', $1, false)"""
 _WRITES_LAST = """
 select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"""
 _WRITES_MAY_BE_LOST = "select set_config('synchronous_commit', 'off', false)"
 _READ_ONLY = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean"
 
 
-async def connect(address: str) -> Connection:
-    """A connection that reads and writes durably. Raises StorageUnavailableError with a sentence."""
+async def connect(address: str, *, patience: float | None = None) -> Connection:
+    """A connection that reads and writes durably. Raises StorageUnavailableError with a sentence.
+
+    `patience`: how many seconds a statement may take of somebody who moves all there is, and of nobody else.
+    """
+    limits = _LIMITS if patience is None else {**_LIMITS, "command_timeout": patience}
     try:
-        connection = cast("Connection", await _asyncpg.connect(address, **_LIMITS))
+        connection = cast("Connection", await _asyncpg.connect(address, **limits))
     except (*AWAY, ValueError) as error:
         raise unavailable(error, address) from error
     try:
         await _settle(connection)
+        if patience is not None:
+            await connection.fetch(_PATIENT, f"{patience:.0f}s")
         await connection.execute(_WRITES_LAST)
         await _refuse_read_only(connection, address)
     except AWAY as error:

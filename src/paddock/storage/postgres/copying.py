@@ -15,8 +15,10 @@ from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.backup import ABOUT
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.migrate import bring_up_to_date
+from paddock.storage.postgres.ownership import refuse_while_served
 
 TABLES = "tables"
+STOP_THEM = "stop them first: they would not end what was going on when the backup was made"
 OUR_OWN = ("schema_version", "hosts", "errands", "probes")
 PATIENCE_SECONDS = 24 * 3600.0
 """How long one table may take."""
@@ -79,7 +81,9 @@ async def copy_in(address: str, place: Path) -> Mapping[str, int]:
         await connection.execute(_SETTLED)
         async with connection.transaction():
             await _check(connection, about)
-            return await _fill(connection, place, about)
+            written = await _fill(connection, place, about)
+            await refuse_while_served(connection, STOP_THEM)  # nor has one come meanwhile
+            return written
     except AWAY as error:
         raise unavailable(error, address) from error
     finally:
@@ -89,6 +93,7 @@ async def copy_in(address: str, place: Path) -> Mapping[str, int]:
 async def _check(connection: Connection, about: Mapping[str, Any]) -> None:
     if await connection.fetchval(_ANYTHING):
         raise StorageUnavailableError("the database holds data already: restore into one that is empty")
+    await refuse_while_served(connection, STOP_THEM)
     step = await connection.fetchval(_STEP)
     if step != about["step"]:
         raise StorageUnavailableError(

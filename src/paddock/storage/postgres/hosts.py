@@ -12,7 +12,7 @@ from uuid import uuid4
 from paddock.ports.hosts import ASKED_SECONDS, Beat, Errand, LeftBehind
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer
-from paddock.storage.postgres.connection import AWAY, Connection, connect, is_over, unavailable
+from paddock.storage.postgres.connection import AWAY, STATEMENT_SECONDS, Connection, connect, is_over, unavailable
 from paddock.storage.postgres.reader import Reader
 
 _log = logging.getLogger(__name__)
@@ -20,9 +20,11 @@ _log = logging.getLogger(__name__)
 # ruff: noqa: S608 - the numbers are our own, values are always bound
 KEEP = "1 hour"
 """How long hosts that are gone and errands are remembered."""
+UNDER_WAY_SECONDS = 3 * STATEMENT_SECONDS
+"""For so long something that a host began to write while it was there may still be written."""
 _REGISTER = """
 with mine as materialized (select nextval('epochs') as boot),
-     earlier as (update hosts set gone = $3 where host_id = $1 and gone is null)
+     earlier as (update hosts set gone = $3, beat_at = clock_timestamp() where host_id = $1 and gone is null)
 insert into hosts (boot, host_id, url, started_at, beat_at)
 select boot, $1, $2, clock_timestamp(), clock_timestamp() from mine returning boot"""
 # A host that has not ended is said to have been started again: another one has its name.
@@ -41,10 +43,11 @@ select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float
               (select concat(count(*), ' ', sum(installed_at::numeric)) from plugins), ' ',
               (select max(changed_at) from signing_keys))"""
 _NAME = "select md5(min(applied_at)::text || current_database()) from schema_version"
+# From then on `beat_at` tells when a host ended.
 _GONE = f"""
-update hosts set gone = $2 where boot = any($1::bigint[]) and gone is null
+update hosts set gone = $2, beat_at = clock_timestamp() where boot = any($1::bigint[]) and gone is null
    and beat_at < clock_timestamp() - interval '{LEASE_SECONDS} s' returning boot"""
-_LEAVE = "update hosts set gone = $2 where boot = $1 and gone is null"
+_LEAVE = "update hosts set gone = $2, beat_at = clock_timestamp() where boot = $1 and gone is null"
 # What is unfinished has a run or a transaction; both are few, so no index over sessions is needed, which every run
 # would pay for. Who never had an owner is from before there were several hosts.
 _LEFT = """
@@ -53,7 +56,11 @@ with open_ones as (
 select s.session_id, coalesce(h.gone, $1) from open_ones join sessions s using (session_id)
   left join hosts h on h.boot = s.boot
  where h.boot is null or h.gone is not null order by random() limit $2"""
-_SETTLED = "update hosts set settled = true where gone is not null and not settled and boot = any($1::bigint[])"
+# A write that began before its host was gone may end after it was looked for what it left: it is looked again until
+# that cannot be any more.
+_SETTLED = f"""
+update hosts set settled = true where gone is not null and not settled and boot = any($1::bigint[])
+   and beat_at < clock_timestamp() - interval '{UNDER_WAY_SECONDS} s'"""
 _ASK = "insert into errands (errand_id, boot, body, created_at) values ($1, $2, $3, clock_timestamp())"
 # Whoever asked has given up after a while and said so; what nobody waits for is not done any more.
 _ASKED = f"""

@@ -9,8 +9,9 @@ from typing import Any
 
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
-from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
-from paddock.rules.retention import OldFact, OldSession
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.rules.retention import OldFact, OldSession, first_id_after
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.sessions import TURNS
@@ -18,6 +19,7 @@ from paddock.storage.postgres.texts import escaped_column
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _SESSION_NO = "(select session_no from sessions where session_id = $1)"
+_OWNED = "select session_no, epoch from sessions where session_id = $1 for update"
 _OF_RUNS = (
     "delete from approval_steps where approval_id in (select approval_id from approvals where run_id = any($1))",
     *(f"delete from {table} where run_id = any($1)" for table in ("approvals", "tool_calls", "runs")),
@@ -44,20 +46,20 @@ select session_no, session_id, workspace_id, user_id, updated_at, trimmed_seq fr
 _OLDEST = f"""
 select seq, turn_id, time, kind, digest from facts where session_no = {_SESSION_NO} order by position, seq limit $2"""
 _OLD_RUNS = """
-select run_id from runs r where ended_at < $1 and not exists (
+select run_id from runs r where run_id < $3 and ended_at < $1 and not exists (
   select 1 from sessions s where s.session_id = r.session_id and s.trimmed_seq < r.last_seq) order by run_id limit $2"""
-_OLD: Mapping[str, tuple[str, str, str]] = {
-    "audit": ("audit", "audit_no", "select audit_no from audit where time < $1 order by audit_no limit $2"),
-    "tool_calls": (
-        "tool_calls",
-        "call_no",
-        "select call_no from tool_calls where started_at < $1 order by call_no limit $2",
-    ),
-    "model_usage": (
-        "model_usage",
-        "usage_no",
-        "select usage_no from model_usage where started_at < $1 order by usage_no limit $2",
-    ),
+
+
+def _first_of(table: str, number: str, time: str) -> tuple[str, str, str]:
+    """Numbered in order of time, but for what hosts with different clocks wrote at once: the oldest are the first."""
+    first = f"select {number}, {time} from {table} order by {number} limit 4 * $2::bigint"
+    return table, number, f"select {number} from ({first}) as first where {time} < $1 limit $2"
+
+
+OLD: Mapping[str, tuple[str, str, str]] = {
+    "audit": _first_of("audit", "audit_no", "time"),
+    "tool_calls": _first_of("tool_calls", "call_no", "started_at"),
+    "model_usage": _first_of("model_usage", "usage_no", "started_at"),
     "approvals": ("approvals", "approval_id", "select approval_id from approvals where created_at < $1 limit $2"),
     "deliveries": ("deliveries", "delivery_id", "select delivery_id from deliveries where created_at < $1 limit $2"),
     # Their keys are pairs; what came at the same moment is old at the same moment.
@@ -70,12 +72,15 @@ _OLD: Mapping[str, tuple[str, str, str]] = {
     "tombstones": ("tombstones", "session_id", "select session_id from tombstones where deleted_at < $1 limit $2"),
     "runs": ("runs", "run_id", _OLD_RUNS),
 }
-"""Table, key, and which keys are old."""
+"""Table, key, and which keys are old. None of it reads more of a table than it finds, however large that is."""
 
 
 async def _forget(connection: Connection, row: SessionGone) -> None:
-    session_no = await connection.fetchval(f"select {_SESSION_NO}", row.session_id)
-    if session_no is not None:
+    found = await connection.fetchrow(_OWNED, row.session_id)
+    if found is not None:
+        session_no, epoch = found
+        if row.epoch is not None and epoch > row.epoch:
+            raise HostError(ErrorCode.CONFLICT, GONE_ON, retryable=True)
         runs = [found[0] for found in await connection.fetch(TURNS, session_no)]
         for sql in _OF_RUNS:
             await connection.fetch(sql, runs)
@@ -142,10 +147,11 @@ class KeepingReads(HasReader):
         return [OldFact(*found) for found in await self.reader.all(_OLDEST, session_id, limit)]
 
     async def forget_old(self, kind: OldRows, before: float, *, limit: int = 500) -> int:
-        table, key, old = _OLD[kind]
+        table, key, old = OLD[kind]
+        values = (before, limit, first_id_after(before)) if kind == "runs" else (before, limit)
 
         async def forget(connection: Connection) -> int:
-            keys = [found[0] for found in await connection.fetch(old, before, limit)]
+            keys = [found[0] for found in await connection.fetch(old, *values)]
             if kind == "approvals":
                 await connection.fetch("delete from approval_steps where approval_id = any($1)", keys)
             await connection.fetch(f"delete from {table} where {key} = any($1)", keys)

@@ -7,6 +7,7 @@ Hosts share a lock through it. A host from before there could be several holds t
 import asyncio
 
 from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.leases import LEASE_SECONDS
 from paddock.storage.postgres.connection import AWAY, Connection, unavailable
 
 _LOCK = 0x7061_6464_6F63_6B02
@@ -14,6 +15,9 @@ _LOCK = 0x7061_6464_6F63_6B02
 PATIENCE_SECONDS = 5.0
 """How long an old host that was just stopped may take to be gone from the database."""
 _NAME = "paddock writer"
+# ruff: noqa: S608 - the numbers are our own, values are always bound
+_SERVING = f"""
+select count(*) from hosts where gone is null and beat_at > clock_timestamp() - interval '{LEASE_SECONDS} s'"""
 _END = """
 select pg_terminate_backend(pid) from pg_stat_activity
  where pid = $1 and pid <> pg_backend_pid() and application_name = $2 and usename = current_user"""
@@ -30,6 +34,12 @@ async def own_connection(connection: Connection, before: int, *, serving: bool, 
             )
     except AWAY as error:
         raise unavailable(error) from error
+
+
+async def refuse_while_served(connection: Connection, advice: str) -> None:
+    """Raises StorageUnavailableError when hosts serve this database: they would not know what happens under them."""
+    if serving := await connection.fetchval(_SERVING):
+        raise StorageUnavailableError(f"{serving} host(s) serve this database; {advice}")
 
 
 async def _lock(connection: Connection) -> bool:

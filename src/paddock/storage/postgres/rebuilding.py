@@ -9,14 +9,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from paddock.rules.chain import Damage, Head, StoredFact, verify
-from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.leases import LEASE_SECONDS
 from paddock.rules.rebuilding import Difference, Tables, differences, tables_of
 from paddock.rules.rows import RunRow, SessionRow, TranscriptRow
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.conversation import ITEM, ITEMS
 from paddock.storage.postgres.log import FACT, fact_of
 from paddock.storage.postgres.migrate import bring_up_to_date
+from paddock.storage.postgres.ownership import refuse_while_served
 from paddock.storage.postgres.runs import RUN, RUNS
 from paddock.storage.walk import Walk
 
@@ -32,8 +31,6 @@ _RUNS = f"""
 select {RUN} from runs where session_id = $1 and last_seq > $3 and run_id in (
   select turn_id from facts where session_no = $2 and turn_id is not null union
   select run_id from inbox where session_no = $2)"""
-_SERVING = f"""
-select count(*) from hosts where gone is null and beat_at > clock_timestamp() - interval '{LEASE_SECONDS} s'"""
 _HASHES = """
 select sha256 from (select sha256 from artifacts union select sha256 from storage) as kept
  where sha256 > $1 order by sha256 limit $2"""
@@ -92,9 +89,7 @@ async def rebuild(address: str) -> AsyncIterator[Difference]:
     """
     await bring_up_to_date(address)
     async with _connected(address) as connection:
-        if serving := await connection.fetchval(_SERVING):
-            text = f"{serving} host(s) serve this database; stop them first, or only compare, with --check"
-            raise StorageUnavailableError(text)
+        await refuse_while_served(connection, "stop them first, or only compare, with --check")
         async for number in _numbers(connection):
             async with _transaction(connection, "begin"):
                 await connection.fetch("select 1 from sessions where session_no = $1 for update", number)

@@ -119,11 +119,11 @@ class PostgresStore(
 
     # --- the log
 
-    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:
+    async def claim(self, session_id: str) -> Claim:
         writer, reader = self._need_open()
         on_its_way = writer.is_waiting(session_id)
         with writer.claiming(session_id):
-            taken = await self._claims.take(session_id, by_force=by_force)
+            taken = await self._claims.take(session_id)
             writer.own(session_id, taken.epoch)
             if on_its_way:  # what the last owner handed in becomes part of what we read
                 await writer.submit(None)

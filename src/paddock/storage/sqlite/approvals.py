@@ -18,7 +18,7 @@ FIRST = "on conflict do nothing"
 
 TABLES: Mapping[type, Table] = {
     ApprovalRow: Table("approvals", ASKED, getter(ASKED), FIRST),
-    ApprovalStepRow: Table("approval_steps", STEP, getter(STEP), FIRST),
+    ApprovalStepRow: Table("approval_steps", STEP, getter(STEP)),
 }
 
 _ASKED_COUNT, _STEP_COUNT = len(ASKED.split(", ")), len(STEP.split(", "))

@@ -7,7 +7,15 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.automation_rows import AutomationGone, AutomationRow, JobClaim, TickRow
+from paddock.rules.automation_rows import (
+    AutomationGone,
+    AutomationRow,
+    JobClaim,
+    JobFreed,
+    JobGoesOn,
+    JobMoves,
+    TickRow,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 from paddock.storage.sqlite.connection import Cursor
@@ -50,11 +58,26 @@ def _claim_job(cursor: Cursor, row: JobClaim) -> None:
     cursor.execute(_CLAIM, astuple(row))
 
 
+def _free_job(cursor: Cursor, row: JobFreed) -> None:
+    cursor.execute("update automations set claimed_until = ?3 where job_id = ?1 and claim_token = ?2", astuple(row))
+
+
+def _go_on(cursor: Cursor, row: JobGoesOn) -> None:
+    cursor.execute(_GO_ON, astuple(row))
+
+
+def _move_job(cursor: Cursor, row: JobMoves) -> None:
+    cursor.execute("update automations set thread_id = ?3 where job_id = ?1 and thread_id = ?2", astuple(row))
+
+
 JOB_WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     AutomationRow: _write_job,
     AutomationGone: _drop_job,
     TickRow: _write_tick,
     JobClaim: _claim_job,
+    JobFreed: _free_job,
+    JobGoesOn: _go_on,
+    JobMoves: _move_job,
 }
 
 

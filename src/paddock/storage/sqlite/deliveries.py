@@ -33,7 +33,7 @@ do update set platform = excluded.platform, reply_target = excluded.reply_target
 _ADD = f"insert into deliveries ({DELIVERY}) values ({', '.join('?' * 13)}) on conflict do nothing"
 _CLAIM = """
 update deliveries set claim_token = ?2, claimed_until = ?3
- where delivery_id = ?1 and status = 'pending' and claimed_until <= ?4"""
+ where delivery_id = ?1 and status = 'pending' and claimed_until <= ?4 and attempts = ?5"""
 _OUTCOME = """
 update deliveries set status = ?3, attempts = ?4, due_at = ?5, detail = ?6, ended_at = ?7, claimed_until = 0
  where delivery_id = ?1 and claim_token = ?2 and status = 'pending'"""

@@ -10,8 +10,9 @@ from typing import Any
 
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
-from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
-from paddock.rules.retention import OldFact, OldSession
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.rules.retention import OldFact, OldSession, first_id_after
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.pool import Answer
 from paddock.storage.sqlite.reader import Reader
@@ -22,6 +23,7 @@ BURIED = "deleted:"
 MERGE_PAGES = 500
 """Pages of the search index that are rewritten in one commit."""
 _NUMBER = "select session_no from sessions where session_id = ?"
+_OWNED = "select session_no, epoch from sessions where session_id = ?"
 _BURY = "update sessions set session_id = ? || session_id, workspace_id = '', user_id = '' where session_no = ?"
 _PURGED = "select session_no from sessions where session_id >= 'deleted:' and session_id < 'deleted;' limit 1"
 _OPENED_BEFORE = """
@@ -67,8 +69,10 @@ OF_SESSION = (
 
 
 def _bury(cursor: Cursor, row: SessionGone) -> None:
-    found = cursor.execute(_NUMBER, (row.session_id,)).fetchone()
+    found = cursor.execute(_OWNED, (row.session_id,)).fetchone()
     if found is not None:
+        if row.epoch is not None and found[1] > row.epoch:
+            raise HostError(ErrorCode.CONFLICT, GONE_ON, retryable=True)
         runs = [run for (run,) in cursor.execute(TURNS, (found[0],)).fetchall()]
         cursor.executemany("delete from runs where run_id = ?", [(run,) for run in runs])
         cursor.executemany("delete from tool_calls where run_id = ?", [(run,) for run in runs])
@@ -247,9 +251,3 @@ class KeepingReads(ABC):
         deed = _Deed(work)
         await self.perform(deed)
         return deed.count
-
-
-def first_id_after(time: float) -> str:
-    """The smallest id that a run begun at this time can have."""
-    stamp = f"{max(0, int(time * 1000)):012x}"
-    return f"{stamp[:8]}-{stamp[8:]}"

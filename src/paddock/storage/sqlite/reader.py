@@ -180,6 +180,11 @@ class Reader:
     def stored_agents(self) -> Sequence[AgentRow]:
         return [AgentRow(*found) for found in self._all(f"select {AGENT} from agents order by workspace_id, agent_id")]
 
+    def stored_agent(self, workspace_id: str, agent_id: str) -> AgentRow | None:
+        sql = f"select {AGENT} from agents where workspace_id = ? and agent_id = ?"
+        found = self._one(sql, (workspace_id, agent_id))
+        return AgentRow(*found) if found else None
+
     def tool_calls(self, run_id: str, limit: int) -> Sequence[ToolCallRow]:
         return [ToolCallRow(*found) for found in self._all(_TOOL_CALLS, (run_id, limit))]
 

@@ -100,7 +100,7 @@ class SqliteStore(
 
     # --- the log
 
-    async def claim(self, session_id: str, *, by_force: bool = False) -> Claim:  # noqa: ARG002 - one host, one owner
+    async def claim(self, session_id: str) -> Claim:
         writer = self._writer
         self._epoch = epoch = self._epoch + 1
         writer.own(session_id, epoch)
@@ -195,6 +195,9 @@ class SqliteStore(
 
     async def stored_agents(self) -> Sequence[AgentRow]:
         return self._reader.stored_agents()
+
+    async def stored_agent(self, workspace_id: str, agent_id: str) -> AgentRow | None:
+        return self._reader.stored_agent(workspace_id, agent_id)
 
     async def write(self, rows: Sequence[Apart]) -> None:
         try:

@@ -1,0 +1,58 @@
+"""Sweeping what several hosts share is one host's business: else each would do it, and say that it did."""
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from paddock.compose.build import build
+from paddock.host import retention as retention_room
+from paddock.host import sweeping
+from paddock.host.retention import Retention
+from paddock.host.sweeping import Sweeper
+from paddock.settings import Settings
+from paddock.storage.memory import open_memory_store
+from paddock.storage.memory_blobs import MemoryBlobs
+
+
+@pytest.mark.anyio
+async def test_only_the_host_whose_turn_it_is_sweeps_and_one_whose_turn_it_becomes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sweeping, "TURN_SECONDS", 0.0)
+    sweeper, asked, swept = (
+        Sweeper(open_memory_store(), MemoryBlobs(), clock=lambda: 0.0),
+        list[bool](),
+        asyncio.Event(),
+    )
+    retention = Retention(open_memory_store(), cast("Any", None), cast("Any", None), clock=lambda: 0.0)
+
+    def its_turn() -> bool:
+        asked.append(len(asked) >= 3)
+        return asked[-1]
+
+    async def sweep() -> int:
+        assert asked == [False, False, False, True]
+        swept.set()
+        return 0
+
+    monkeypatch.setattr(retention_room, "FIRST_SWEEP_SECONDS", 0.0)
+    for one, keep in ((sweeper, sweeper.keep_sweeping), (retention, lambda: retention.keep_sweeping(lambda: 0.0))):
+        asked.clear()
+        swept.clear()
+        monkeypatch.setattr(one, "sweep", sweep)
+        one.may_work = its_turn
+        sweeping_on = asyncio.create_task(keep())
+        async with asyncio.timeout(30):
+            await swept.wait()
+        sweeping_on.cancel()
+
+
+def test_where_hosts_share_everything_who_has_not_joined_them_sweeps_nothing(tmp_path: Path) -> None:
+    address = "postgresql://nobody@127.0.0.1:9/nothing"
+    alone = build(Settings(data=tmp_path))
+    shared = build(Settings(data=tmp_path, store=address, artifacts="s3://bucket"))
+    own_files = build(Settings(data=tmp_path, store=address))
+    assert [house.sweeper.may_work() for house in (alone, shared, own_files)] == [True, False, True]
+    assert [house.retention.may_work() for house in (alone, shared, own_files)] == [True, False, False]
