@@ -61,9 +61,9 @@ def test_stop_stops_and_says_so_also_after_a_reload_and_it_can_be_asked_again(vi
     ann.write("count 5000 0.02")
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     ann.page.get_by_role("button", name="Stop").click()
-    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer was stopped")
+    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer is unfinished: it was stopped")
     ann.page.reload()
-    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer was stopped")
+    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer is unfinished: it was stopped")
     ann.page.get_by_role("button", name="Ask again").click()
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     expect(ann.turns).to_have_count(1)
@@ -74,10 +74,10 @@ def test_stop_stops_and_says_so_also_after_a_reload_and_it_can_be_asked_again(vi
 def test_a_failed_run_is_shown_as_what_it_is(visit: Visit) -> None:
     ann = visit(agent="slow")
     turn = ann.ask("crash")
-    expect(turn.locator(".failed")).to_contain_text("This answer failed")
+    expect(turn.locator(".failed")).to_contain_text("This answer is unfinished: it failed in the middle")
     expect(turn.locator(".failed")).to_contain_text("Its program ended in the middle. Ask again")
     ann.page.reload()
-    expect(ann.turns.first.locator(".failed")).to_contain_text("This answer failed")
+    expect(ann.turns.first.locator(".failed")).to_contain_text("This answer is unfinished: it failed in the middle")
     expect(ann.turns.first.get_by_role("button", name="Ask again")).to_be_visible()
 
 

@@ -326,7 +326,8 @@ function Spoken({ turn, name }: { turn: Run | undefined; name: string }) {
   useEffect(() => {
     if (going) setHeard(going);
   }, [going]);
-  const words = turn && turn.turnId === heard && hasEnded(turn) ? turn.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join(" ") : "";
+  const { t } = useWords();
+  const words = turn && turn.turnId === heard && hasEnded(turn) ? turn.parts.flatMap((part) => (part.kind === "text" ? [part.text, part.cut ? t("chat.cut") : ""] : [])).join(" ").trim() : "";
   return (
     <p className="visually-hidden" aria-live="polite">
       {words && `${name}: ${words}`}

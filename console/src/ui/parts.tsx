@@ -58,6 +58,13 @@ export function ProblemNotice({ problem, again }: { problem: Problem; again?: ()
   );
 }
 
+const BY_HOST: Record<string, WordKey> = { host_restarted: "chat.interrupted", host_shutdown: "chat.host_shutdown", host_lost: "chat.host_lost" };
+
+/** What happened, where it was not the agent that failed. */
+export function endedByHost(code: string | undefined): WordKey | null {
+  return BY_HOST[code ?? ""] ?? null;
+}
+
 /** Why a run failed: what it means and what to do where that is known, and the sentence it came with, unless that says the same once more. */
 export function Failure({ code, message }: { code: string; message: string }) {
   const { t } = useWords();
@@ -141,7 +148,7 @@ export function Menu({ label, icon = "dots", items }: { label: string; icon?: Ic
 }
 
 /** A modal question. The browser's own dialog keeps the focus inside and hears Escape. */
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+export function Dialog({ title, className, onClose, children }: { title: string; className?: string; onClose: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -150,7 +157,7 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
     return () => shown?.close();
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby={id} onCancel={onClose} onClose={onClose}>
+    <dialog ref={dialog} className={className} aria-labelledby={id} onCancel={onClose} onClose={onClose} onClick={(event) => event.target === dialog.current && onClose()}>
       <h2 id={id}>{title}</h2>
       {children}
     </dialog>
