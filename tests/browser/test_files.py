@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Locator, Request, Route, expect
 
 from browser.people import Visitor
-from browser.wide import fits
+from browser.wide import Reader, fits
 
 Visit = Callable[..., Visitor]
 PAINT = 'call paint {"width": 900, "height": 600}'
@@ -137,3 +138,29 @@ def test_what_is_unfolded_at_the_end_of_a_conversation_stays_where_it_was_presse
     assert abs(before["y"] - after["y"]) < 2
     summary.click()
     expect(ann.page.get_by_role("button", name="To the newest message")).to_have_count(0)
+
+
+@pytest.mark.long
+def test_pictures_and_files(reader: Reader) -> None:
+    """In the conversation, large, and in the story, at every size and in every language, by day and by night."""
+    arrive, say = reader
+    for light in ("light", "dark"):
+        ann = arrive(agent="painter", color_scheme=light)
+        tool = ann.ask(PAINT).locator(".tool", has_text="paint")
+        expect(tool.locator(".tool-result")).to_contain_text(say["chat.pictures"].format(count=1))
+        tool.locator("summary").click()
+        image = tool.get_by_role("img")
+        ann.page.wait_for_function(DRAWN, arg=image.element_handle())
+        fits(ann)
+        image.click()
+        large = ann.page.get_by_role("dialog")
+        expect(large.get_by_role("img")).to_be_visible()
+        fits(ann)
+        ann.button("app.close", large).click()
+        ann.turns.first.get_by_role("link", name=say["chat.run"]).click()
+        ann.page.get_by_role("button", name=f"{say['run.kind.tool']} (").click()
+        entry = ann.page.locator(".timeline > li").first
+        entry.locator("summary").click()
+        ann.page.wait_for_function(DRAWN, arg=entry.get_by_role("img").element_handle())
+        entry.get_by_role("img").scroll_into_view_if_needed()
+        fits(ann)

@@ -10,6 +10,7 @@ from browser.conftest import a_host
 from browser.people import Visitor
 from browser.wide import Reader, fits
 from loopback import free_port
+from model_server import ModelServer, Says
 
 Visit = Callable[..., Visitor]
 
@@ -64,7 +65,7 @@ def test_half_an_answer_is_known_as_one_where_nothing_tells_why(visit: Visit) ->
 
 
 @pytest.mark.long
-def test_an_unfinished_answer(reader: Reader) -> None:
+def test_an_unfinished_answer(reader: Reader, model: ModelServer) -> None:
     """Stopped, and failed, at every size and in every language, by day and by night."""
     arrive, say = reader
     for light in ("light", "dark"):
@@ -72,7 +73,9 @@ def test_an_unfinished_answer(reader: Reader) -> None:
         turn = cut_short(ann)
         expect(turn.locator(".cut")).to_have_text(say["chat.cut"])
         fits(ann)
-        ann.ask("crash")
+        model.says(Says("a story of seven words and more", fail_after=4))
+        failed = ann.ask("@free tell a story")
+        expect(failed.locator(".failed")).to_contain_text(say["chat.failed_middle"])
         fits(ann)
 
 
