@@ -10,6 +10,7 @@ import loopback
 from browser.axe import serious
 from browser.long_threads import START, answer, scroll, tell, turns_of
 from browser.people import DOT, Visitor
+from browser.wide import fits
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
@@ -421,3 +422,28 @@ def test_a_message_that_was_found_is_brought_in_sight_with_its_words_marked_howe
     ann.page.wait_for_function(IN_SIGHT, arg=True)
     ann.page.mouse.wheel(0, 900)
     ann.page.wait_for_function(IN_SIGHT, arg=False)  # it lets go
+
+
+TABLE = """| algorithm | best | average | worst | memory | stable | what is to be said of it |
+|---|---:|---:|---:|---:|:---:|---|
+| quicksort | n log n | n log n | n^2 | log n | no | in place, quick, famous for its worst case |
+
+- [x] done
+- [ ] open"""
+
+
+def test_a_wide_table_is_scrolled_and_no_word_in_it_is_broken(visit: Visit) -> None:
+    """On a telephone the letters of a word stood one below the other."""
+    ann = visit(agent="echo", width=360, height=740, bypass_csp=True)
+    turn = ann.ask(TABLE)
+    for word in ("algorithm", "average", "quicksort", "stable"):
+        cell = turn.get_by_role("cell", name=word, exact=True).or_(
+            turn.get_by_role("columnheader", name=word, exact=True)
+        )
+        lines = cell.evaluate(
+            "c => { const r = document.createRange(); r.selectNodeContents(c); return r.getClientRects().length }"
+        )
+        assert (word, lines) == (word, 1)
+    assert turn.locator(".table-wrap").evaluate("place => place.scrollWidth > place.clientWidth")
+    expect(turn.locator(".task-list-item").first).to_have_css("list-style-type", "none")
+    fits(ann)

@@ -137,6 +137,8 @@ export const en = {
   "chat.reasoning": "Reasoning",
   "chat.image_blocked": "image not shown",
   "chat.made_by_agent": "made by the agent",
+  "chat.task_done": "done",
+  "chat.task_open": "to do",
   "chat.pictures": "pictures: {count}",
   "chat.files": "files: {count}",
   "file.picture": "Picture from {tool}: {name}",

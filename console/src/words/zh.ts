@@ -139,6 +139,8 @@ export const zh: Words = {
   "chat.reasoning": "推理",
   "chat.image_blocked": "图片未显示",
   "chat.made_by_agent": "由智能体生成",
+  "chat.task_done": "已完成",
+  "chat.task_open": "待办",
   "chat.pictures": "图片：{count}",
   "chat.files": "文件：{count}",
   "file.picture": "{tool} 返回的图片：{name}",
