@@ -1,6 +1,6 @@
 /** Results of tools made of parts: files by reference, words as words; everything else is left as the text it is. */
 import { expect, test } from "vitest";
-import { fileOf, partsOf, summed } from "../src/model/results";
+import { errorOf, fileOf, partsOf, summed } from "../src/model/results";
 import { fileIn, filesTold, type StoryEntry } from "../src/run/story";
 import { speaker } from "../src/words";
 
@@ -20,6 +20,18 @@ test("parts are told from the text of a result and from its value alike", () => 
 
 test.each(["", "[", "[]", "[1]", "437", '{"type":"image","artifact_id":"a"}', '[{"type":"image"}]', '[{"type":"row"}]', '[{"type":"text"}]', "null"])("%j is not made of parts", (text) => {
   expect(partsOf(text)).toBeNull();
+});
+
+test("what is not known among the parts is kept as it is, and a text under an address is a text", () => {
+  const note = { type: "resource", resource: { uri: "a://b/note", mimeType: "text/plain", text: "tea" } };
+  const link = { type: "resource_link", uri: "a://b", name: "b" };
+  expect(partsOf([IMAGE, note, link])?.slice(1)).toEqual([{ kind: "text", text: "tea" }, { kind: "other", value: link }]);
+  expect(partsOf([link])).toBeNull();
+});
+
+test("why a call failed is a sentence", () => {
+  expect(errorOf('{"error":"no such city"}')).toBe("no such city");
+  expect(['{"error":{"code":1}}', '{"error":', "sunny", '{"a":{"error":"x"}}'].map(errorOf)).toEqual([null, null, null, null]);
 });
 
 test("a file that an agent announced is a picture when the host shows such pictures", () => {

@@ -447,3 +447,45 @@ def test_a_wide_table_is_scrolled_and_no_word_in_it_is_broken(visit: Visit) -> N
     assert turn.locator(".table-wrap").evaluate("place => place.scrollWidth > place.clientWidth")
     expect(turn.locator(".task-list-item").first).to_have_css("list-style-type", "none")
     fits(ann)
+
+
+def test_a_message_that_waits_in_line_can_be_taken_back(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.write("count 5000 0.02")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    ann.write("said too soon")
+    expect(ann.turns.nth(1)).to_contain_text("Waiting in line")
+    ann.button("chat.unqueue", ann.turns.nth(1)).click()
+    expect(ann.turns.nth(1).locator(".stopped")).to_contain_text("before anything was said")
+    expect(ann.button("chat.stop")).to_be_visible()  # the other goes on
+    ann.button("chat.stop").click()
+    expect(ann.turns.first.locator(".stopped")).to_be_visible()
+
+
+def test_asking_again_in_the_middle_says_what_is_left_behind_before_it_is(visit: Visit) -> None:
+    """Everything after it was gone with one press."""
+    ann = visit(agent="echo")
+    ann.ask("first")
+    ann.ask("second")
+    ann.turns.first.hover()
+    ann.button("chat.regenerate", ann.turns.first).click()
+    sure = ann.page.get_by_role("dialog")
+    expect(sure).to_contain_text("What was said after it is left behind")
+    ann.button("app.cancel", sure).click()
+    expect(ann.turns).to_have_count(2)
+    ann.button("chat.regenerate", ann.turns.first).click()
+    ann.button("chat.retry", sure).click()
+    expect(ann.turns).to_have_count(1)
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("first")
+
+
+def test_whoever_pressed_a_suggestion_or_stop_can_write_on(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.page.locator(".tries").get_by_role("button", name="hello").click()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("hello")
+    expect(ann.box).to_be_focused()
+    ann.write("count 5000 0.02")
+    expect(ann.turns.nth(1).locator(".markdown")).to_contain_text("3 ")
+    ann.button("chat.stop").click()
+    expect(ann.turns.nth(1).locator(".stopped")).to_be_visible()
+    expect(ann.box).to_be_focused()

@@ -11,7 +11,6 @@ from browser.wide import Reader, fits
 
 Visit = Callable[..., Visitor]
 PAINT = 'call paint {"width": 900, "height": 600}'
-DRAWN = "image => image.complete && image.naturalWidth"
 
 
 def painted(ann: Visitor) -> Locator:
@@ -33,7 +32,7 @@ def test_a_picture_of_a_tool_is_looked_at_in_place_and_large_and_taken_along(vis
     tool.locator("summary").click()
     image = tool.get_by_role("img", name="Picture from paint")
     expect(image).to_be_visible()
-    ann.page.wait_for_function(DRAWN, arg=image.element_handle())
+    expect(image).to_have_js_property("naturalWidth", 900)
     box = image.bounding_box()
     assert box is not None
     assert (box["height"], round(box["width"] / box["height"], 1)) == (320, 1.5)
@@ -108,7 +107,7 @@ def test_a_picture_whose_address_is_over_is_asked_for_once_more(visit: Visit) ->
 
     ann.page.route("**/content?*", first_one_is_over)
     image = painted(ann).get_by_role("img", name="Picture from paint")
-    ann.page.wait_for_function(DRAWN, arg=image.element_handle())
+    expect(image).to_have_js_property("naturalWidth", 900)
     assert len(refused) == 1
 
 
@@ -150,7 +149,7 @@ def test_pictures_and_files(reader: Reader) -> None:
         expect(tool.locator(".tool-result")).to_contain_text(say["chat.pictures"].format(count=1))
         tool.locator("summary").click()
         image = tool.get_by_role("img")
-        ann.page.wait_for_function(DRAWN, arg=image.element_handle())
+        expect(image).to_have_js_property("naturalWidth", 900)
         fits(ann)
         image.click()
         large = ann.page.get_by_role("dialog")
@@ -161,6 +160,6 @@ def test_pictures_and_files(reader: Reader) -> None:
         ann.page.get_by_role("button", name=f"{say['run.kind.tool']} (").click()
         entry = ann.page.locator(".timeline > li").first
         entry.locator("summary").click()
-        ann.page.wait_for_function(DRAWN, arg=entry.get_by_role("img").element_handle())
+        expect(entry.get_by_role("img")).to_have_js_property("naturalWidth", 900)
         entry.get_by_role("img").scroll_into_view_if_needed()
         fits(ann)

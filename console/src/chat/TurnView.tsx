@@ -1,6 +1,6 @@
 /** One turn: what was asked, what came of it, and what can be done about it. */
 import { memo, useEffect, useMemo, useRef } from "react";
-import { fileOf, partsOf, summed, type ResultPart } from "../model/results";
+import { errorOf, fileOf, partsOf, summed, type ResultPart } from "../model/results";
 import { asRecord } from "../model/events";
 import { hasEnded, isUnfinished, keyOf, type Part, type Run, type ToolPart } from "../model/run";
 import { Icon } from "../ui/icons";
@@ -17,6 +17,8 @@ import { TooLong, tooMany } from "./TooLong";
 
 export interface TurnActions {
   regenerate: (turn: Run) => void;
+  /** It waits in line and is not to be asked any more. */
+  withdraw: (turn: Run) => void;
   edit: (turn: Run, text: string) => void;
   rate: (itemId: string, rating: "up" | "down" | null) => void;
   /** A button or a form of a card was used. */
@@ -73,7 +75,7 @@ export const TurnView = memo(function TurnView({ turn, agentId, agentName, newes
           {turn.parts.map((part) => (
             <PartView key={keyOf(part)} part={part} by={agentName} ended={hasEnded(turn)} waits={newest && turn.pendingToolCallIds.includes(part.id)} asked={asked} about={turn.interrupts.some((one) => one.toolCallId === part.id)} press={actions.press} />
           ))}
-          <Ending turn={turn} agentName={agentName} />
+          <Ending turn={turn} agentName={agentName} withdraw={actions.withdraw} />
           {hasEnded(turn) && (
             <Footer turn={turn} itemId={last?.id ?? null} text={answers.map((part) => part.text).join("\n\n")} newest={newest} busy={busy} rating={last ? feedback[last.id] : undefined} actions={actions} />
           )}
@@ -198,13 +200,14 @@ function ToolView({ part, ended, waiting, asked }: { part: ToolPart; ended: bool
   const { t } = useWords();
   const [unfolded] = useKept(keyOf(part), false);
   const parts = useMemo(() => partsOf(part.result), [part.result]);
+  const why = part.failed ? errorOf(part.result ?? "") : null;
   const state = part.failed ? "failed" : part.result !== null ? "done" : asked ? "needed" : waiting ? "open" : ended ? "unanswered" : "running";
   return (
     <Folded name={keyOf(part)} className={`tool ${state}`}>
       <summary>
         <Icon name={state === "failed" ? "warn" : "tool"} size={16} />
         <code>{part.name || t("chat.tool")}</code> <span>{t(`chat.tool_${state}`)}</span>
-        {part.result !== null && <span className="tool-result">{parts ? <Summed parts={parts} /> : oneLine(part.result)}</span>}
+        {part.result !== null && <span className="tool-result">{parts ? <Summed parts={parts} /> : oneLine(why ?? part.result)}</span>}
       </summary>
       {part.args && (
         <>
@@ -215,7 +218,7 @@ function ToolView({ part, ended, waiting, asked }: { part: ToolPart; ended: bool
       {part.result !== null && (
         <>
           <h5>{t("chat.result")}</h5>
-          {!parts ? <CodeBlock text={pretty(part.result)} /> : unfolded && <ResultParts parts={parts} from={part.name || t("chat.tool")} />}
+          {why !== null ? <p className="ui-text error-text">{why}</p> : !parts ? <CodeBlock text={pretty(part.result)} /> : unfolded && <ResultParts parts={parts} from={part.name || t("chat.tool")} />}
         </>
       )}
     </Folded>
@@ -235,12 +238,19 @@ function oneLine(text: string): string {
   return line.length > 80 ? `${line.slice(0, 80)}…` : line;
 }
 
-function Ending({ turn, agentName }: { turn: Run; agentName: string }) {
+function Ending({ turn, agentName, withdraw }: { turn: Run; agentName: string; withdraw: TurnActions["withdraw"] }) {
   const { t } = useWords();
   const said = turn.parts.some((part) => part.kind === "text" && part.text !== "");
   switch (turn.status) {
     case "queued":
-      return <p className="state wait">{turn.position ? t("chat.queued", { position: turn.position }) : t("chat.queued_plain")}</p>;
+      return (
+        <p className="state wait">
+          {turn.position ? t("chat.queued", { position: turn.position }) : t("chat.queued_plain")}
+          <button type="button" className="icon-button" onClick={() => withdraw(turn)}>
+            <Icon name="close" size={14} /> {t("chat.unqueue")}
+          </button>
+        </p>
+      );
     case "running":
       return (
         <p className="state busy" role="status">

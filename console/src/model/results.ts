@@ -20,18 +20,28 @@ export interface StoredFile {
   /** Why it cannot be shown or was not kept, in the host's words. */
   problem: string;
 }
-export type ResultPart = Words | StoredFile;
+/** Something a tool said of which we only know that it has a type. */
+export interface Other {
+  kind: "other";
+  value: unknown;
+}
+export type ResultPart = Words | StoredFile | Other;
 
 /** The parts of a result, be it the text of one or the value; null when it is something else. */
 export function partsOf(result: unknown): ResultPart[] | null {
-  const value = typeof result === "string" ? read(result) : result;
-  if (!Array.isArray(value) || value.length === 0) return null;
+  const value = typeof result === "string" ? read(result, "[") : result;
+  if (!Array.isArray(value) || value.length === 0 || !value.every((one) => asText(asRecord(one).type))) return null;
   const parts = value.map(partOf);
-  return parts.every((part) => part !== null) ? parts : null;
+  return parts.some((part) => part.kind === "image" || part.kind === "file") || parts.every((part) => part.kind === "text") ? parts : null;
 }
 
-function read(text: string): unknown {
-  if (!text.startsWith("[")) return null;
+/** The sentence of a call that failed; null when it came to something, or says it in another way. */
+export function errorOf(result: string): string | null {
+  return asText(asRecord(read(result, '{"error":')).error) || null;
+}
+
+function read(text: string, beginning: string): unknown {
+  if (!text.startsWith(beginning)) return null;
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -39,10 +49,13 @@ function read(text: string): unknown {
   }
 }
 
-function partOf(value: unknown): ResultPart | null {
+function partOf(value: unknown): ResultPart {
   const raw = asRecord(value);
-  if (raw.type === "text") return typeof raw.text === "string" ? { kind: "text", text: raw.text } : null;
-  return raw.type === "image" || raw.type === "file" ? fileOf(raw, raw.type) : null;
+  const told = asRecord(raw.resource).text; // a text that an MCP server gives under an address
+  if (raw.type === "resource" && typeof told === "string") return { kind: "text", text: told };
+  if (raw.type === "text" && typeof raw.text === "string") return { kind: "text", text: raw.text };
+  const file = raw.type === "image" || raw.type === "file" ? fileOf(raw, raw.type) : null;
+  return file ?? { kind: "other", value };
 }
 
 /** A file as a result, a card or an announcement refers to it; null when it names none and says nothing of it. */

@@ -56,7 +56,7 @@ export function filesTold(entries: readonly StoryEntry[]): ReadonlySet<string> {
     const whole = asText(detail.artifactId);
     if (kind === "artifact") return detail.published === true ? [whole] : [];
     if (kind !== "tool") return [];
-    return [whole, ...(partsOf(detail.result) ?? []).map((part) => (part.kind === "text" ? "" : (part.id ?? "")))];
+    return [whole, ...(partsOf(detail.result) ?? []).map((part) => ("id" in part ? (part.id ?? "") : ""))];
   });
   return new Set(ids.filter(Boolean));
 }

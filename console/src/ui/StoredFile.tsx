@@ -5,7 +5,7 @@ import type { ResultPart, StoredFile } from "../model/results";
 import { useWords } from "../words";
 import { asProblem, sentence, useLoaded } from "./data";
 import { Icon } from "./icons";
-import { Dialog } from "./parts";
+import { Dialog, JsonView } from "./parts";
 
 interface Stored {
   url: string;
@@ -40,7 +40,9 @@ export function ResultParts({ parts, from }: { parts: readonly ResultPart[]; fro
   return (
     <div className="result-parts">
       {parts.map((part, index) =>
-        part.kind === "text" ? (
+        part.kind === "other" ? (
+          <JsonView key={index} value={part.value} />
+        ) : part.kind === "text" ? (
           <p key={index} className="ui-text" tabIndex={part.text.length > LONG ? 0 : undefined}>
             {part.text}
           </p>
@@ -123,25 +125,22 @@ function Picture({ id, file, from }: { id: string; file: StoredFile; from: strin
         <Icon name="file" size={16} /> {name}: {stored.problem && stored.problem.status !== 404 ? sentence(stored.problem, t) : t("file.gone")}
       </p>
     );
-  // An address counts for some minutes: one that is over is asked for once more.
-  const again = () => {
-    if (failed === 0) void stored.again();
-    setFailed((count) => count + 1);
-  };
+  // An address counts for some minutes: one that is over is asked for once more. It may be the same: the image is made anew.
+  const again = () => (failed === 0 ? void stored.again().then(() => setFailed(1)) : setFailed(2));
   const { width = 0, height = 0 } = found;
   const scale = height > HIGH ? HIGH / height : 1;
   const room = width && height ? { width: Math.round(width * scale), height: Math.round(height * scale) } : {};
   return (
     <figure className="picture">
       <button type="button" className="picture-button" onClick={() => setLarge(true)} title={t("file.large")}>
-        <img src={found.url} alt={alt} loading="lazy" decoding="async" onError={again} {...room} />
+        <img key={failed} src={found.url} alt={alt} loading="lazy" decoding="async" onError={again} {...room} />
       </button>
       <figcaption>
         <FileLink id={id} name={name} size={file.size ?? found.size} />
       </figcaption>
       {large && (
         <Dialog title={name} className="large-picture" onClose={() => setLarge(false)}>
-          <img src={found.url} alt={alt} onError={again} />
+          <img key={failed} src={found.url} alt={alt} onError={again} />
           <div className="row end">
             <span className="hint">{[width && height ? `${width} × ${height}` : "", size(found.size)].filter(Boolean).join(" · ")}</span>
             <FileLink id={id} name={name} size={null} label={t("file.download")} />

@@ -91,6 +91,8 @@ export const en = {
   "chat.thinking": "{agent} is at it…",
   "chat.queued": "Waiting in line, place {position}",
   "chat.queued_plain": "Waiting in line",
+  "chat.unqueue": "Take it back",
+  "chat.again_sure": "What was said after it is left behind then. Ask again all the same?",
   "chat.steered": "Taken up by the answer that was going on",
   "chat.cancelled": "Stopped",
   "chat.cancelled_text": "This answer is unfinished: it was stopped. What was said until then stays.",

@@ -93,6 +93,8 @@ export const zh: Words = {
   "chat.thinking": "{agent} 正在处理…",
   "chat.queued": "排队中，第 {position} 位",
   "chat.queued_plain": "排队中",
+  "chat.unqueue": "撤回",
+  "chat.again_sure": "那样的话，它之后说的内容都会被舍弃。仍要再问一次吗？",
   "chat.steered": "已并入正在进行的回答",
   "chat.cancelled": "已停止",
   "chat.cancelled_text": "这次回答没有说完：它被停止了。已说出的内容会保留。",
