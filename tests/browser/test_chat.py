@@ -424,7 +424,7 @@ def test_a_message_that_was_found_is_brought_in_sight_with_its_words_marked_howe
     ann.page.wait_for_function(IN_SIGHT, arg=False)  # it lets go
 
 
-TABLE = """| algorithm | best | average | worst | memory | stable | what is to be said of it |
+TABLE = """| 算法名称 | best | average | worst | memory | stable | what is to be said of it |
 |---|---:|---:|---:|---:|:---:|---|
 | quicksort | n log n | n log n | n^2 | log n | no | in place, quick, famous for its worst case |
 
@@ -436,7 +436,7 @@ def test_a_wide_table_is_scrolled_and_no_word_in_it_is_broken(visit: Visit) -> N
     """On a telephone the letters of a word stood one below the other."""
     ann = visit(agent="echo", width=360, height=740, bypass_csp=True)
     turn = ann.ask(TABLE)
-    for word in ("algorithm", "average", "quicksort", "stable"):
+    for word in ("算法名称", "average", "quicksort", "stable"):
         cell = turn.get_by_role("cell", name=word, exact=True).or_(
             turn.get_by_role("columnheader", name=word, exact=True)
         )
@@ -473,6 +473,9 @@ def test_asking_again_in_the_middle_says_what_is_left_behind_before_it_is(visit:
     expect(sure).to_contain_text("What was said after it is left behind")
     ann.button("app.cancel", sure).click()
     expect(ann.turns).to_have_count(2)
+    ann.button("chat.edit", ann.turns.first).click()
+    expect(ann.turns.first).to_contain_text("What was said after it is left behind")
+    ann.button("app.cancel", ann.turns.first).click()
     ann.button("chat.regenerate", ann.turns.first).click()
     ann.button("chat.retry", sure).click()
     expect(ann.turns).to_have_count(1)

@@ -16,7 +16,7 @@ PAINT = 'call paint {"width": 900, "height": 600}'
 def painted(ann: Visitor) -> Locator:
     """The call of a tool that gave back a picture, unfolded."""
     tool = ann.ask(PAINT).locator(".tool", has_text="paint")
-    expect(tool.locator(".tool-result")).to_contain_text("a house, as you asked · pictures: 1 · files: 1")
+    expect(tool.locator(".tool-result")).to_contain_text("pictures: 1 · files: 1 · a house, as you asked")
     tool.locator("summary").click()
     return tool
 
@@ -28,7 +28,7 @@ def test_a_picture_of_a_tool_is_looked_at_in_place_and_large_and_taken_along(vis
     turn = ann.ask(PAINT)
     assert asked == []  # nobody has looked at it
     tool = turn.locator(".tool", has_text="paint")
-    expect(tool.locator(".tool-result")).to_contain_text("a house, as you asked · pictures: 1 · files: 1")
+    expect(tool.locator(".tool-result")).to_contain_text("pictures: 1 · files: 1 · a house, as you asked")
     tool.locator("summary").click()
     image = tool.get_by_role("img", name="Picture from paint")
     expect(image).to_be_visible()

@@ -64,7 +64,7 @@ export const TurnView = memo(function TurnView({ turn, agentId, agentName, newes
     <Within name={turn.turnId}>
       <article className={sought ? "turn sought" : "turn"} aria-current={sought || undefined} data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
         {newDay !== null && <h2 className="day">{day(newDay)}</h2>}
-        {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
+        {turn.text !== null && <Asked turn={turn} newest={newest} busy={busy} actions={actions} />}
         <div className="answer">
           <div className="speaker">
             <span className={`avatar hue-${hueOf(agentId ?? agentName)}`} aria-hidden="true">
@@ -92,7 +92,7 @@ function hueOf(name: string): number {
   return sum % 8;
 }
 
-function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: TurnActions }) {
+function Asked({ turn, newest, busy, actions }: { turn: Run; newest: boolean; busy: boolean; actions: TurnActions }) {
   const { t } = useWords();
   const [editing, setEditing] = useKept<string | null>("edit", null);
   const opening = useRef(false); // only then it takes the focus, not when it comes back into the window
@@ -113,6 +113,7 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
       >
         <textarea value={editing} aria-label={t("chat.edit_text")} autoFocus={opening.current} rows={3} onChange={(event) => setEditing(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setEditing(null)} />
         <TooLong text={editing} />
+        {!newest && <p className="hint">{t("chat.edit_leaves")}</p>}
         <div className="row end">
           <button type="button" className="button" onClick={() => setEditing(null)}>
             {t("app.cancel")}
@@ -225,12 +226,12 @@ function ToolView({ part, ended, waiting, asked }: { part: ToolPart; ended: bool
   );
 }
 
-/** What came back, on one line: the words, and how many pictures and files. */
+/** What came back, on one line: how many pictures and files, and the words. */
 function Summed({ parts }: { parts: readonly ResultPart[] }) {
   const { t } = useWords();
   const { text, pictures, files } = summed(parts);
   const counts = [pictures ? t("chat.pictures", { count: pictures }) : "", files ? t("chat.files", { count: files }) : ""];
-  return [oneLine(text), ...counts].filter(Boolean).join(" · ");
+  return [...counts, oneLine(text)].filter(Boolean).join(" · "); // where there is little room the words are cut, not the counts
 }
 
 function oneLine(text: string): string {

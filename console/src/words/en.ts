@@ -109,6 +109,7 @@ export const en = {
   "chat.edit": "Edit",
   "chat.edit_text": "Edit your message",
   "chat.edit_send": "Ask this instead",
+  "chat.edit_leaves": "What was said after it is left behind then.",
   "chat.copy_text": "Copy the answer",
   "chat.good": "Good answer",
   "chat.bad": "Bad answer",

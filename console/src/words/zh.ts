@@ -111,6 +111,7 @@ export const zh: Words = {
   "chat.edit": "编辑",
   "chat.edit_text": "编辑你的消息",
   "chat.edit_send": "改问这个",
+  "chat.edit_leaves": "那样的话，它之后说的内容都会被舍弃。",
   "chat.copy_text": "复制回答",
   "chat.good": "回答得好",
   "chat.bad": "回答不好",
