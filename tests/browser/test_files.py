@@ -49,6 +49,11 @@ def test_a_picture_of_a_tool_is_looked_at_in_place_and_large_and_taken_along(vis
     assert Path(taken.value.path()).read_bytes().startswith(b"\x89PNG")
     ann.page.keyboard.press("Escape")
     expect(large).to_have_count(0)
+    expect(tool.locator(".picture-button")).to_be_focused()
+    ann.page.keyboard.press("Enter")
+    expect(large).to_be_visible()
+    ann.page.mouse.click(4, 4)  # beside it
+    expect(large).to_have_count(0)
     sound = tool.locator(".file-link").last
     expect(sound).to_contain_text("2 kB")
     with ann.page.expect_download() as taken:

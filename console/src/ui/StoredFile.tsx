@@ -139,7 +139,7 @@ function Picture({ id, file, from }: { id: string; file: StoredFile; from: strin
         <FileLink id={id} name={name} size={file.size ?? found.size} />
       </figcaption>
       {large && (
-        <Dialog title={name} className="large-picture" onClose={() => setLarge(false)}>
+        <Dialog title={name} className="large-picture" shows onClose={() => setLarge(false)}>
           <img key={failed} src={found.url} alt={alt} onError={again} />
           <div className="row end">
             <span className="hint">{[width && height ? `${width} × ${height}` : "", size(found.size)].filter(Boolean).join(" · ")}</span>

@@ -147,8 +147,8 @@ export function Menu({ label, icon = "dots", items }: { label: string; icon?: Ic
   );
 }
 
-/** A modal question. The browser's own dialog keeps the focus inside and hears Escape. */
-export function Dialog({ title, className, onClose, children }: { title: string; className?: string; onClose: () => void; children: ReactNode }) {
+/** A modal question. The browser's own dialog keeps the focus inside and hears Escape. One that only shows something also goes with a press beside it. */
+export function Dialog({ title, className, shows = false, onClose, children }: { title: string; className?: string; shows?: boolean; onClose: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
@@ -157,7 +157,7 @@ export function Dialog({ title, className, onClose, children }: { title: string;
     return () => shown?.close();
   }, []);
   return (
-    <dialog ref={dialog} className={className} aria-labelledby={id} onCancel={onClose} onClose={onClose} onClick={(event) => event.target === dialog.current && onClose()}>
+    <dialog ref={dialog} className={className} aria-labelledby={id} onCancel={onClose} onClose={onClose} onClick={(event) => shows && event.target === dialog.current && onClose()}>
       <h2 id={id}>{title}</h2>
       {children}
     </dialog>
