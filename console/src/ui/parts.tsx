@@ -1,5 +1,5 @@
 /** Small parts every page uses: badges, notices, empty places, menus, dialogs. They know words and nothing of the host. */
-import { useEffect, useId, useRef, useState, type ReactNode } from "react";
+import { useEffect, useId, useLayoutEffect, useRef, useState, type ReactNode } from "react";
 import type { Problem } from "../api/client";
 import { useWords } from "../words";
 import { en, type WordKey } from "../words/en";
@@ -151,7 +151,8 @@ export function Menu({ label, icon = "dots", items }: { label: string; icon?: Ic
 export function Dialog({ title, className, shows = false, onClose, children }: { title: string; className?: string; shows?: boolean; onClose: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Closed while it is still in the page: only then the focus goes back to where it was.
+  useLayoutEffect(() => {
     const shown = dialog.current;
     if (shown && !shown.open) shown.showModal();
     return () => shown?.close();
