@@ -168,3 +168,14 @@ def test_pictures_and_files(reader: Reader) -> None:
         expect(entry.get_by_role("img")).to_have_js_property("naturalWidth", 900)
         entry.get_by_role("img").scroll_into_view_if_needed()
         fits(ann)
+
+
+def test_a_picture_that_could_not_be_reached_comes_when_the_host_is_back(visit: Visit) -> None:
+    ann = visit(agent="painter")
+    ann.forgiving = True
+    tool = ann.ask(PAINT).locator(".tool", has_text="paint")
+    ann.context.set_offline(True)
+    tool.locator("summary").click()
+    expect(tool).to_contain_text("The host cannot be reached.")
+    ann.context.set_offline(False)
+    expect(tool.get_by_role("img", name="Picture from paint")).to_have_js_property("naturalWidth", 900)

@@ -109,10 +109,14 @@ export function FileLink({ id, name, size, label }: { id: string; name: string; 
 }
 
 const HIGH = 320;
+const AGAIN_MS = 3_000;
 
 function Picture({ id, file, from }: { id: string; file: StoredFile; from: string }) {
   const { t, size } = useWords();
-  const stored = useLoaded<Stored>(pathOf(id));
+  const [away, setAway] = useState(false);
+  const stored = useLoaded<Stored>(pathOf(id), away ? AGAIN_MS : 0);
+  const unreached = !stored.value && stored.problem?.status === 0;
+  if (away !== unreached) setAway(unreached); // it says that it tries again by itself
   const [failed, setFailed] = useState(0);
   const [large, setLarge] = useState(false);
   const found = stored.value;
