@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { FrameReader } from "../src/api/sse";
 import { readEvent, type AgUiEvent } from "../src/model/events";
-import { hasEnded, newRun, reduceRun, type Run, type TextPart, type ToolPart } from "../src/model/run";
+import { hasEnded, isUnfinished, newRun, reduceRun, type Run, type TextPart, type ToolPart } from "../src/model/run";
 
 function recorded(name: string): AgUiEvent[] {
   const text = readFileSync(new URL(`./streams/${name}.txt`, import.meta.url), "utf8");
@@ -62,6 +62,17 @@ test("a cancelled and a crashed run are what they are, with the words they got t
   expect(crashed.status).toBe("failed");
   expect(crashed.error?.code).toBeTruthy();
   expect(words(crashed)).toContain("half a");
+});
+
+test("words that break off are told from words that were finished before the run failed", () => {
+  const said = (id: string, cut: boolean): AgUiEvent[] => [
+    { type: "TEXT_MESSAGE_START", messageId: id },
+    { type: "TEXT_MESSAGE_CONTENT", messageId: id, delta: id },
+    { type: "TEXT_MESSAGE_END", messageId: id, ...(cut ? { metadata: { partial: true, turnId: "t" } } : {}) },
+  ];
+  const run = fold([{ type: "RUN_STARTED" }, ...said("whole", false), ...said("half", true), { type: "RUN_ERROR", code: "runner.crashed", message: "gone" }]);
+  expect(run.parts.map((part) => (part as TextPart).cut ?? false)).toEqual([false, true]);
+  expect([isUnfinished(run), isUnfinished(fold(recorded("echo"))), isUnfinished(fold(recorded("cancelled")))]).toEqual([true, false, true]);
 });
 
 test("a question that a run ends with is kept with its schema", () => {

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import type { HistoryDay, HistoryMessage, SessionLook } from "../src/api/shapes";
 import type { AgUiEvent } from "../src/model/events";
+import { isUnfinished } from "../src/model/run";
 import { opened, reduceThread, withEarlier, withKnown, withWhole, type SessionFrame, type Thread } from "../src/model/thread";
 
 const say = (turn: string, ...deltas: string[]): AgUiEvent[] => [
@@ -92,4 +93,15 @@ test("an answer to a call of an earlier turn has the tool's name", () => {
   ].map((event, index) => ({ seq: index + 1, event }));
   const thread = frames.reduce(reduceThread, opened(look(0), day(0), []));
   expect(thread.turns[1]?.parts[0]).toMatchObject({ kind: "tool", name: "add", result: "5" });
+});
+
+test("half an answer is known as one from history alone, and stays one when the whole run is learned", () => {
+  const end = WHOLE.length;
+  const { messages, ...rest } = day(end);
+  const halved = { ...rest, messages: messages.map((message) => (message.id === "b.1" ? { ...message, partial: true } : message)) };
+  const thread = opened(look(end), halved, []); // no row tells what became of its run
+  expect(thread.turns.map(isUnfinished)).toEqual([false, true]);
+  const cut = say("b", "one ").map((event) => (event.type === "TEXT_MESSAGE_END" ? { ...event, metadata: { partial: true } } : event.type === "RUN_FINISHED" ? { type: "RUN_ERROR", code: "host_lost" } : event));
+  const learned = withWhole(thread, "b", cut).turns[1];
+  expect(learned).toMatchObject({ status: "failed", parts: [{ kind: "text", text: "one ", cut: true }] });
 });

@@ -33,6 +33,8 @@ agents:
     {runner: "plugin:paddock/local-agent/default", label: Secretary, config: {model: demo}, tools: [calendar_write]}
   slow: {runner: "plugin:test/slow/default", label: Slow}
   asker: {runner: "plugin:test/asker/default", label: Asker, platform_actions: [message.edit]}
+  painter: {runner: "plugin:paddock/local-agent/default", label: Painter, config: {model: demo}, tools: [paint, recite]}
+tools: ["painting.py"]
 """
 SECRET = "sixteen bytes and more"
 CONFIG = """\
@@ -86,6 +88,7 @@ def a_host(place: Path, webhook: str = NOBODY, model: str = NOBODY) -> HostProce
     """With agents that do and ask all there is to show, a chat platform, and a model that says what it is told to."""
     config = place / "paddock.toml"
     config.write_text(CONFIG.format(webhook=webhook, model=model))
+    shutil.copy(Path(__file__).parent / "painting.py", place)
     env = {"PADDOCK_CONFIG": str(config), "CHAT_SECRET": SECRET, "REAL_KEY": "sk-none"}
     return HostProcess(place / "data", agents=AGENTS, plugins=PLUGINS, env=env)
 

@@ -10,6 +10,7 @@ import loopback
 from browser.axe import serious
 from browser.long_threads import START, answer, scroll, tell, turns_of
 from browser.people import DOT, Visitor
+from browser.wide import fits
 from walk.hosts import HostProcess
 
 Visit = Callable[..., Visitor]
@@ -61,9 +62,9 @@ def test_stop_stops_and_says_so_also_after_a_reload_and_it_can_be_asked_again(vi
     ann.write("count 5000 0.02")
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     ann.page.get_by_role("button", name="Stop").click()
-    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer was stopped")
+    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer is unfinished: it was stopped")
     ann.page.reload()
-    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer was stopped")
+    expect(ann.turns.first.locator(".stopped")).to_contain_text("This answer is unfinished: it was stopped")
     ann.page.get_by_role("button", name="Ask again").click()
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     expect(ann.turns).to_have_count(1)
@@ -74,10 +75,10 @@ def test_stop_stops_and_says_so_also_after_a_reload_and_it_can_be_asked_again(vi
 def test_a_failed_run_is_shown_as_what_it_is(visit: Visit) -> None:
     ann = visit(agent="slow")
     turn = ann.ask("crash")
-    expect(turn.locator(".failed")).to_contain_text("This answer failed")
+    expect(turn.locator(".failed")).to_contain_text("This answer is unfinished: it failed in the middle")
     expect(turn.locator(".failed")).to_contain_text("Its program ended in the middle. Ask again")
     ann.page.reload()
-    expect(ann.turns.first.locator(".failed")).to_contain_text("This answer failed")
+    expect(ann.turns.first.locator(".failed")).to_contain_text("This answer is unfinished: it failed in the middle")
     expect(ann.turns.first.get_by_role("button", name="Ask again")).to_be_visible()
 
 
@@ -421,3 +422,73 @@ def test_a_message_that_was_found_is_brought_in_sight_with_its_words_marked_howe
     ann.page.wait_for_function(IN_SIGHT, arg=True)
     ann.page.mouse.wheel(0, 900)
     ann.page.wait_for_function(IN_SIGHT, arg=False)  # it lets go
+
+
+TABLE = """| 算法名称 | best | average | worst | memory | stable | what is to be said of it |
+|---|---:|---:|---:|---:|:---:|---|
+| quicksort | n log n | n log n | n^2 | log n | no | in place, quick, famous for its worst case |
+
+- [x] done
+- [ ] open"""
+
+
+def test_a_wide_table_is_scrolled_and_no_word_in_it_is_broken(visit: Visit) -> None:
+    """On a telephone the letters of a word stood one below the other."""
+    ann = visit(agent="echo", width=360, height=740, bypass_csp=True)
+    turn = ann.ask(TABLE)
+    for word in ("算法名称", "average", "quicksort", "stable"):
+        cell = turn.get_by_role("cell", name=word, exact=True).or_(
+            turn.get_by_role("columnheader", name=word, exact=True)
+        )
+        lines = cell.evaluate(
+            "c => { const r = document.createRange(); r.selectNodeContents(c); return r.getClientRects().length }"
+        )
+        assert (word, lines) == (word, 1)
+    assert turn.locator(".table-wrap").evaluate("place => place.scrollWidth > place.clientWidth")
+    expect(turn.locator(".task-list-item").first).to_have_css("list-style-type", "none")
+    fits(ann)
+
+
+def test_a_message_that_waits_in_line_can_be_taken_back(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.write("count 5000 0.02")
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
+    ann.write("said too soon")
+    expect(ann.turns.nth(1)).to_contain_text("Waiting in line")
+    ann.button("chat.unqueue", ann.turns.nth(1)).click()
+    expect(ann.turns.nth(1).locator(".stopped")).to_contain_text("before anything was said")
+    expect(ann.button("chat.stop")).to_be_visible()  # the other goes on
+    ann.button("chat.stop").click()
+    expect(ann.turns.first.locator(".stopped")).to_be_visible()
+
+
+def test_asking_again_in_the_middle_says_what_is_left_behind_before_it_is(visit: Visit) -> None:
+    """Everything after it was gone with one press."""
+    ann = visit(agent="echo")
+    ann.ask("first")
+    ann.ask("second")
+    ann.turns.first.hover()
+    ann.button("chat.regenerate", ann.turns.first).click()
+    sure = ann.page.get_by_role("dialog")
+    expect(sure).to_contain_text("What was said after it is left behind")
+    ann.button("app.cancel", sure).click()
+    expect(ann.turns).to_have_count(2)
+    ann.button("chat.edit", ann.turns.first).click()
+    expect(ann.turns.first).to_contain_text("What was said after it is left behind")
+    ann.button("app.cancel", ann.turns.first).click()
+    ann.button("chat.regenerate", ann.turns.first).click()
+    ann.button("chat.retry", sure).click()
+    expect(ann.turns).to_have_count(1)
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("first")
+
+
+def test_whoever_pressed_a_suggestion_or_stop_can_write_on(visit: Visit) -> None:
+    ann = visit(agent="slow")
+    ann.page.locator(".tries").get_by_role("button", name="hello").click()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("hello")
+    expect(ann.box).to_be_focused()
+    ann.write("count 5000 0.02")
+    expect(ann.turns.nth(1).locator(".markdown")).to_contain_text("3 ")
+    ann.button("chat.stop").click()
+    expect(ann.turns.nth(1).locator(".stopped")).to_be_visible()
+    expect(ann.box).to_be_focused()

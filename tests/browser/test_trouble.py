@@ -1,10 +1,11 @@
 """When the network is slow, or gone, or the host is: no word lost, none doubled, and it is said."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from browser.conftest import a_host
 from browser.people import Visitor
@@ -170,3 +171,55 @@ def test_while_nobody_knows_who_is_there_the_pages_say_so_in_whole_sentences(vis
     ann.page.get_by_role("link", name="Agents").click()
     expect(ann.page.locator("main").get_by_text("Loading…")).to_be_visible()
     ann.page.unroute("**/api/v1/agents")
+
+
+def test_a_stop_while_the_message_is_still_on_its_way_counts(visit: Visit) -> None:
+    """There was nothing to press, and Escape was lost."""
+    ann = visit(agent="slow")
+    kept: list[Route] = []
+
+    def keep(route: Route) -> None:
+        kept.append(route)
+
+    ann.page.route("**/api/v1/agent/runs?agent=slow", keep)
+    ann.write("count 5000 0.02")
+    expect(ann.page.get_by_text("Sending…")).to_be_visible()
+    expect(ann.button("chat.stop")).to_be_visible()
+    ann.box.press("Escape")
+    expect(ann.button("chat.stopping")).to_be_disabled()
+    kept[0].continue_()
+    expect(ann.turns.first.locator(".stopped")).to_be_visible()
+
+
+def test_what_was_on_the_page_is_there_again_when_somebody_comes_back_and_the_host_is_away(visit: Visit) -> None:
+    """The conversation was empty until the host was back."""
+    ann = visit(agent="echo")
+    ann.forgiving = True
+    ann.ask("something to come back to")
+    ann.context.set_offline(True)
+    ann.page.get_by_role("link", name="Agents").click()
+    expect(ann.page.get_by_role("heading", name="Agents", exact=True)).to_be_visible()
+    ann.page.go_back()
+    expect(ann.turns.first.locator(".markdown")).to_contain_text("something to come back to")
+    expect(ann.page.get_by_text("Connection lost")).to_be_visible()
+    expect(ann.box).to_have_attribute("placeholder", re.compile("Write to Echo"))
+    ann.context.set_offline(False)
+    expect(ann.page.get_by_text("Connection lost")).to_have_count(0)
+    ann.ask("and on")
+    expect(ann.turns).to_have_count(2)
+
+
+def test_a_conversation_that_was_deleted_elsewhere_says_so(visit: Visit, host: HostProcess) -> None:
+    ann = visit(agent="echo")
+    ann.forgiving = True
+    ann.ask("soon gone")
+    ann.page.get_by_role("link", name="Agents").click()
+    with host.client() as client:
+        thread = re.search(
+            r"[0-9a-f-]{36}", ann.page.evaluate("history.length && document.querySelector('.threads li a').href")
+        )
+        assert thread is not None
+        assert client.delete(f"/api/v1/agent/sessions/{thread[0]}").status_code == 204
+    ann.page.go_back()
+    expect(ann.page.get_by_text("This conversation does not exist, or it is not yours.")).to_be_visible()
+    expect(ann.turns).to_have_count(0)

@@ -122,7 +122,7 @@ def test_what_goes_wrong_and_what_is_asked(reader: Reader) -> None:
     expect(ann.turns.first.locator(".stopped")).to_contain_text(say["chat.cancelled_text"])
     box.fill("crash")
     box.press("Enter")
-    expect(ann.turns.nth(1).locator(".failed")).to_contain_text(say["chat.failed"])
+    expect(ann.turns.nth(1).locator(".failed")).to_contain_text(say["chat.failed_middle"])
     fits(ann)
     box.fill("handover echo")
     box.press("Enter")

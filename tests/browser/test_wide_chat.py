@@ -58,6 +58,8 @@ def test_an_answer_is_stopped(reader: Reader) -> None:
     expect(ann.turns.first.locator(".stopped")).to_contain_text(say["chat.cancelled_text"])
     expect(ann.turns.nth(1).locator(".markdown")).to_contain_text("later")
     ann.button("chat.retry", ann.turns.first).click()
+    fits(ann)
+    ann.button("chat.retry", ann.page.get_by_role("dialog")).click()
     expect(ann.turns).to_have_count(1)
     expect(ann.turns.first.locator(".markdown")).to_contain_text("3 ")
     ann.button("chat.stop").click()

@@ -45,6 +45,8 @@ STORIES = {
         "test_wide.what_goes_wrong_and_what_is_asked",
         "test_wide_trouble.the_host_dies",
     ),
+    "Chat: pictures and files of tools": ("test_files.pictures_and_files",),
+    "Chat: half an answer": ("test_unfinished.an_unfinished_answer",),
     "Chat: history by day, upwards": ("test_wide_chat.earlier_days_come_above",),
     "Chat: reload and network loss": (
         "test_wide_trouble.a_reload_in_the_middle",

@@ -56,6 +56,7 @@ async def test_a_picture_is_kept_and_named_and_its_bytes_are_not_in_the_record(s
     row = await store.artifact(part["artifact_id"])
     assert row is not None
     assert (row.source, row.size, row.published) == ("tool", part["size"], False)
+    assert row.metadata == b'{"width":6,"height":4}'  # a page keeps room for it before it is there
     [call] = await store.tool_calls("run-1")
     assert (call.status, len(call.result) < 500, part["artifact_id"].encode() in call.result) == (
         "completed",

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from http_api.facts import NEW, OLD, delta, events_of, fact, message, output, parse, stored, user_input
+from http_api.facts import NEW, OLD, TURN, delta, events_of, fact, message, output, parse, stored, user_input
 from http_api.ordering import assert_official
 from paddock.http_api.ag_ui import TERMINAL_KINDS, Peer, frames
+from paddock.http_api.session_stream import as_ag_ui
 from paddock.rules.run_input import NativeInput, World, read_run_input
 from paddock.rules.session.facts import VOCABULARY, Fact
 
@@ -90,6 +91,15 @@ def test_a_finished_message_says_what_was_not_said_yet(
     assert [event["type"].removeprefix("TEXT_MESSAGE_") for event in said] == kinds
     assert "".join(event.get("delta", "") for event in said) == text
     assert {event["messageId"] for event in said} == {"m1"}
+
+
+@BOTH
+def test_a_message_that_was_cut_says_so_at_its_end(peer: Peer) -> None:
+    cut = message("m1", "hel", first_seq=1, lengths=[3], streamed=3, partial=True)
+    assert say(cut, peer) == [{"type": "TEXT_MESSAGE_END", "messageId": "m1", "metadata": {"partial": True}}]
+    [(_, end)] = parse(as_ag_ui(stored(cut)[0], "thread"))
+    assert end["metadata"] == {"partial": True, "turnId": TURN}  # once, with both
+    assert_official(end)
 
 
 def test_a_message_that_ended_differently_than_it_was_streamed_is_corrected() -> None:

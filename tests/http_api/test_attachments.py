@@ -16,9 +16,11 @@ from host.scripted import AtRunner
 from http_api.doors import KEYS, Doors, a_body, assert_problem, open_doors
 from images.pictures import SECRET, picture, telling
 from loopback import NO_TLS
+from paddock.rules.artifacts import NewArtifact
 from paddock.rules.attachment_urls import Owner, read_address
 from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.signing import SigningKeys
+from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
 PATH = "/api/v1/agent/attachments"
@@ -193,6 +195,44 @@ async def test_a_file_of_somebody_else_looks_like_none() -> None:
         assert_problem(
             await doors.post(a_message(found["url"]), headers=bob), 422, "invalid_argument", "binary content"
         )
+
+
+def made(source: Any, user: str | None = "ann", **more: Any) -> NewArtifact:
+    """A file of a run in one of her conversations."""
+    return NewArtifact("default", source, user_id=user, conversation_id=str(uuid.uuid4()), run_id="r1", **more)
+
+
+@pytest.mark.spec("http/attachments-of-tools")
+async def test_what_a_tool_gave_back_is_read_by_the_user_of_the_run_and_only_taken_along_if_no_picture() -> None:
+    async with open_doors() as doors:
+        ann = await doors.key_for("ann")
+        keep = doors.house.artifacts.keep
+        drawn = await keep(made("tool", name="chart.png"), picture())
+        page = await keep(made("tool", name="page.html", claimed_mime="text/html"), b"<script>alert(1)</script>")
+        for row, shown in ((drawn, "inline"), (page, "attachment")):
+            found = (await doors.client.get(f"{PATH}/{row.artifact_id}", headers=ann)).json()
+            assert (found["filename"], found["size"], found["mimeType"]) == (row.name, row.size, row.mime_type)
+            read = await doors.client.get(found["url"])
+            assert (read.status_code, len(read.content)) == (200, row.size)
+            assert read.headers["content-disposition"].startswith(f"{shown};")
+        gone = await doors.client.delete(f"{PATH}/{drawn.artifact_id}", headers=ann)
+        assert_problem(gone, 409, "conflict", "this file is part of a conversation")
+
+
+@pytest.mark.spec("http/attachments-of-tools")
+async def test_what_a_tool_gave_back_to_others_looks_like_none_and_so_does_what_an_agent_keeps_to_itself() -> None:
+    async with open_doors() as doors:
+        ann, bob = await doors.key_for("ann"), await doors.key_for("bob", role="admin")
+        keep = doors.house.artifacts.keep
+        foreign = await keep(made("tool"), picture())
+        nobodys = await keep(made("tool", user=None), picture())
+        private = await keep(made("runner"), b"my own notes")
+        elsewhere = await keep(replace(made("tool"), workspace_id="other"), picture())
+        tries = [(bob, foreign), (ann, nobodys), (bob, nobodys), (ann, private), (ann, elsewhere)]
+        for who, row in tries:
+            for method in ("GET", "DELETE"):
+                answer = await doors.client.request(method, f"{PATH}/{row.artifact_id}", headers=who)
+                assert_problem(answer, 404, "not_found", "there is no such attachment")
 
 
 @pytest.mark.spec("http/attachments-served")

@@ -139,3 +139,20 @@ async def test_a_conversation_is_exported_whole_as_json_and_as_markdown() -> Non
         assert_problem(refused, 422, "invalid_argument", "format must be json or markdown")
         foreign = await doors.client.get(f"/api/v1/agent/sessions/{uuid.uuid4()}/export")
         assert_problem(foreign, 404, "not_found", "there is no such thread")
+
+
+@pytest.mark.spec("http/export")
+async def test_half_an_answer_is_exported_as_one() -> None:
+    async with open_doors() as doors:
+        thread, _ = await a_talk(doors, ("q0", "a0"))
+        await doors.post(a_body(thread, "cut", "q1"))
+        run = await doors.gateway.next()
+        run.delta("half an ")
+        await doors.recorded(run.run_id, "half an ")
+        run.say("run.failed", code="runner.error", error="no more")
+        await doors.ended(run.run_id)
+        path = f"/api/v1/agent/sessions/{thread}/export"
+        exported = (await doors.client.get(path)).json()["messages"]
+        assert [(one["content"], one.get("partial")) for one in exported][1::2] == [("a0", None), ("half an ", True)]
+        page = (await doors.client.get(path, params={"format": "markdown"})).text
+        assert page.endswith("\n\nhalf an \n\n*(unfinished)*\n")

@@ -56,6 +56,8 @@ export interface HistoryMessage {
   timestamp: string;
   agentId?: string;
   name?: string;
+  /** Its run ended in the middle of it. */
+  partial?: boolean;
 }
 export interface HistoryDay {
   threadId: string | null;

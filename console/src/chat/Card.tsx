@@ -8,6 +8,7 @@ import { asProblem, sentence } from "../ui/data";
 import { Folded, useKept } from "../ui/kept";
 import { SafeLink } from "../ui/Markdown";
 import { useWords } from "../words";
+import { FileLink } from "../ui/StoredFile";
 import { StoreImage } from "./StoreImage";
 
 type Node = Record<string, unknown>;
@@ -93,7 +94,14 @@ const DRAWN: Record<string, (node: Node, use: Use) => ReactNode> = {
   badge: (node) => <span className={`badge ui-${asText(node.status)}`}>{asText(node.label)}</span>,
   icon: (node) => <span className="ui-icon">{SIGNS[asText(node.name)] ?? "•"}</span>,
   image: (node) => <StoreImage url={asText(node.url)} id={asText(node.artifact_id)} alt={asText(node.alt)} />,
-  file: (node) => (node.url ? <SafeLink href={new URL(asText(node.url), location.href).href}>{asText(node.name)}</SafeLink> : <span>{asText(node.name)}</span>),
+  file: (node) =>
+    node.url ? (
+      <SafeLink href={new URL(asText(node.url), location.href).href}>{asText(node.name)}</SafeLink>
+    ) : node.artifact_id ? (
+      <FileLink id={asText(node.artifact_id)} name={asText(node.name)} size={null} />
+    ) : (
+      <span>{asText(node.name)}</span>
+    ),
   link: (node) => <SafeLink href={asText(node.href)}>{asText(node.label)}</SafeLink>,
   kv: (node) => (
     <dl className="ui-kv">

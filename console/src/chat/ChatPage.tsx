@@ -6,7 +6,7 @@ import { hasEnded, type Run } from "../model/run";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { useKept, Within } from "../ui/kept";
-import { Notice } from "../ui/parts";
+import { Confirm, Notice } from "../ui/parts";
 import { go, toNewWith, toThread, type Sought } from "../ui/router";
 import { useWords } from "../words";
 import { Composer } from "./Composer";
@@ -64,10 +64,13 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
   const { t } = useWords();
   const { agents, agentName, known, defaultAgent, threads } = useWorld();
   const [follower, { thread, connection, problem }] = useFollowed(id, fresh);
-  const { search, goal, turnId: soughtTurn } = useSought(sought, follower, connection === "live" || thread.turns.length > 0);
+  const { search, goal, turnId: soughtTurn } = useSought(sought, follower, connection === "live" || (connection === "lost" && thread.turns.length > 0));
   const forget = useCallback(() => go(toThread(id), true), [id]);
   const [pending, setPending] = useKept<Pending[]>("pending", []);
   const [stopping, setStopping] = useState<string | null>(null);
+  const unwanted = useRef(new Set<string>()); // messages that were stopped while they were on their way
+  const taken = useRef(new Map<string, string>()); // messages that the host has, and the run of each
+  const [again, setAgain] = useState<Run | null>(null);
   const [refused, setRefused] = useState<string | null>(null);
   const [feedback, setFeedback] = useState<Record<string, "up" | "down" | null>>({});
   useEffect(() => {
@@ -128,6 +131,8 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
       addressed(out)
         .then(sendMessage)
         .then((accepted) => {
+          taken.current.set(out.runId, accepted.taskId);
+          if (unwanted.current.delete(out.runId)) void attempt(cancelRun(accepted.taskId));
           if (accepted.created) {
             void threads.again(); // the host calls it by its first words
             if (here.current) go(toThread(out.threadId), true);
@@ -136,12 +141,14 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
           if (here.current) follower.begin();
         })
         .catch((error: unknown) => {
+          unwanted.current.delete(out.runId);
+          setStopping((one) => (one === out.runId ? null : one));
           const problem = asProblem(error);
           const said = problem.status === 0 ? t("chat.not_reached") : sentence(problem, t); // nothing is sent again by itself
           setPending((before) => before.map((one) => (one.out.runId === out.runId ? { ...one, problem: said } : one)));
         });
     },
-    [addressed, follower, t, threads, onLeftBehind],
+    [addressed, attempt, follower, t, threads, onLeftBehind],
   );
 
   const [said, setSaid] = useState(0);
@@ -157,9 +164,13 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
   const there = useRef(known); // the list is read anew now and then, and no turn is drawn anew for that
   there.current = known;
   const still = useCallback(({ agentId }: Run) => (there.current.some((one) => one.agentId === agentId) ? agentId : null), []);
+  const last = useRef(newest); // as `there`
+  last.current = newest;
+  const askAgain = useCallback((turn: Run) => void attempt(regenerate(id, askedIn(turn), still(turn)).then(() => follower.reload())), [attempt, follower, id, still]);
   const actions = useMemo<TurnActions>(
     () => ({
-      regenerate: (turn) => void attempt(regenerate(id, askedIn(turn), still(turn)).then(() => follower.reload())),
+      regenerate: (turn) => (turn.turnId === last.current?.turnId ? askAgain(turn) : setAgain(turn)),
+      withdraw: (turn) => void attempt(cancelRun(turn.turnId)),
       edit: (turn, text) => void attempt(editMessage(id, askedIn(turn), text, text.startsWith("@") ? null : still(turn)).then(() => follower.reload())),
       rate: (itemId, rating) => {
         setFeedback((before) => ({ ...before, [itemId]: rating }));
@@ -168,13 +179,17 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
       press: useAction,
       sight: (turnId, here) => follower.sight(turnId, here),
     }),
-    [attempt, follower, id, still],
+    [askAgain, attempt, follower, id, still],
   );
 
+  const sending = waiting.find((one) => one.problem === null)?.out.runId;
+  const stoppable = live?.turnId ?? sending;
   const stop = () => {
-    if (!live) return;
-    setStopping(live.turnId);
-    void attempt(cancelRun(live.turnId)).finally(() => setTimeout(() => setStopping(null), 3000));
+    if (!stoppable) return;
+    setStopping(stoppable);
+    const run = live?.turnId ?? taken.current.get(stoppable);
+    if (run) void attempt(cancelRun(run)).finally(() => setTimeout(() => setStopping(null), 3000));
+    else unwanted.current.add(stoppable);
   };
 
   const rated = useMemo(() => {
@@ -280,6 +295,17 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
           <Sending key={one.out.runId} pending={one} onRetry={() => dispatch(one.out)} onDrop={() => setPending((before) => before.filter((other) => other !== one))} />
         ))}
       </Scroller>
+      {again && (
+        <Confirm
+          text={t("chat.again_sure")}
+          word={t("chat.retry")}
+          onNo={() => setAgain(null)}
+          onYes={() => {
+            askAgain(again);
+            setAgain(null);
+          }}
+        />
+      )}
       <Spoken turn={newest} name={agentName(newest?.agentId ?? active)} />
       <div className="chat-foot">
         {connection === "lost" && <Notice tone="wait" title={t("chat.lost")} />}
@@ -293,7 +319,7 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
             </button>
           </Notice>
         ) : (
-          <Composer agent={agentName(active)} agents={known} busy={Boolean(live)} stopping={stopping === live?.turnId && stopping !== null} disabled={false} onSend={send} onStop={stop} />
+          <Composer agent={agentName(active)} agents={known} busy={stoppable !== undefined} stopping={stopping !== null && stopping === stoppable} said={said} disabled={false} onSend={send} onStop={stop} />
         )}
       </div>
     </div>
@@ -326,7 +352,8 @@ function Spoken({ turn, name }: { turn: Run | undefined; name: string }) {
   useEffect(() => {
     if (going) setHeard(going);
   }, [going]);
-  const words = turn && turn.turnId === heard && hasEnded(turn) ? turn.parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join(" ") : "";
+  const { t } = useWords();
+  const words = turn && turn.turnId === heard && hasEnded(turn) ? turn.parts.flatMap((part) => (part.kind === "text" ? [part.text, part.cut ? t("chat.cut") : ""] : [])).join(" ").trim() : "";
   return (
     <p className="visually-hidden" aria-live="polite">
       {words && `${name}: ${words}`}

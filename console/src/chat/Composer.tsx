@@ -13,12 +13,14 @@ interface Props {
   agents: AgentEntry[];
   busy: boolean;
   stopping: boolean;
+  /** Another number whenever something was said, also by other ways than this one. */
+  said: number;
   disabled: boolean;
   onSend: (text: string, uploads: Upload[]) => void;
   onStop: () => void;
 }
 
-export function Composer({ agent, agents, busy, stopping, disabled, onSend, onStop }: Props) {
+export function Composer({ agent, agents, busy, stopping, said, disabled, onSend, onStop }: Props) {
   const { t } = useWords();
   const [text, setText] = useKept("draft", "");
   const [chosen, setChosen] = useState(0);
@@ -36,6 +38,8 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
 
   useEffect(() => grow(area.current), [text]);
   useEffect(() => area.current?.focus({ preventScroll: true }), []);
+  const focus = () => window.matchMedia("(pointer: fine)").matches && area.current?.focus({ preventScroll: true }); // elsewhere a keyboard would come up
+  useEffect(() => void (said && focus()), [said]);
 
   const send = () => {
     setDue(possible && files.busy);
@@ -145,7 +149,7 @@ export function Composer({ agent, agents, busy, stopping, disabled, onSend, onSt
           onPaste={onPaste}
         />
         {busy && !text.trim() ? (
-          <button type="button" className="round stop" onClick={onStop} disabled={stopping} aria-label={t(stopping ? "chat.stopping" : "chat.stop")} title={t("chat.stop")}>
+          <button type="button" className="round stop" onClick={() => (onStop(), focus())} disabled={stopping} aria-label={t(stopping ? "chat.stopping" : "chat.stop")} title={t("chat.stop")}>
             <Icon name="stop" />
           </button>
         ) : (

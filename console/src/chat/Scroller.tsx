@@ -3,7 +3,7 @@
  * in sight while the person is at the end, and their place when they are not, whatever grows above or comes before it.
  * Nothing moves under a finger or a pressed button: a press and its release are on the same thing, or it is no click.
  */
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type MouseEvent, type ReactNode } from "react";
 import type { Run } from "../model/run";
 import { drawnIn, entryAt, placesOf } from "../model/window";
 import { Icon } from "../ui/icons";
@@ -86,7 +86,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, said,
     setView((before) => (before.top === seen && before.height === element.clientHeight ? before : { top: seen, height: element.clientHeight }));
     left.current = element.scrollTop;
     if (pinned.current) return;
-    if (!held.current) end.current = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
+    if (!held.current) end.current = isAtEnd(element);
     setAtEnd(end.current);
     const first = entryAt(places, seen);
     const key = turns[first]?.turnId;
@@ -138,6 +138,16 @@ export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, said,
     for (const end of ["pointerup", "pointercancel", "blur"]) window.addEventListener(end, letGo, { signal: stopped.signal });
   }, [look]);
 
+  /** Something is unfolded: what comes out of it is to be seen from its beginning, not from its end. */
+  const unfold = useCallback(
+    (event: MouseEvent) => {
+      if (!(event.target as Element).closest("summary")?.matches("details:not([open]) > summary")) return;
+      look();
+      end.current = false;
+    },
+    [look],
+  );
+
   // After each drawing, before it is seen: heights are taken, and what the person looks at is put where it was.
   useLayoutEffect(() => {
     const element = box.current;
@@ -172,7 +182,9 @@ export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, said,
     const watcher = new ResizeObserver(() => {
       if (measure()) setMeasured((count) => count + 1);
       const element = box.current;
-      if (element && end.current && !held.current) left.current = element.scrollTop = element.scrollHeight - element.clientHeight;
+      if (!element) return;
+      if (end.current && !held.current) left.current = element.scrollTop = element.scrollHeight - element.clientHeight;
+      else if (!pinned.current) setAtEnd(isAtEnd(element));
     });
     watched.forEach((one) => watcher.observe(one));
     return () => watcher.disconnect();
@@ -190,7 +202,7 @@ export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, said,
   return (
     <div className="scroll-area">
       <div className="scroller" ref={box} onScroll={look} onWheel={moved} onTouchMove={moved} onKeyDown={moved} onPointerDown={() => (moved(), hold())} tabIndex={0}>
-        <div className="column" onFocus={(event) => setKept((event.target as HTMLElement).closest<HTMLElement>("[data-place]")?.dataset["place"] ?? null)} onBlur={() => setKept(null)}>
+        <div className="column" onClickCapture={unfold} onFocus={(event) => setKept((event.target as HTMLElement).closest<HTMLElement>("[data-place]")?.dataset["place"] ?? null)} onBlur={() => setKept(null)}>
           {hasMore && (
             <button type="button" className="button quiet center" disabled={loading} onClick={earlier}>
               {t(loading ? "app.loading" : "chat.earlier")}
@@ -224,6 +236,10 @@ export function Scroller({ turns, draw, hasMore, onEarlier, goal, onMoved, said,
       )}
     </div>
   );
+}
+
+function isAtEnd({ scrollHeight, scrollTop, clientHeight }: HTMLElement): boolean {
+  return scrollHeight - scrollTop - clientHeight < AT_END;
 }
 
 function anchorOf(goal: Goal, list: HTMLElement): Anchor {

@@ -1,15 +1,8 @@
 /** An image from the host's own store. Anything that is not there is not shown, whoever asks for it. */
 import { useState } from "react";
 import { useLoaded } from "../ui/data";
+import { isOwn } from "../ui/StoredFile";
 import { useWords } from "../words";
-
-export function isOwn(address: string): boolean {
-  try {
-    return address !== "" && new URL(address, location.href).origin === location.origin;
-  } catch {
-    return false;
-  }
-}
 
 /** `id` alone will do: the host signs an address for whoever may see the image. */
 export function StoreImage({ url, id, alt }: { url: string; id?: string | undefined; alt: string }) {

@@ -1,11 +1,14 @@
 /** One turn: what was asked, what came of it, and what can be done about it. */
-import { memo, useEffect, useRef } from "react";
-import { hasEnded, keyOf, type Part, type Run, type ToolPart } from "../model/run";
+import { memo, useEffect, useMemo, useRef } from "react";
+import { errorOf, fileOf, partsOf, summed, type ResultPart } from "../model/results";
+import { asRecord } from "../model/events";
+import { hasEnded, isUnfinished, keyOf, type Part, type Run, type ToolPart } from "../model/run";
 import { Icon } from "../ui/icons";
 import { Folded, useKept, Within } from "../ui/kept";
 import { CodeBlock, CopyButton, Markdown } from "../ui/Markdown";
-import { Failure } from "../ui/parts";
+import { endedByHost, Failure } from "../ui/parts";
 import { toRun } from "../ui/router";
+import { FileView, ResultParts } from "../ui/StoredFile";
 import { useWords } from "../words";
 import { Card, isOnlyButtons } from "./Card";
 import { pretty } from "./Questions";
@@ -14,6 +17,8 @@ import { TooLong, tooMany } from "./TooLong";
 
 export interface TurnActions {
   regenerate: (turn: Run) => void;
+  /** It waits in line and is not to be asked any more. */
+  withdraw: (turn: Run) => void;
   edit: (turn: Run, text: string) => void;
   rate: (itemId: string, rating: "up" | "down" | null) => void;
   /** A button or a form of a card was used. */
@@ -59,7 +64,7 @@ export const TurnView = memo(function TurnView({ turn, agentId, agentName, newes
     <Within name={turn.turnId}>
       <article className={sought ? "turn sought" : "turn"} aria-current={sought || undefined} data-turn={turn.turnId} ref={place} aria-posinset={at} aria-setsize={of}>
         {newDay !== null && <h2 className="day">{day(newDay)}</h2>}
-        {turn.text !== null && <Asked turn={turn} busy={busy} actions={actions} />}
+        {turn.text !== null && <Asked turn={turn} newest={newest} busy={busy} actions={actions} />}
         <div className="answer">
           <div className="speaker">
             <span className={`avatar hue-${hueOf(agentId ?? agentName)}`} aria-hidden="true">
@@ -68,9 +73,9 @@ export const TurnView = memo(function TurnView({ turn, agentId, agentName, newes
             <strong>{agentName}</strong>
           </div>
           {turn.parts.map((part) => (
-            <PartView key={keyOf(part)} part={part} ended={hasEnded(turn)} waits={newest && turn.pendingToolCallIds.includes(part.id)} asked={asked} about={turn.interrupts.some((one) => one.toolCallId === part.id)} press={actions.press} />
+            <PartView key={keyOf(part)} part={part} by={agentName} ended={hasEnded(turn)} waits={newest && turn.pendingToolCallIds.includes(part.id)} asked={asked} about={turn.interrupts.some((one) => one.toolCallId === part.id)} press={actions.press} />
           ))}
-          <Ending turn={turn} agentName={agentName} />
+          <Ending turn={turn} agentName={agentName} withdraw={actions.withdraw} />
           {hasEnded(turn) && (
             <Footer turn={turn} itemId={last?.id ?? null} text={answers.map((part) => part.text).join("\n\n")} newest={newest} busy={busy} rating={last ? feedback[last.id] : undefined} actions={actions} />
           )}
@@ -87,7 +92,7 @@ function hueOf(name: string): number {
   return sum % 8;
 }
 
-function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: TurnActions }) {
+function Asked({ turn, newest, busy, actions }: { turn: Run; newest: boolean; busy: boolean; actions: TurnActions }) {
   const { t } = useWords();
   const [editing, setEditing] = useKept<string | null>("edit", null);
   const opening = useRef(false); // only then it takes the focus, not when it comes back into the window
@@ -108,6 +113,7 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
       >
         <textarea value={editing} aria-label={t("chat.edit_text")} autoFocus={opening.current} rows={3} onChange={(event) => setEditing(event.target.value)} onKeyDown={(event) => event.key === "Escape" && setEditing(null)} />
         <TooLong text={editing} />
+        {!newest && <p className="hint">{t("chat.edit_leaves")}</p>}
         <div className="row end">
           <button type="button" className="button" onClick={() => setEditing(null)}>
             {t("app.cancel")}
@@ -142,6 +148,8 @@ function Asked({ turn, busy, actions }: { turn: Run; busy: boolean; actions: Tur
 
 interface PartProps {
   part: Part;
+  /** Who speaks. */
+  by: string;
   ended: boolean;
   waits: boolean;
   /** The run ended with questions, which the host asks in its own box. */
@@ -151,11 +159,16 @@ interface PartProps {
   press: TurnActions["press"];
 }
 
-function PartView({ part, ended, waits, asked, about, press }: PartProps) {
+function PartView({ part, by, ended, waits, asked, about, press }: PartProps) {
   const { t } = useWords();
   switch (part.kind) {
     case "text":
-      return part.text ? <Markdown text={part.text} /> : null;
+      return part.text ? (
+        <>
+          <Markdown text={part.text} />
+          {part.cut && <p className="cut">{t("chat.cut")}</p>}
+        </>
+      ) : null;
     case "reasoning":
       return part.text ? (
         <Folded name={keyOf(part)} className="reasoning">
@@ -177,20 +190,25 @@ function PartView({ part, ended, waits, asked, about, press }: PartProps) {
           <Icon name={part.open ? "gauge" : "check"} size={14} /> {part.name}
         </p>
       );
-    case "note":
-      return null; // the run's own page tells it
+    case "note": {
+      const file = part.name === "paddock.artifact.created" ? fileOf(asRecord(part.value)) : null;
+      return file && <FileView file={file} from={by} />; // the run's own page tells the rest
+    }
   }
 }
 
 function ToolView({ part, ended, waiting, asked }: { part: ToolPart; ended: boolean; waiting: boolean; asked: boolean }) {
   const { t } = useWords();
+  const [unfolded] = useKept(keyOf(part), false);
+  const parts = useMemo(() => partsOf(part.result), [part.result]);
+  const why = part.failed ? errorOf(part.result ?? "") : null;
   const state = part.failed ? "failed" : part.result !== null ? "done" : asked ? "needed" : waiting ? "open" : ended ? "unanswered" : "running";
   return (
     <Folded name={keyOf(part)} className={`tool ${state}`}>
       <summary>
         <Icon name={state === "failed" ? "warn" : "tool"} size={16} />
         <code>{part.name || t("chat.tool")}</code> <span>{t(`chat.tool_${state}`)}</span>
-        {part.result !== null && <span className="tool-result">{oneLine(part.result)}</span>}
+        {part.result !== null && <span className="tool-result">{parts ? <Summed parts={parts} /> : oneLine(why ?? part.result)}</span>}
       </summary>
       {part.args && (
         <>
@@ -201,11 +219,19 @@ function ToolView({ part, ended, waiting, asked }: { part: ToolPart; ended: bool
       {part.result !== null && (
         <>
           <h5>{t("chat.result")}</h5>
-          <CodeBlock text={pretty(part.result)} />
+          {why !== null ? <p className="ui-text error-text">{why}</p> : !parts ? <CodeBlock text={pretty(part.result)} /> : unfolded && <ResultParts parts={parts} from={part.name || t("chat.tool")} />}
         </>
       )}
     </Folded>
   );
+}
+
+/** What came back, on one line: how many pictures and files, and the words. */
+function Summed({ parts }: { parts: readonly ResultPart[] }) {
+  const { t } = useWords();
+  const { text, pictures, files } = summed(parts);
+  const counts = [pictures ? t("chat.pictures", { count: pictures }) : "", files ? t("chat.files", { count: files }) : ""];
+  return [...counts, oneLine(text)].filter(Boolean).join(" · "); // where there is little room the words are cut, not the counts
 }
 
 function oneLine(text: string): string {
@@ -213,11 +239,19 @@ function oneLine(text: string): string {
   return line.length > 80 ? `${line.slice(0, 80)}…` : line;
 }
 
-function Ending({ turn, agentName }: { turn: Run; agentName: string }) {
+function Ending({ turn, agentName, withdraw }: { turn: Run; agentName: string; withdraw: TurnActions["withdraw"] }) {
   const { t } = useWords();
+  const said = turn.parts.some((part) => part.kind === "text" && part.text !== "");
   switch (turn.status) {
     case "queued":
-      return <p className="state wait">{turn.position ? t("chat.queued", { position: turn.position }) : t("chat.queued_plain")}</p>;
+      return (
+        <p className="state wait">
+          {turn.position ? t("chat.queued", { position: turn.position }) : t("chat.queued_plain")}
+          <button type="button" className="icon-button" onClick={() => withdraw(turn)}>
+            <Icon name="close" size={14} /> {t("chat.unqueue")}
+          </button>
+        </p>
+      );
     case "running":
       return (
         <p className="state busy" role="status">
@@ -232,7 +266,7 @@ function Ending({ turn, agentName }: { turn: Run; agentName: string }) {
     case "cancelled":
       return (
         <p className="state stopped">
-          <Icon name="stop" size={14} /> <strong>{t("chat.cancelled")}</strong> <span>{t("chat.cancelled_text")}</span>
+          <Icon name="stop" size={14} /> <strong>{t("chat.cancelled")}</strong> <span>{t(said ? "chat.cancelled_text" : "chat.cancelled_early")}</span>
         </p>
       );
     case "failed":
@@ -240,12 +274,18 @@ function Ending({ turn, agentName }: { turn: Run; agentName: string }) {
         <div className="state failed" role="alert">
           <Icon name="warn" size={16} />
           <div>
-            <strong>{turn.error?.code === "host_restarted" ? t("chat.interrupted") : t("chat.failed")}</strong>
+            <strong>{t(endedByHost(turn.error?.code) ?? (said ? "chat.failed_middle" : "chat.failed"))}</strong>
             <Failure code={turn.error?.code ?? ""} message={turn.error?.message ?? ""} />
           </div>
         </div>
       );
     case "completed":
+      if (isUnfinished(turn))
+        return (
+          <p className="state stopped">
+            <Icon name="warn" size={14} /> <strong>{t("chat.unfinished")}</strong>
+          </p>
+        );
       return turn.steeredInto ? <p className="state wait">{t("chat.steered")}</p> : null;
   }
 }
@@ -262,7 +302,7 @@ interface FooterProps {
 
 function Footer({ turn, itemId, text, newest, busy, rating, actions }: FooterProps) {
   const { t, took, number } = useWords();
-  const failed = turn.status === "failed" || turn.status === "cancelled";
+  const failed = isUnfinished(turn);
   const tokens = (turn.inputTokens ?? 0) + (turn.outputTokens ?? 0);
   const vote = (one: "up" | "down") => itemId && actions.rate(itemId, rating === one ? null : one);
   return (

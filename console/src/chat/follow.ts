@@ -19,6 +19,21 @@ const FLUSH_MS = 25;
 const GLANCE_MS = 120;
 const RETRY_MS = [300, 1_000, 2_000, 4_000, 8_000];
 
+/** Conversations that were on the page lately, as they were: whoever comes back sees them at once, and while the host is away. */
+const seen = new Map<string, Thread>();
+const SEEN = 8;
+
+function remember(thread: Thread): void {
+  seen.delete(thread.id);
+  if (thread.turns.length) seen.set(thread.id, thread);
+  for (const oldest of seen.keys()) if (seen.size > SEEN) seen.delete(oldest);
+}
+
+/** Somebody else sits here now. */
+export function forgetSeen(): void {
+  seen.clear();
+}
+
 export const sessionPath = (id: string): string => `/api/v1/agent/sessions/${id}`;
 
 export class ThreadFollower {
@@ -31,7 +46,7 @@ export class ThreadFollower {
   private running = false;
 
   constructor(readonly id: string) {
-    this.state = { thread: emptyThread(id), connection: "new", problem: null };
+    this.state = { thread: seen.get(id) ?? emptyThread(id), connection: "new", problem: null };
   }
 
   snapshot = (): Followed => this.state;
@@ -61,6 +76,7 @@ export class ThreadFollower {
     this.stopping.abort();
     this.connectionAbort?.abort();
     this.running = false;
+    remember(this.state.thread);
     clearTimeout(this.hiddenTimer);
     document.removeEventListener("visibilitychange", this.onVisibility);
     window.removeEventListener("online", this.onOnline);
@@ -119,7 +135,10 @@ export class ThreadFollower {
       } catch (error) {
         if (signal.aborted) return;
         if (error instanceof Problem) {
-          if (error.status === 404) return this.ended("gone", error.message);
+          if (error.status === 404) {
+            this.set({ thread: emptyThread(this.id) });
+            return this.ended("gone", error.message);
+          }
           if (error.status === 401) return this.ended("lost", error.message);
           if (error.status === 410) cursor = null;
         }

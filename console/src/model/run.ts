@@ -13,6 +13,8 @@ export interface TextPart {
   id: string;
   text: string;
   open: boolean;
+  /** The words break off: the run ended in the middle of them. */
+  cut?: boolean;
 }
 export interface ToolPart {
   kind: "tool";
@@ -107,6 +109,11 @@ export function hasEnded(run: Run): boolean {
   return run.status === "completed" || run.status === "failed" || run.status === "cancelled";
 }
 
+/** Half an answer: it was stopped, it failed, or its words break off for a reason that is not on record here. */
+export function isUnfinished(run: Run): boolean {
+  return run.status === "failed" || run.status === "cancelled" || (hasEnded(run) && run.parts.some((part) => part.kind === "text" && part.cut === true));
+}
+
 /** What a part is called as long as the page lives, whether history tells it or the stream. No two of a run are called the same. */
 export function keyOf(part: Part): string {
   return `${part.kind}:${part.id}`;
@@ -127,7 +134,7 @@ export function reduceRun(run: Run, event: AgUiEvent): Run {
     case "TEXT_MESSAGE_CHUNK":
       return working(said(run, "text", event));
     case "TEXT_MESSAGE_END":
-      return close(run, "text", asText(event.messageId));
+      return close(run, "text", asText(event.messageId), asRecord(event.metadata).partial === true);
     case "REASONING_MESSAGE_START":
       return working(open(run, textPart("reasoning", asText(event.messageId))));
     case "REASONING_MESSAGE_CONTENT":
@@ -278,8 +285,8 @@ function lastOpen(run: Run, kind: Part["kind"]): string {
   return run.parts.findLast((part) => part.kind === kind && "open" in part && part.open)?.id ?? "";
 }
 
-function close(run: Run, kind: "text" | "reasoning" | "tool", id: string): Run {
-  return change<TextPart | ToolPart>(run, find(run, kind, id), (part) => ({ ...part, open: false }));
+function close(run: Run, kind: "text" | "reasoning" | "tool", id: string, cut = false): Run {
+  return change<TextPart | ToolPart>(run, find(run, kind, id), (part) => ({ ...part, open: false, ...(cut ? { cut } : {}) }));
 }
 
 function withArguments(run: Run, event: AgUiEvent): Run {

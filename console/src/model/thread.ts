@@ -126,7 +126,7 @@ function inputOf(message: HistoryMessage | undefined): Partial<Run> {
 }
 
 function withAnswer(turn: Run, message: HistoryMessage): Run {
-  const parts: Part[] = [...turn.parts, { kind: "text", id: message.id, text: message.content, open: false }];
+  const parts: Part[] = [...turn.parts, { kind: "text", id: message.id, text: message.content, open: false, ...(message.partial ? { cut: true } : {}) }];
   if (message.ui_schema) parts.push({ kind: "card", id: `${message.id}:ui`, activity: "ui-schema", content: message.ui_schema });
   return { ...turn, parts, agentId: message.agentId ?? turn.agentId, endedAt: turn.endedAt ?? Date.parse(message.timestamp) };
 }

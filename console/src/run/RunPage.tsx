@@ -1,22 +1,24 @@
 /** The whole story of a run on one time line: what it was given, what it was allowed, what it did, what was decided. */
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { get, stream } from "../api/client";
 import type { RunEntry } from "../api/shapes";
 import { cancelRun } from "../chat/send";
 import { useWorld } from "../chat/world";
 import { asRecord, asText } from "../model/events";
+import { partsOf } from "../model/results";
 import { textOf } from "../model/run";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { useAttempts } from "../operate/attempts";
 import { Folded, useKept, Within } from "../ui/kept";
-import { Empty, Failure, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
+import { Empty, endedByHost, Failure, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
 import { go, toRun, toThread } from "../ui/router";
+import { FileLink, FileView, ResultParts } from "../ui/StoredFile";
 import { useWords } from "../words";
 import { whyInWords, type Reason } from "../words/said";
 import type { WordKey } from "../words/en";
 import { useNews } from "./live";
-import { differences, inputOf, KINDS, named, namesIn, tookOf, type EntryKind, type Grant, type Story, type StoryEntry } from "./story";
+import { differences, fileIn, filesTold, inputOf, KINDS, named, namesIn, tookOf, type EntryKind, type Grant, type Story, type StoryEntry } from "./story";
 
 const SILENT_MS = 5_000;
 const BLIND_MS = 1_500;
@@ -52,6 +54,7 @@ function Told({ story, other, again }: { story: Story; other: string | null; aga
   const { agentName } = useWorld();
   const { run } = story;
   const { problem, busy, attempt } = useAttempts(again);
+  const byHost = endedByHost(run.code);
   return (
     <>
       {problem && <Notice tone="bad" title={problem} />}
@@ -71,6 +74,7 @@ function Told({ story, other, again }: { story: Story; other: string | null; aga
       </header>
       {run.message && (
         <div className="error-text" role="alert">
+          {byHost && <strong>{t(byHost)}</strong>}
           <Failure code={run.code ?? ""} message={run.message} />
         </div>
       )}
@@ -196,6 +200,7 @@ function Timeline({ entries, run }: { entries: StoryEntry[]; run: RunEntry }) {
   const present = KINDS.filter((one) => entries.some((entry) => entry.kind === one));
   const shown = named(entries).filter(([, entry]) => kind === null || entry.kind === kind);
   const start = entries[0] ? Date.parse(entries[0].time) : 0;
+  const told = useMemo(() => filesTold(entries), [entries]);
   return (
     <section className="panel">
       <h2>
@@ -214,19 +219,20 @@ function Timeline({ entries, run }: { entries: StoryEntry[]; run: RunEntry }) {
       {shown.length === 0 && <Empty icon="path">{t("run.none")}</Empty>}
       <ol className="timeline">
         {shown.map(([name, entry]) => (
-          <Entry key={name} name={name} entry={entry} start={start} run={run.taskId} />
+          <Entry key={name} name={name} entry={entry} start={start} run={run.taskId} told={told} />
         ))}
       </ol>
     </section>
   );
 }
 
-function Entry({ name, entry, start, run }: { name: string; entry: StoryEntry; start: number; run: string }) {
+function Entry({ name, entry, start, run, told }: { name: string; entry: StoryEntry; start: number; run: string; told: ReadonlySet<string> }) {
   const { t, took, time } = useWords();
   const at = Date.parse(entry.time);
+  const [unfolded] = useKept(name, false);
   const isCall = entry.kind === "decision" && asText(entry.detail.actor).startsWith("plugin:");
   return (
-    <li className={`entry ${entry.kind}`}>
+    <li className="entry">
       <time dateTime={entry.time} title={time(entry.time)}>
         +{took(Math.max(0, at - start))}
       </time>
@@ -239,9 +245,25 @@ function Entry({ name, entry, start, run }: { name: string; entry: StoryEntry; s
           {entry.until && <span className="hint">{took(Date.parse(entry.until) - at)}</span>}
         </summary>
         {isCall && <Why run={run} action={entry.name} resource={asText(entry.detail.resource)} />}
+        {unfolded && <Files entry={entry} told={told} />}
         <JsonView value={entry.detail} />
       </Folded>
     </li>
+  );
+}
+
+/** What of an entry is to be looked at rather than read: the pictures and files of a tool's result, and those a run made. */
+function Files({ entry, told }: { entry: StoryEntry; told: ReadonlySet<string> }) {
+  const { t } = useWords();
+  const id = asText(entry.detail.artifactId);
+  const parts = entry.kind === "tool" ? partsOf(entry.detail.result) : null;
+  const made = entry.kind === "artifact" && told.has(id) ? fileIn(entry) : null;
+  return (
+    <>
+      {parts && <ResultParts parts={parts} from={entry.name} />}
+      {entry.kind === "tool" && id && <FileLink id={id} name={entry.name} label={t("file.whole")} size={null} />}
+      {made && <FileView file={made} from={entry.name} />}
+    </>
   );
 }
 

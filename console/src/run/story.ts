@@ -1,6 +1,7 @@
 /** A run's story as the host tells it, and how two of them differ. Pure. */
 import type { RunEntry } from "../api/shapes";
-import { asRecord } from "../model/events";
+import { asRecord, asText } from "../model/events";
+import { fileOf, partsOf, type StoredFile } from "../model/results";
 
 export type EntryKind = "event" | "process" | "state" | "decision" | "tool" | "model" | "artifact";
 export interface StoryEntry {
@@ -47,6 +48,22 @@ export function named(entries: readonly StoryEntry[]): [string, StoryEntry][] {
 export function inputOf(story: Story): Record<string, unknown> | null {
   const asked = story.entries.find((entry) => entry.name.startsWith("USER_INPUT") && entry.detail.target === "SYSTEM");
   return asked ? asRecord(asked.detail.payload) : null;
+}
+
+/** The files that are the person's to see: what tools gave back, and what was mentioned in the conversation. */
+export function filesTold(entries: readonly StoryEntry[]): ReadonlySet<string> {
+  const ids = entries.flatMap(({ kind, detail }) => {
+    const whole = asText(detail.artifactId);
+    if (kind === "artifact") return detail.published === true ? [whole] : [];
+    if (kind !== "tool") return [];
+    return [whole, ...(partsOf(detail.result) ?? []).map((part) => ("id" in part ? (part.id ?? "") : ""))];
+  });
+  return new Set(ids.filter(Boolean));
+}
+
+/** The file that an entry tells of. */
+export function fileIn({ name, detail }: StoryEntry): StoredFile | null {
+  return fileOf({ artifact_id: detail.artifactId, mime_type: detail.mimeType, size: detail.size, name });
 }
 
 /** Names a grant gives, one list for each kind of thing. */

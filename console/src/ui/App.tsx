@@ -10,6 +10,7 @@ import RunPage from "../run/RunPage";
 import { useWords, type Language } from "../words";
 import { Floor } from "./Floor";
 import { Icon, type IconName } from "./icons";
+import { forgetSeen } from "../chat/follow";
 import { forgetKept } from "./kept";
 import { Dialog, ProblemNotice } from "./parts";
 import { usePlace, type Place } from "./router";
@@ -24,7 +25,7 @@ export function App() {
       <SignIn
         wrong={keyOfThisTab() !== null}
         onKey={(key) => {
-          if (key !== keyOfThisTab()) forgetKept();
+          if (key !== keyOfThisTab()) (forgetKept(), forgetSeen());
           rememberKey(key);
           setStranger(false);
           setRound(round + 1);

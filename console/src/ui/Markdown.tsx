@@ -55,6 +55,7 @@ export function SafeLink({ href, children }: { href: string | undefined; childre
 const COMPONENTS: Components = {
   a: ({ href, children }) => <SafeLink href={href}>{children}</SafeLink>,
   img: ({ alt }) => <BlockedImage alt={alt} />,
+  input: ({ checked }) => <Tick done={checked === true} />,
   pre: ({ children }) => <>{children}</>,
   code: ({ className, children }) => <Code className={className}>{children}</Code>,
   table: ({ children }) => (
@@ -68,6 +69,12 @@ const COMPONENTS: Components = {
   h4: ({ children }) => <h5>{children}</h5>,
   h5: ({ children }) => <h6>{children}</h6>,
 };
+
+/** The only field Markdown knows: a thing to do, done or not. Nobody can press it. */
+function Tick({ done }: { done: boolean }) {
+  const { t } = useWords();
+  return <input type="checkbox" disabled checked={done} readOnly aria-label={t(done ? "chat.task_done" : "chat.task_open")} />;
+}
 
 function BlockedImage({ alt }: { alt: string | undefined }) {
   const { t } = useWords();

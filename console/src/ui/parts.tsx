@@ -1,5 +1,5 @@
 /** Small parts every page uses: badges, notices, empty places, menus, dialogs. They know words and nothing of the host. */
-import { useEffect, useId, useRef, useState, type ReactNode } from "react";
+import { useEffect, useId, useLayoutEffect, useRef, useState, type ReactNode } from "react";
 import type { Problem } from "../api/client";
 import { useWords } from "../words";
 import { en, type WordKey } from "../words/en";
@@ -56,6 +56,13 @@ export function ProblemNotice({ problem, again }: { problem: Problem; again?: ()
       )}
     </Notice>
   );
+}
+
+const BY_HOST: Record<string, WordKey> = { host_restarted: "chat.interrupted", host_shutdown: "chat.host_shutdown", host_lost: "chat.host_lost" };
+
+/** What happened, where it was not the agent that failed. */
+export function endedByHost(code: string | undefined): WordKey | null {
+  return BY_HOST[code ?? ""] ?? null;
 }
 
 /** Why a run failed: what it means and what to do where that is known, and the sentence it came with, unless that says the same once more. */
@@ -140,17 +147,18 @@ export function Menu({ label, icon = "dots", items }: { label: string; icon?: Ic
   );
 }
 
-/** A modal question. The browser's own dialog keeps the focus inside and hears Escape. */
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+/** A modal question. The browser's own dialog keeps the focus inside and hears Escape. One that only shows something also goes with a press beside it. */
+export function Dialog({ title, className, shows = false, onClose, children }: { title: string; className?: string; shows?: boolean; onClose: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Closed while it is still in the page: only then the focus goes back to where it was.
+  useLayoutEffect(() => {
     const shown = dialog.current;
     if (shown && !shown.open) shown.showModal();
     return () => shown?.close();
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby={id} onCancel={onClose} onClose={onClose}>
+    <dialog ref={dialog} className={className} aria-labelledby={id} onCancel={onClose} onClose={onClose} onClick={(event) => shows && event.target === dialog.current && onClose()}>
       <h2 id={id}>{title}</h2>
       {children}
     </dialog>

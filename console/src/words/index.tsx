@@ -19,6 +19,8 @@ export interface Speaker {
   moment: (value: string | number) => string;
   took: (milliseconds: number) => string;
   number: (value: number) => string;
+  /** Of so many bytes. */
+  size: (bytes: number) => string;
   pick: (value: string | Record<string, string> | undefined | null) => string;
 }
 
@@ -54,8 +56,17 @@ export function speaker(language: Language, choose: (language: Language) => void
     day: (value) => days.format(new Date(value)),
     took: (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`),
     number: (value) => numbers.format(value),
+    size: (bytes) => sized(bytes, locale),
     pick: (value) => picked(value, language),
   };
+}
+
+const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte"];
+
+function sized(bytes: number, locale: string): string {
+  const power = Math.max(0, Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
+  const format = new Intl.NumberFormat(locale, { style: "unit", unit: UNITS[power] as string, unitDisplay: power ? "short" : "long", maximumFractionDigits: power > 1 ? 1 : 0 });
+  return format.format(bytes / 1000 ** power);
 }
 
 /** A label in this language: runners may give several. */

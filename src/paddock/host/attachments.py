@@ -31,6 +31,8 @@ from paddock.rules.rows import ArtifactGone, ArtifactRow, UploadsCap
 from paddock.rules.signing import SigningKeys
 from paddock.rules.values import replace
 
+TOLD = (UPLOADED, "tool")
+"""Where a file comes from that its user may see although nobody mentioned it."""
 NOT_OURS = "this address is not valid, or not any more; ask for a fresh one"
 
 
@@ -86,9 +88,13 @@ class UserAttachments:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     async def find(self, principal: Principal, artifact_id: str) -> ArtifactRow:
-        """A file this user uploaded, or that was made for them in a conversation of theirs. Raises NOT_FOUND."""
+        """A file this user uploaded, that was made for them, or that a tool gave back to a run of theirs.
+
+        Raises NOT_FOUND. The results of tools are told to the user of a run, and so are the files they refer to; what
+        an agent keeps to itself is not.
+        """
         row = await self._artifacts.find(principal.workspace_id, artifact_id)
-        if row is None or row.user_id != principal.user_id or not (row.published or row.source == UPLOADED):
+        if row is None or row.user_id != principal.user_id or not (row.published or row.source in TOLD):
             raise _unknown()
         return row
 
@@ -120,7 +126,7 @@ class UserAttachments:
     async def forget(self, principal: Principal, artifact_id: str) -> None:
         """Take back an upload that no message holds. Raises NOT_FOUND, CONFLICT."""
         row = await self.find(principal, artifact_id)
-        if row.conversation_id is not None:
+        if row.conversation_id is not None or row.source != UPLOADED:
             raise HostError(ErrorCode.CONFLICT, "this file is part of a conversation; erase the message that holds it")
         owner = Owner(principal.workspace_id, principal.user_id)
         gone = self._uploads.decided(owner, artifact_id, "allowed", "taken back", action="attachment.delete")

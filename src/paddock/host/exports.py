@@ -46,7 +46,8 @@ class Exports:
             for row in rows:
                 if row.item_type == "message" and row.role in {"user", "assistant"}:
                     who = "You" if row.role == "user" else row.agent_id or "Agent"
-                    yield f"\n## {who} · {_iso(row.created_at)}\n\n{row.content}\n".encode()
+                    cut = "\n*(unfinished)*\n" if _about(row).get("partial") else ""
+                    yield f"\n## {who} · {_iso(row.created_at)}\n\n{row.content}\n{cut}".encode()
 
     async def _pages(self, session_id: str) -> AsyncIterator[list[TranscriptRow]]:
         after: int | None = None
@@ -55,8 +56,12 @@ class Exports:
             after = rows[-1].seq
 
 
+def _about(row: TranscriptRow) -> Mapping[str, Any]:
+    return msgspec.json.decode(row.metadata) if row.metadata else {}
+
+
 def _item(row: TranscriptRow) -> Mapping[str, Any]:
-    about: Mapping[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
+    about = _about(row)
     seen = {
         "id": row.item_id,
         "seq": row.seq,
@@ -65,6 +70,7 @@ def _item(row: TranscriptRow) -> Mapping[str, Any]:
         "content": row.content,
         "details": msgspec.Raw(row.content_json) if row.content_json else None,
         "ui_schema": about.get("ui_schema"),
+        "partial": True if about.get("partial") else None,
         "agentId": row.agent_id,
         "taskId": row.run_id,
         "timestamp": _iso(row.created_at),

@@ -8,6 +8,8 @@ in its place; the call was made all the same.
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from paddock.ports.pictures import Pictures
 from paddock.ports.tools import ToolFile
 from paddock.rules.artifacts import NewArtifact, of_run, ref_to
@@ -62,14 +64,22 @@ class ToolFiles:
             long = f"it has {drawn.width} x {drawn.height} pixels, and models look at no more than {MAX_SIDE} on a side"
             return await self._kept(grant, file, f"{name}.{ENDINGS[kind]}", long)
         picture = replace(file, content=drawn.content)
-        return await self._kept(grant, picture, f"{name}.{ENDINGS[kind]}", None, part_type="image")
+        about = msgspec.json.encode({"width": drawn.width, "height": drawn.height})
+        return await self._kept(grant, picture, f"{name}.{ENDINGS[kind]}", None, part_type="image", about=about)
 
     async def _kept(
-        self, grant: Grant, file: ToolFile, name: str, problem: str | None, *, part_type: str = "file"
+        self,
+        grant: Grant,
+        file: ToolFile,
+        name: str,
+        problem: str | None,
+        *,
+        part_type: str = "file",
+        about: bytes = b"",
     ) -> Part:
         new = of_run(grant, "tool", artifact_type=part_type, name=file.name or name)
         try:
-            row = await self._artifacts.keep(replace(new, claimed_mime=file.mime_type), file.content)
+            row = await self._artifacts.keep(replace(new, claimed_mime=file.mime_type, metadata=about), file.content)
         except HostError as error:
             return _not_kept(file, error.message)
         part = {"type": part_type, **ref_to(row).to_wire()}

@@ -47,7 +47,8 @@ def _text_message(fact: StoredFact, data: Json) -> list[Event]:
     metadata = fact.read_metadata()
     message_id = str(metadata.get("message_id") or f"{fact.turn_id}:{fact.seq}")
     text = text_of(mapping(data.get("message")).get("content"))
-    end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id}
+    cut = {"metadata": {"partial": True}} if metadata.get("partial") else {}
+    end: Event = {"type": "TEXT_MESSAGE_END", "messageId": message_id, **cut}
     shown = _shown(message_id, data)
     if metadata.get("revised"):
         return [end, custom("paddock.message.revised", {"messageId": message_id, "content": text}), *shown]

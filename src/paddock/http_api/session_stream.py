@@ -26,6 +26,8 @@ log = structlog.get_logger(__name__)
 Format = Literal["messages", "ag-ui"]
 UNSEEN = frozenset({HINTS, ACTIONS})
 FOR_FRONT_ENDS = frozenset({"FRONTEND", "BROADCAST"})
+CUT = b'"metadata":{"partial":true}'
+"""How the end of a message ends that was cut."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -118,7 +120,10 @@ def as_ag_ui(fact: StoredFact, thread_id: str) -> list[bytes]:
 
 def _of_turn(frame: bytes, turn_id: str) -> bytes:
     """Several runs share this stream, and few events of AG-UI say which one they belong to: `metadata` does."""
-    return b'%b,"metadata":{"turnId":%b}}\n\n' % (frame[: -len(b"}\n\n")], _encode(turn_id))
+    event = frame[: -len(b"}\n\n")]
+    if event.endswith(CUT):  # it has one already
+        return b'%b,"turnId":%b}}\n\n' % (event[: -len(b"}")], _encode(turn_id))
+    return b'%b,"metadata":{"turnId":%b}}\n\n' % (event, _encode(turn_id))
 
 
 def _name(kind: str) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 
-from paddock_sdk import AgentRunner, completed, message, serve
+from paddock_sdk import AgentRunner, artifact_created, completed, message, serve
 
 ORDER = {
     "kind": "form",
@@ -52,6 +52,9 @@ class Asker(AgentRunner):
                 await api.state.set("conversation", "colour", "green")
                 await api.artifacts.create(b"green it is", name="notes.txt", mime_type="text/plain")
                 yield message("Kept.")
+            case ["hand", "out"]:
+                yield message("Here you are.")
+                yield artifact_created("file", content=b"green it is", name="notes.txt", mime_type="text/plain")
             case ["permission"]:
                 await api.platform.request_action("message.edit", {"message_id": "m-1"}, {"text": "better"})
                 yield message("I would like to edit a message.")
