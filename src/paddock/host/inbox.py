@@ -6,6 +6,7 @@ from functools import partial
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted, Firing, NewRun, owns, same_answer
 from paddock.host.ids import new_id
+from paddock.host.outage import Outage
 from paddock.host.owners import AcceptRun, CancelTheRun, NothingToTell, Owners
 from paddock.host.principals import Principal, no_such_thread
 from paddock.host.runs import Runs
@@ -65,6 +66,10 @@ class Inbox:
         self._agents = agents
         self._records = records
         self._clock = clock
+
+    @property
+    def outage(self) -> Outage:
+        return self._sessions.outage
 
     async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -13,6 +14,7 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
 from paddock.host.live_run import NOBODY, ActionRequests, LiveRun
 from paddock.host.offers import Offers
+from paddock.host.outage import Outage
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer
@@ -99,6 +101,8 @@ class Runs:
         self.admission = admission or Admission(NO_LIMIT)
         self.may_act: Callable[[], bool] | None = None
         """Whether this host still owns what it runs, where others may have taken it over."""
+        self.outage: Outage | None = None
+        """What a run waits for when the store is away, where it may."""
 
     def find(self, run_id: str) -> LiveRun | None:
         """The run, while this host may act for it."""
@@ -236,9 +240,8 @@ class Runs:
 
     async def _dispatch(self, run: LiveRun) -> None:
         try:
-            state = await self._state(run) if "state.get" in run.grant.actions else {}
-            if _takes_over(run):
-                await self._fill_in(run)
+            look_up = partial(self._look_up, run)
+            state = await (self.outage.outlast(look_up) if self.outage is not None else look_up())
             context = self._context(run, state)
             place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
             asked = (run.grant.runner_id, run.turn_id, context, run, place)
@@ -256,6 +259,13 @@ class Runs:
             self._let_go(run)
             return
         self._arm(run)
+
+    async def _look_up(self, run: LiveRun) -> dict[str, dict[str, Any]]:
+        """What the store knows that the run is to be told: the state it may see, and what it takes over."""
+        state = await self._state(run) if "state.get" in run.grant.actions else {}
+        if _takes_over(run):
+            await self._fill_in(run)
+        return state
 
     def _context(self, run: LiveRun, state: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         given, trace_id = run.session.input_of(run.turn_id)
