@@ -8,6 +8,7 @@ import pytest
 
 import paddock.host.outage as outage_module
 import paddock.host.sessions as sessions_module
+from host.calling import encoded
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from host.test_when_things_break import HERE, a_thread, brought_back, ended, until
 from paddock.host.arrivals import Accepted
@@ -297,6 +298,20 @@ async def test_a_host_call_that_comes_meanwhile_waits_and_is_done() -> None:
         await asyncio.wait_for(call, 5)
         at_runner.say("run.completed")
         assert await ended(house, accepted) == ("completed", None)
+
+
+async def test_a_file_that_a_runner_announces_meanwhile_is_kept() -> None:
+    store, thread = AwayStore(), a_thread()
+    async with leased(store) as house:
+        accepted, at_runner = await begun(house, thread)
+        store.away = True
+        at_runner.say("artifact.created", artifact_type="file", name="a.txt", content_base64=encoded(b"hello"))
+        at_runner.say("run.completed")
+        await asyncio.sleep(0)
+        store.away = False
+        assert await ended(house, accepted) == ("completed", None)
+        decided = [row.result for row in await store.audit(limit=100) if row.action == "artifact.created"]
+        assert decided == ["allowed"]
 
 
 # --- the write whose answer was lost

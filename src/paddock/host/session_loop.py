@@ -171,6 +171,10 @@ class SessionLoop:
         """Every turn that has not ended, and those of a draft that could not be written."""
         return tuple({**dict.fromkeys(self._memory.state.live_turn_ids), **dict.fromkeys(self._memory.inputs)})
 
+    @property
+    def outage(self) -> Outage:
+        return self._house.outage
+
     def input_of(self, turn_id: str) -> tuple[RunInput, str]:
         """What a turn that has not ended was asked, and its trace id."""
         return self._memory.inputs[turn_id]
