@@ -1,144 +1,18 @@
 """PostgreSQL that restarts under live runs: they wait and go on, every word once; only a long absence ends them."""
 
-import asyncio
 import signal
-import socket
-import threading
 import time
+import uuid
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
-from cluster.conftest import AGENTS
+from cluster.outages import ENDLESS, PATIENT, Cluster, Losing, a_cluster, beats_missed, went_on
 from nats_server import NatsServer
 from patience import at_most
 from postgres_server import USER, Server, database_of, new_server
-from walk.conftest import assert_database_as_written
-from walk.detour import Detour
-from walk.hosts import NASTY, TERMINAL, Event, HostProcess, events_in, start_together, text_of, wait_until
-
-WORDS = 250
-TASK = f"count {WORDS} 0.02"
-"""Words for five seconds: more than a restart takes."""
-ENDLESS = "count 25000 0.01"
-PATIENT = 60.0
-EVENTS = "/api/v1/agent/runs/{}/events"
-
-
-class Reader:
-    """Reads a run from its beginning to its end, at one host, going on from where it stood when a stream is cut."""
-
-    def __init__(self, host: HostProcess, task: str, enough: threading.Event) -> None:
-        self.seen: list[Event] = []
-        self._host = host
-        self._enough = enough
-        self._url = EVENTS.format(task)
-
-    @property
-    def is_over(self) -> bool:
-        return bool(self.seen) and self.seen[-1].type in TERMINAL
-
-    @property
-    def words(self) -> list[str]:
-        return text_of(self.seen).split()
-
-    def read(self) -> "Reader":
-        with self._host.client() as client:
-            while not self.is_over and not self._enough.wait(0.02):
-                with suppress(httpx.HTTPError):
-                    self._read_on(client)
-        return self
-
-    def _read_on(self, client: httpx.Client) -> None:
-        headers = {"Last-Event-ID": self.seen[-1].id} if self.seen else {}
-        with client.stream("GET", self._url, headers=headers) as answer:
-            assert answer.status_code in {200, 503}, answer.read()
-            if answer.status_code == 200:
-                self.seen += (event for event in events_in(answer.iter_lines()))
-
-    def heard_all(self) -> bool:
-        places = [event.id for event in self.seen]
-        ends = [event.type for event in self.seen if event.type in TERMINAL]
-        return (
-            self.words == [str(number) for number in range(WORDS)]
-            and len(set(places)) == len(places)
-            and ends == ["RUN_FINISHED"]
-        )
-
-
-@dataclass
-class Followed:
-    """A run and who reads it."""
-
-    host: HostProcess
-    task: str
-    readers: list[Reader]
-    reading: list["Future[Reader]"]
-
-    def ended(self) -> dict[str, Any]:
-        """What is on record of its end, when all who read it have heard of it."""
-        for one in self.reading:
-            one.result(2 * PATIENT)
-        return self.host.finished(self.task)
-
-    def ends_well(self) -> None:
-        end = self.ended()
-        assert end["status"] == "completed", end
-        assert all(reader.heard_all() for reader in self.readers), [reader.words for reader in self.readers]
-
-
-class Cluster:
-    """Two hosts over one database, and who reads their runs."""
-
-    def __init__(self, server: Server, address: str, hosts: list[HostProcess]) -> None:
-        self.server = server
-        self.address = address
-        self.hosts = hosts
-        self.pool = ThreadPoolExecutor(32)
-        self.enough = threading.Event()
-        """Nobody has to read on."""
-
-    def begin(self, host: HostProcess, text: str = TASK) -> "Followed":
-        """A run at this host, followed at every host; it speaks already."""
-        task = host.post(text, agent="slow").json()["taskId"]
-        readers = [Reader(one, task, self.enough) for one in self.hosts]
-        reading = [self.pool.submit(reader.read) for reader in readers]
-        wait_until(lambda: all(reader.words for reader in readers), PATIENT, "its first words everywhere")
-        return Followed(host, task, readers, reading)
-
-    def stop(self, how: str = "fast") -> None:
-        self.server.stop(how)
-        for host in self.hosts:
-            wait_until(lambda host=host: not ready(host), PATIENT, "the host noticing")
-
-    def start(self) -> None:
-        self.server.start()
-        for host in self.hosts:
-            wait_until(lambda host=host: ready(host), PATIENT, "being ready again")
-
-    def misses_beats(self, count: int) -> None:
-        """So long as that every host could not show that it is there so many times."""
-        before = [beats_missed(host) for host in self.hosts]
-        wait_until(
-            lambda: all(beats_missed(host) - had >= count for host, had in zip(self.hosts, before, strict=True)),
-            PATIENT,
-            "beats failing",
-        )
-
-
-def ready(host: HostProcess) -> bool:
-    with host.client() as client:
-        return client.get("/readyz").status_code == 200
-
-
-def beats_missed(host: HostProcess) -> int:
-    return sum("a beat failed" in line for line in list(host.output))
+from walk.hosts import TERMINAL, HostProcess, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -151,35 +25,15 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def cluster(server: Server, nats: NatsServer, tmp_path: Path) -> Iterator[Cluster]:
     address = server.new_database()
-    yield from a_cluster(server, address, [address, address], nats, tmp_path)
-
-
-def a_cluster(server: Server, address: str, ways: list[str], nats: NatsServer, home: Path) -> Iterator[Cluster]:
-    """Hosts that reach the same database, each on its way. Afterwards its logs verify, and its tables say the same."""
-    hosts = [
-        HostProcess(
-            home / f"host-{number}",
-            agents=AGENTS,
-            plugins=(NASTY,),
-            env={"PADDOCK_STORE": way, "PADDOCK_BUS": nats.url},
-        )
-        for number, way in enumerate(ways)
-    ]
-    start_together(hosts)
-    cluster = Cluster(server, address, hosts)
-    try:
+    with a_cluster(server, address, [address, address], nats, tmp_path) as cluster:
         yield cluster
-    finally:
-        cluster.enough.set()
-        for host in hosts:
-            host.end()
-        cluster.pool.shutdown(wait=False, cancel_futures=True)
-    asyncio.run(assert_database_as_written(address))
 
 
-def went_on(host: HostProcess) -> int:
-    """How often a run that waited for the database went on."""
-    return sum("a live run goes on" in line for line in list(host.output))
+def is_refused_soon(host: HostProcess, text: str, **about: str) -> bool:
+    began = time.monotonic()
+    refused = host.post(text, **about)
+    in_time = time.monotonic() - began < at_most(1)
+    return (refused.status_code, "Retry-After" in refused.headers, in_time) == (503, True, True)
 
 
 def cancelled(host: HostProcess, task: str) -> int:
@@ -191,8 +45,7 @@ def cancelled(host: HostProcess, task: str) -> int:
 def test_live_runs_wait_for_a_database_that_restarts_and_lose_and_double_nothing(cluster: Cluster, how: str) -> None:
     runs = [cluster.begin(host) for host in cluster.hosts for _ in range(3)]
     cluster.stop(how)
-    refused = cluster.hosts[0].post("while it is away")
-    assert (refused.status_code, "Retry-After" in refused.headers) == (503, True)
+    assert is_refused_soon(cluster.hosts[0], "while it is away")
     cluster.misses_beats(1)
     cluster.start()
     for run in runs:
@@ -244,32 +97,6 @@ def test_a_host_that_is_stopped_while_the_database_is_away_ends_in_time(cluster:
     assert (end["status"], end["code"] in {"host_restarted", "host_lost", "storage_unavailable"}) == ("failed", True)
 
 
-class Losing(Detour):
-    """A way to PostgreSQL on which something of the connection that writes gets lost, and the connection with it."""
-
-    def __init__(self, there: Path) -> None:
-        super().__init__(there)
-        self._writers: set[socket.socket] = set()
-        self._loses: str | None = None
-        self._lost = threading.Event()
-
-    def lose(self, what: str) -> None:
-        """The next `request`, which then never happened, or the next `answer`, to something that did happen."""
-        self._lost.clear()
-        self._loses = what
-        assert self._lost.wait(PATIENT), f"no {what} came"
-
-    def loses(self, here: socket.socket, words: bytes, *, answered: bool) -> bool:
-        if not answered and b"paddock writer" in words:
-            self._writers.add(here)
-        if here not in self._writers or self._loses != ("answer" if answered else "request"):
-            return False
-        self._loses = None
-        self._writers.discard(here)
-        self._lost.set()
-        return True
-
-
 @pytest.fixture
 def way(server: Server) -> Iterator[Losing]:
     way = Losing(server.home / ".s.PGSQL.5432")
@@ -282,19 +109,64 @@ def apart(server: Server, way: Losing, nats: NatsServer, tmp_path: Path) -> Iter
     """The first host takes the way on which something may get lost, the second does not."""
     address = server.new_database()
     by_the_way = f"postgresql://{USER}@127.0.0.1:{way.port}/{database_of(address)}"
-    yield from a_cluster(server, address, [by_the_way, address], nats, tmp_path)
+    with a_cluster(server, address, [by_the_way, address], nats, tmp_path) as cluster:
+        yield cluster
 
 
-@pytest.mark.parametrize("lost", [("answer",), ("request",), ("answer", "request", "answer")])
+@pytest.mark.parametrize("lost", [("answer", "request"), ("request", "answer")])
 def test_a_commit_whose_outcome_is_unknown_is_neither_lost_nor_made_twice(
     apart: Cluster, way: Losing, lost: tuple[str, ...]
 ) -> None:
     runs = [apart.begin(apart.hosts[0]) for _ in range(4)]
     for what in lost:
         before = went_on(apart.hosts[0])
-        way.lose(what)
+        way.will_lose(what)
+        assert way.has_lost()
         wait_until(lambda before=before: went_on(apart.hosts[0]) > before, PATIENT, "a run going on")
     for run in runs:
         run.ends_well()
     became = "was taken" if lost[0] == "answer" else "was sent again"
     assert apart.hosts[0].says("a live run goes on", became)
+
+
+@pytest.mark.parametrize(("lost", "status"), [("answer", "failed"), ("request", "completed")])
+def test_a_message_whose_commit_was_not_answered_is_refused_soon_and_asked_again_has_one_answer(
+    apart: Cluster, way: Losing, lost: str, status: str
+) -> None:
+    host, label = apart.hosts[0], uuid.uuid4().hex
+    asked = {"thread": str(uuid.uuid4()), "run": label, "agent": "echo"}
+    way.will_lose(lost, label.encode())
+    assert is_refused_soon(host, "hello", **asked)
+    assert way.has_lost()
+    wait_until(lambda: host.post("hello", **asked).status_code == 202, PATIENT, "being taken")
+    tasks = {one.post("hello", **asked).json()["taskId"] for one in apart.hosts}
+    end = host.finished(tasks.pop())
+    assert (len(tasks), end["status"], end.get("code")) == (
+        0,
+        status,
+        "storage_unavailable" if lost == "answer" else None,
+    )
+    count = apart.server.sql(f"select count(*) from runs where client_run_id = '{label}'", database_of(apart.address))
+    assert count.strip() == "1"
+
+
+def test_a_host_whose_way_to_the_database_is_cut_for_a_moment_keeps_its_runs(apart: Cluster, way: Losing) -> None:
+    run = apart.begin(apart.hosts[0])
+    missed = beats_missed(apart.hosts[0])
+    way.shut()
+    wait_until(lambda: beats_missed(apart.hosts[0]) > missed, PATIENT, "a beat failing")
+    way.is_shut = False
+    run.ends_well()
+
+
+def test_a_host_whose_way_to_the_database_is_cut_for_longer_than_its_lease_loses_its_runs_once(
+    apart: Cluster, way: Losing
+) -> None:
+    run = apart.begin(apart.hosts[0], ENDLESS)
+    way.shut()
+    end = apart.hosts[1].finished(run.task, PATIENT)
+    assert (end["status"], end["code"]) == ("failed", "host_lost")
+    way.is_shut = False
+    run.ended()
+    for reader in run.readers:
+        assert [event.type for event in reader.seen if event.type in TERMINAL] == ["RUN_ERROR"]
