@@ -118,6 +118,13 @@ class Rig:
             if not engines and seconds > SHORT:
                 engines = [self._restart_nats, self._restart_postgres]
 
+    async def restart_the_database(self, seconds: float) -> None:
+        """Again and again, and nothing else."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            await asyncio.sleep(self.chance.uniform(4, 8))
+            await asyncio.to_thread(self._restart_postgres)
+
     async def roll(self) -> None:
         """One host after the other is told to stop, and started again when it has."""
         for host in self.hosts:

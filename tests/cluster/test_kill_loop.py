@@ -86,6 +86,23 @@ async def test_ten_minutes_of_kills_break_no_promise(rig: Rig) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
+async def test_a_minute_of_restarts_of_the_database_ends_no_live_run(rig: Rig) -> None:
+    truth = await rig.run(rig.restart_the_database(60))
+    ended = [record for record in truth.values() if record is not None]
+    failed = [record for record in ended if record.status != "completed"]
+    print(f"{len(truth)} runs acknowledged, {len(failed)} failed; {', '.join(rig.deeds)}")
+    broken = broken_promises(rig.told, truth)
+    if broken or any(record.words for record in failed):
+        tell(rig)
+    assert broken == []
+    assert [record for record in failed if record.words] == []  # at most one whose beginning was never acknowledged
+    assert {record.code for record in failed} <= {"storage_unavailable"}
+    assert len(ended) > 50
+    assert len(rig.deeds) >= 5
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
 async def test_a_rolling_restart_of_three_hosts_loses_nothing_and_fails_only_what_it_says(rig: Rig) -> None:
     truth = await rig.run(rig.roll())
     ended = [record for record in truth.values() if record is not None]

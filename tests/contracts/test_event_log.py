@@ -195,3 +195,44 @@ async def test_a_closed_store_takes_nothing(store: Store) -> None:
     assert not store.healthy()
     with pytest.raises(StorageUnavailableError):
         await owner.write(said("too late"))
+
+
+# --- what became of a batch whose append was never answered
+
+
+async def test_of_a_batch_the_end_of_the_log_tells_whether_it_was_taken(store: Store) -> None:
+    owner = await Owner.of(store)
+    first = owner.batch(said("hello"))
+    assert not await store.took(first)
+    await store.append(first)
+    assert await store.took(first)
+    owner.head = first.after
+    words = owner.batch(delta("a"), delta("b"))
+    assert not await store.took(words)
+    await store.append(words)
+    assert await store.took(words)
+    with pytest.raises(StaleOwnerError):
+        await store.took(first)  # the log went on
+
+
+async def test_a_batch_that_was_taken_is_refused_when_it_comes_again(store: Store) -> None:
+    owner = await Owner.of(store)
+    await owner.write(said("hello"))
+    words = owner.batch(delta("a"), said("b"), rows=[a_run()])
+    await store.append(words)
+    with pytest.raises(StaleOwnerError):
+        await store.append(words)
+    assert await store.took(words)
+    assert [fact.seq for fact in await store.read(SESSION)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("writes", [True, False])
+async def test_nothing_of_an_owner_that_was_replaced_is_called_taken_or_tried_again(store: Store, writes: bool) -> None:
+    old = await Owner.of(store)
+    await old.write(said("hello"))
+    lost, new = old.batch(delta("a")), await Owner.of(store)
+    if writes:
+        await new.write(delta("a"))  # the log ends with the same number and the same digest now
+        assert new.head == lost.after
+    with pytest.raises(StaleOwnerError):
+        await store.took(lost)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from paddock.host.authority import CONFIG_INVALID, ISOLATION_TOO_LOW
+from paddock.host.recalling import STORE_AWAY
 from paddock.host.runs import START_CODES
 from paddock.host.working_directories import FULL, UNUSABLE
 from paddock.rules.leases import WHY
@@ -86,7 +87,7 @@ def test_every_method_result_type_and_code_is_on_the_page() -> None:
 
 
 def test_every_code_that_ends_a_run_is_in_the_list_and_on_the_page_for_clients() -> None:
-    known = {*WHY, REPLACED, CONFIG_INVALID, ISOLATION_TOO_LOW, UNUSABLE, FULL, *START_CODES.values()}
+    known = {*WHY, STORE_AWAY[0], REPLACED, CONFIG_INVALID, ISOLATION_TOO_LOW, UNUSABLE, FULL, *START_CODES.values()}
     assert known <= HOST_FAILURE_CODES
     page = (ROOT / "docs" / "spec" / "http.md").read_text()
     listed = page[page.index("| code | what happened |") :].partition("\n\n")[0]

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 WHO_COMES = 65536
 """So much of what a client says first is known when the way is chosen."""
@@ -15,9 +16,9 @@ Choose = Callable[[bytes], tuple[bytes, int]]
 
 
 class Detour:
-    """Carries bytes between whoever connects and a port of this machine, on threads of its own."""
+    """Carries bytes between whoever connects and a port or a socket of this machine, on threads of its own."""
 
-    def __init__(self, there: "int | Choose") -> None:
+    def __init__(self, there: "int | Path | Choose") -> None:
         self._there = there
         self._open: set[socket.socket] = set()
         self._door = socket.create_server(("127.0.0.1", 0))
@@ -44,30 +45,41 @@ class Detour:
 
     def _carry(self, here: socket.socket) -> None:
         with suppress(OSError), here:
-            first, port = self._way(here)
-            with socket.create_connection(("127.0.0.1", port)) as there:
+            first, place = self._way(here)
+            with _reached(place) as there:
                 there.sendall(first)
                 self._stand_between(here, there)
 
-    def _way(self, here: socket.socket) -> tuple[bytes, int]:
+    def _way(self, here: socket.socket) -> tuple[bytes, int | Path]:
         """What to say there first, and where that is."""
-        return (b"", self._there) if isinstance(self._there, int) else self._there(here.recv(WHO_COMES))
+        return (b"", self._there) if isinstance(self._there, int | Path) else self._there(here.recv(WHO_COMES))
 
     def _stand_between(self, here: socket.socket, there: socket.socket) -> None:
         self._open |= {here, there}
         try:
-            _pass_on((here, there), (there, here))
+            self._pass_on(here, there)
         finally:
             self._open -= {here, there}
 
+    def _pass_on(self, here: socket.socket, there: socket.socket) -> None:
+        with selectors.DefaultSelector() as ready:
+            ready.register(here, selectors.EVENT_READ, there)
+            ready.register(there, selectors.EVENT_READ, here)
+            while True:
+                for key, _ in ready.select():
+                    words = key.fileobj.recv(65536)
+                    if not words or self.loses(here, words, answered=key.fileobj is there):
+                        return
+                    key.data.sendall(words)
 
-def _pass_on(*ways: tuple[socket.socket, socket.socket]) -> None:
-    with selectors.DefaultSelector() as ready:
-        for one, other in ways:
-            ready.register(one, selectors.EVENT_READ, (one, other))
-        while True:
-            for key, _ in ready.select():
-                came_from, goes_to = key.data
-                if not (words := came_from.recv(65536)):
-                    return
-                goes_to.sendall(words)
+    def loses(self, here: socket.socket, words: bytes, *, answered: bool) -> bool:
+        """Whether these words do not arrive and the connection ends with them."""
+        return False
+
+
+def _reached(place: int | Path) -> socket.socket:
+    if isinstance(place, int):
+        return socket.create_connection(("127.0.0.1", place))
+    reached = socket.socket(socket.AF_UNIX)
+    reached.connect(str(place))
+    return reached

@@ -66,6 +66,8 @@ def peers_of(
     near.bus.on_lost = tails.look_again
     peers.bus_is_away = lambda: near.named_bus and not near.bus.healthy()
     runs.may_act = peers.held
+    sessions.outage.is_ours = peers.held
+    runs.outage = sessions.outage
     return peers
 
 

@@ -277,6 +277,7 @@ class House:
             await self._hand_over(self.peers)
         else:
             await self._end_all()
+        self.sessions.leave()
         await self.gateway.stop()
         await self.models.close()
         await self.tasks.stop()

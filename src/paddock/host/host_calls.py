@@ -150,6 +150,8 @@ class HostCalls:
 
     async def _decide(self, call: Call, params: Any) -> msgspec.Raw | Chunks:
         _check_frame(call.size)
+        if self._runs is not None and self._runs.outage is not None and self._runs.outage.is_on:
+            await self._runs.outage.is_over()  # before anything is looked at: a call that never began may wait
         asked = _read(call.method, params)
         run = call.run = self._find(call.caller, asked.run_id)
         self._check_deadline(run)

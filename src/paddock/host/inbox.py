@@ -6,6 +6,7 @@ from functools import partial
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted, Firing, NewRun, owns, same_answer
 from paddock.host.ids import new_id
+from paddock.host.outage import Outage
 from paddock.host.owners import AcceptRun, CancelTheRun, NothingToTell, Owners
 from paddock.host.principals import Principal, no_such_thread
 from paddock.host.runs import Runs
@@ -70,6 +71,10 @@ class Inbox:
     def has_room(self) -> bool:
         """Whether anybody gets in at all: this host is neither full nor being stopped."""
         return not self._runs.admission.full
+
+    @property
+    def outage(self) -> Outage:
+        return self._sessions.outage
 
     async def accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         """Take a user's message; returns when it is on record. Raises HostError."""

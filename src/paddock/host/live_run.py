@@ -170,6 +170,8 @@ class LiveRun:
             self._line.post(RunFailed(self.turn_id, code, message, at=self._clock()))
 
     async def _announced(self, result: Result, size: int) -> Said:
+        if self.session.outage.is_on:
+            await self.session.outage.is_over()
         now = self._clock()
         return Said(self.turn_id, await announced(self.artifacts, self.grant, result, now), size)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -13,6 +14,7 @@ from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
 from paddock.host.live_run import NOBODY, ActionRequests, LiveRun
 from paddock.host.offers import Offers
+from paddock.host.outage import Outage
 from paddock.host.session_loop import SessionLoop
 from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer
@@ -43,7 +45,7 @@ LOOK_BACK = 500
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
 NO_LIMIT = 1_000_000
-SURE_SECONDS = 0.1
+LOOK_SECONDS = 0.1
 """How often a host that may have lost its runs looks whether it has."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
@@ -101,6 +103,8 @@ class Runs:
         self.admission = admission or Admission(NO_LIMIT)
         self.may_act: Callable[[], bool] | None = None
         """Whether this host still owns what it runs, where others may have taken it over."""
+        self.outage: Outage | None = None
+        """What a run waits for when the store is away, where it may."""
 
     def find(self, run_id: str) -> LiveRun | None:
         """The run, while this host may act for it."""
@@ -239,9 +243,8 @@ class Runs:
 
     async def _dispatch(self, run: LiveRun) -> None:
         try:
-            state = await self._state(run) if "state.get" in run.grant.actions else {}
-            if _takes_over(run):
-                await self._fill_in(run)
+            look_up = partial(self._look_up, run)
+            state = await (self.outage.outlast(look_up) if self.outage is not None else look_up())
             context = self._context(run, state)
             place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
             asked = (run.grant.runner_id, run.turn_id, context, run, place)
@@ -266,8 +269,15 @@ class Runs:
         """Whether a run is to be started. A host that stood still when it had just been recorded does not know whether
         another one has ended it since; it will, with its next beat."""
         while not self._is_sure() and not run.over:  # noqa: ASYNC110 - a clock tells, and nobody rings
-            await asyncio.sleep(SURE_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
         return not run.over
+
+    async def _look_up(self, run: LiveRun) -> dict[str, dict[str, Any]]:
+        """What the store knows that the run is to be told: the state it may see, and what it takes over."""
+        state = await self._state(run) if "state.get" in run.grant.actions else {}
+        if _takes_over(run):
+            await self._fill_in(run)
+        return state
 
     def _context(self, run: LiveRun, state: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         given, trace_id = run.session.input_of(run.turn_id)

@@ -2,20 +2,23 @@
 
 Nothing here is true before it is in the log. Whatever arrives while a commit runs is taken together by the next one,
 so a short run costs two commits. It is a loop of callbacks and not a task, because most sessions do something twice
-and are done. When an append fails the loop forgets everything and its owner loads the session anew.
+and are done. When the store is away for a moment a live turn waits for it (`outage.py`); when an append fails for good
+the loop forgets everything and its owner loads the session anew.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
 
-from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said, reject
+from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
 from paddock.host.audit import Audit
 from paddock.host.draft import Draft
+from paddock.host.outage import Outage
 from paddock.host.principals import Principal
+from paddock.host.refusals import is_new, outcome_unknown, told, turn_away, unavailable
 from paddock.host.session_memory import Memory
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
@@ -24,7 +27,6 @@ from paddock.rules.chain import Head, StoredFact, seal
 from paddock.rules.errors import (
     ErrorCode,
     HostError,
-    OwnedElsewhereError,
     StaleOwnerError,
     StorageUnavailableError,
 )
@@ -51,9 +53,6 @@ PIECE_SECONDS = 0.002
 """How long a piece of a message may: the end of a short answer is right behind it, and one commit does for both."""
 SNAPSHOT_EVERY = 200
 MAX_WAITING_ORDERS = 1024
-
-_UNAVAILABLE = (ErrorCode.UNAVAILABLE, "the store cannot write now, so nothing was accepted; try again shortly")
-_MISTAKE = (ErrorCode.RUNTIME_ERROR, "the host made a mistake and accepted nothing; its log has the details")
 
 log = structlog.get_logger("paddock.session")
 
@@ -99,6 +98,8 @@ class House(Protocol):
     audit: Audit
     clock: Callable[[], float]
     watch: Watch
+    outage: Outage
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
     def agents(self, workspace: str) -> Agents: ...
     def retired(self, session: "SessionLoop") -> None: ...
@@ -117,13 +118,17 @@ class SessionLoop:
         self._told: HostError | None = None
         """What whoever still comes is told once it has failed."""
         self._memory = memory
-        self._asked = memory.head
+        self._claimed = self._asked = memory.head
         self._house = house
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Arrival] = deque()
         self._working = False
         self._quiet: asyncio.TimerHandle | None = None
         self._orders = 0
+        self._settling: asyncio.Task[None] | None = None
+        """Waits for the store, and for what became of the last write."""
+        self._unsure: Sequence[Arrival] = ()
+        """What that write is about."""
 
     # --- what the rest of the house sees ---------------------------------------------------------------------------
 
@@ -166,6 +171,10 @@ class SessionLoop:
         """Every turn that has not ended, and those of a draft that could not be written."""
         return tuple({**dict.fromkeys(self._memory.state.live_turn_ids), **dict.fromkeys(self._memory.inputs)})
 
+    @property
+    def outage(self) -> Outage:
+        return self._house.outage
+
     def input_of(self, turn_id: str) -> tuple[RunInput, str]:
         """What a turn that has not ended was asked, and its trace id."""
         return self._memory.inputs[turn_id]
@@ -177,7 +186,7 @@ class SessionLoop:
     def post(self, arrival: Arrival) -> None:
         """Hand something to the session. Acks and pieces wait a moment for company; everything else wakes the loop."""
         if self.failed:
-            _turn_away([arrival], self._told or HostError(*_UNAVAILABLE, retryable=True))
+            turn_away([arrival], self._told or unavailable())
             return
         self._waiting.append(arrival)
         if self._working:
@@ -205,9 +214,7 @@ class SessionLoop:
 
     async def submit(self, new: NewRun, task_id: str, trace_id: str) -> Accepted:
         """Ask for a run and wait until it is on record, or refused."""
-        if self._orders >= MAX_WAITING_ORDERS:
-            text = "this conversation has too many requests waiting; try again shortly"
-            raise HostError(ErrorCode.RATE_LIMITED, text, retryable=True)
+        self._check_room(new=True)
         answer: asyncio.Future[Accepted] = self._loop.create_future()
         self._orders += 1
         try:
@@ -220,16 +227,23 @@ class SessionLoop:
         self, message: Message, *, principal: Principal | None = None, rows: tuple[Row, ...] = ()
     ) -> Decision:
         """Hand over a message and wait until what follows from it is on record."""
-        if self._orders >= MAX_WAITING_ORDERS:
-            text = "this conversation has too many requests waiting; try again shortly"
-            raise HostError(ErrorCode.RATE_LIMITED, text, retryable=True)
         recorded: asyncio.Future[Decision] = self._loop.create_future()
+        ask = Ask(message, recorded, principal, rows)
+        self._check_room(new=is_new(ask))
         self._orders += 1
         try:
-            self.post(Ask(message, recorded, principal, rows))
+            self.post(ask)
             return await recorded
         finally:
             self._orders -= 1
+
+    def _check_room(self, *, new: bool) -> None:
+        """Nothing new is taken while the live turn waits for the store; what ends something waits with it."""
+        if self._orders >= MAX_WAITING_ORDERS:
+            text = "this conversation has too many requests waiting; try again shortly"
+            raise HostError(ErrorCode.RATE_LIMITED, text, retryable=True)
+        if new and (self._settling is not None or (self._memory.state.turn is not None and self._house.outage.is_on)):
+            raise unavailable()
 
     def fill_input(self, turn_id: str, given: RunInput) -> None:
         """What a turn is asked is known in full only now; it was looked up after its dispatch."""
@@ -293,14 +307,21 @@ class SessionLoop:
         sealed, after = seal(self._memory.head, draft.facts)
         if sealed:
             self._asked = after
-            appending = self._house.log.append(self._batch(draft, sealed, after))
-            written = appending if isinstance(appending, asyncio.Future) else asyncio.ensure_future(appending)
-            written.add_done_callback(lambda done: self._written(draft, arrivals, sealed, after, done))
+            self._append(draft, arrivals, self._batch(draft, sealed, after))
         else:
             for row in draft.rows:
                 if isinstance(row, AuditRow):
                     self._house.audit.soon(row)
             self._act(draft)
+
+    def _append(self, draft: Draft, arrivals: list[Arrival], batch: Batch) -> None:
+        try:
+            appending = self._house.log.append(batch)
+        except StorageUnavailableError as away:
+            self._unanswered(draft, arrivals, batch, away)
+            return
+        written = appending if isinstance(appending, asyncio.Future) else asyncio.ensure_future(appending)
+        written.add_done_callback(lambda done: self._written(draft, arrivals, batch, done))
 
     def _batch(self, draft: Draft, sealed: list[StoredFact], after: Head) -> Batch:
         memory = self._memory
@@ -323,18 +344,19 @@ class SessionLoop:
             rests=draft.state.turn is None and not draft.state.queue and not draft.state.transactions,
         )
 
-    def _written(
-        self, draft: Draft, arrivals: list[Arrival], sealed: list[StoredFact], after: Head, done: asyncio.Future[None]
-    ) -> None:
-        """It is on record: now it is true, others may know, and what was decided is done."""
+    def _written(self, draft: Draft, arrivals: list[Arrival], batch: Batch, done: asyncio.Future[None]) -> None:
         error = StorageUnavailableError("the store was closed") if done.cancelled() else done.exception()
         if error is not None or self.failed:
-            self._not_written(arrivals, error or StaleOwnerError("this host was declared gone"))
-            return
+            self._unanswered(draft, arrivals, batch, error or StaleOwnerError("this host was declared gone"))
+        else:
+            self._recorded(draft, batch)
+
+    def _recorded(self, draft: Draft, batch: Batch) -> None:
+        """It is on record: now it is true, others may know, and what was decided is done."""
         try:
             memory = self._memory
-            memory.head, memory.state, memory.exists = after, draft.state, True
-            self._house.tails.publish(self.session_id, sealed)
+            memory.head, memory.state, memory.exists = batch.after, draft.state, True
+            self._house.tails.publish(self.session_id, batch.facts)
             self._act(draft)
         except Exception as mistake:  # noqa: BLE001 - the same
             self._fail([], mistake)
@@ -358,6 +380,44 @@ class SessionLoop:
         if self.idle:
             self._house.retired(self)
 
+    # --- when the store is away --------------------------------------------------------------------------------------
+
+    def _unanswered(self, draft: Draft, arrivals: list[Arrival], batch: Batch, cause: BaseException) -> None:
+        """A live turn waits and goes on with the same write; whoever wants something new is told to come again."""
+        if not isinstance(cause, StorageUnavailableError) or not self._may_wait:
+            self._not_written(arrivals, cause)
+            return
+        turn_away(filter(is_new, arrivals), outcome_unknown())
+        turn_away(filter(is_new, self._waiting), unavailable())
+        self._waiting = deque(arrival for arrival in self._waiting if not is_new(arrival))
+        self._unsure = arrivals
+        self._settling = self._house.spawn(self._settle(draft, batch))
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether a turn is live that this very owner has written of: then its epoch is on record, as its alone."""
+        memory = self._memory
+        alive = memory.state.turn is not None and memory.head != self._claimed and not self.failed
+        return alive and self._house.outage.may_wait
+
+    async def _settle(self, draft: Draft, batch: Batch) -> None:
+        error: Exception | None = StorageUnavailableError("the store was closed")  # what is true when this is cut short
+        try:
+            await self._house.outage.settle(batch)
+            error = StaleOwnerError("this host was declared gone") if self.failed else None
+        except Exception as failure:  # noqa: BLE001 - whatever it is, somebody waits
+            error = failure
+        finally:
+            self._settling = None
+            self._settled(draft, batch, error)
+
+    def _settled(self, draft: Draft, batch: Batch, error: Exception | None) -> None:
+        arrivals, self._unsure = self._unsure, ()
+        if error is None:
+            self._recorded(draft, batch)
+        else:
+            self._not_written(arrivals, error)
+
     # --- when it cannot go on ----------------------------------------------------------------------------------------
 
     def _not_written(self, arrivals: Iterable[Arrival], cause: BaseException) -> None:
@@ -367,13 +427,15 @@ class SessionLoop:
 
     def _fail(self, arrivals: Iterable[Arrival], cause: BaseException) -> None:
         if self._told is not None:  # it was given up while this was being written: one end, one refusal on record
-            _turn_away(arrivals, self._told)
+            turn_away(arrivals, self._told)
             return
         expected = isinstance(cause, StaleOwnerError | StorageUnavailableError)
         if not expected:
             log.error("a session stopped", action="session.failed", session_id=self.session_id, exc_info=cause)
-        self.failed, self._working, self._told = True, False, _told(cause)
-        _turn_away([*arrivals, *self._waiting], self._told)
+        self.failed, self._working, self._told = True, False, told(cause)
+        if self._settling is not None:
+            self._settling.cancel()
+        turn_away([*arrivals, *self._unsure, *self._waiting], self._told)
         self._waiting.clear()
         self._house.broken(self, cause)
 
@@ -389,21 +451,3 @@ def _patience(arrival: Arrival) -> float | None:
     if type(arrival) is InputAcknowledged:
         return QUIET_SECONDS
     return PIECE_SECONDS if type(arrival) is Said and arrival.result.type == "message.delta" else None
-
-
-def _told(cause: BaseException) -> HostError:
-    """What whoever waits is told. One who meets a session that moved may look where it is now."""
-    if isinstance(cause, HostError):
-        return cause
-    if isinstance(cause, StaleOwnerError):
-        return OwnedElsewhereError()
-    code, text = _UNAVAILABLE if isinstance(cause, StorageUnavailableError) else _MISTAKE
-    return HostError(code, text, retryable=True)
-
-
-def _turn_away(arrivals: Iterable[Arrival], error: HostError) -> None:
-    for arrival in arrivals:
-        if isinstance(arrival, Order):
-            reject(arrival.answer, error)
-        elif isinstance(arrival, Ask):
-            reject(arrival.recorded, error)

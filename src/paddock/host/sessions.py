@@ -13,6 +13,7 @@ import structlog
 from paddock.host.agents import Agents
 from paddock.host.arrivals import reject, resolve
 from paddock.host.audit import Audit
+from paddock.host.outage import Outage
 from paddock.host.recalling import STORE_AWAY, remembered, state_of, why_left
 from paddock.host.session_loop import Manager, Performer, SessionLoop
 from paddock.host.tails import Tails
@@ -82,6 +83,7 @@ class Sessions:
         """Whether other hosts may work on the same sessions, so that what rests here may have gone on there."""
         self.watch = watch or Watch()
         self.log: EventLog = store
+        self.outage = Outage(store)
         self.tails = tails
         tails.owned = self.works_on
         self.performer = performer
@@ -90,7 +92,7 @@ class Sessions:
         self.clock = clock
         self._store = store
         self._agents = agents
-        self._spawn = spawn
+        self.spawn = spawn
         self._loops: dict[str, SessionLoop] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
@@ -138,6 +140,11 @@ class Sessions:
         """Whether something goes on in this session here, so that it goes on nowhere else."""
         loop = self._loops.get(session_id)
         return loop is not None and not loop.idle
+
+    def leave(self) -> None:
+        """This host is being stopped: nothing waits for the store any more, and nothing is brought back here."""
+        self._leaving = True
+        self.outage.end()
 
     def drop_all(self, *, leaving: bool = False) -> int:
         """This host is gone for the others: nothing it remembers may be believed, and nothing it runs may go on."""
@@ -336,7 +343,7 @@ class Sessions:
         """Try until this turn's end is on record; once for each turn, and never another one's."""
         if (session_id, turn_id) not in self._returning and not self._leaving:
             self._returning.add((session_id, turn_id))
-            self._spawn(self._bring_back(session_id, turn_id, code, message, delay))
+            self.spawn(self._bring_back(session_id, turn_id, code, message, delay))
 
     async def _bring_back(self, session_id: str, turn_id: str | None, code: str, message: str, delay: float) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from starlette.requests import Request
@@ -120,9 +120,13 @@ class RunsDoor:
         return await self._streams.from_a_cursor(request, principal, run)
 
     async def cancel(self, request: Request) -> Response:
-        principal, found = await self._find(request, self._runs.find_to_stop)
-        run = await self._inbox.cancel(found, principal)
+        found, run = await self._inbox.outage.outlast(partial(self._stop, request))
         return json_response(as_json(run), 200 if found.status in TERMINAL_STATUSES else 202)
+
+    async def _stop(self, request: Request) -> tuple[RunRow, RunRow]:
+        """The run before and after; to ask for it twice is to ask for it once."""
+        principal, found = await self._find(request, self._runs.find_to_stop)
+        return found, await self._inbox.cancel(found, principal)
 
     async def _file(self, principal: Principal, url: str, thread_id: str) -> AttachmentRef:
         """What a URL of the message stands for. It is looked up, never fetched."""

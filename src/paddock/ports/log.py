@@ -76,7 +76,17 @@ class EventLog(Protocol):
         """Write all or none, durably, in order. Raises StaleOwnerError or StorageUnavailableError.
 
         Batches queued while a commit runs share the next one; one stale batch never fails its neighbours. A batch
-        that the store cannot hold raises HostError, CONFLICT or INVALID_ARGUMENT, and fails alone.
+        that the store cannot hold raises HostError, CONFLICT or INVALID_ARGUMENT, and fails alone. After
+        StorageUnavailableError it may be on record all the same: `took` tells.
+        """
+        ...
+
+    async def took(self, batch: Batch) -> bool:
+        """What became of a batch with facts whose append failed with StorageUnavailableError.
+
+        True: the log ends with it. False: the log ends where it did before it, and the very same batch may be appended
+        again, also when the lost attempt should be taken after all: one of the two is then refused. Raises
+        StaleOwnerError when the log is another's or went on, or StorageUnavailableError.
         """
         ...
 

@@ -38,6 +38,7 @@ from paddock.rules.rows import (
 )
 from paddock.rules.values import replace
 from paddock.storage.compaction import without_replaced
+from paddock.storage.lost_answers import is_taken
 from paddock.storage.memory_keeping import MemorySession
 from paddock.storage.memory_kept import MemoryKept
 from paddock.storage.memory_overview import MemoryOverview
@@ -144,6 +145,13 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._write_rows(batch.rows)
         log = self._sessions[batch.session_id] if opened is None else self._add_session(opened)
         _advance(log, batch)
+
+    async def took(self, batch: Batch) -> bool:
+        self._require_open()
+        log, newest = self._sessions.get(batch.session_id), self._owners.get(batch.session_id, 0)
+        if newest > batch.epoch or log is None:
+            return is_taken(batch, newest, Head())
+        return is_taken(batch, log.epoch, log.head)
 
     async def read(
         self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256

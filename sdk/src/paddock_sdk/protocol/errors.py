@@ -45,6 +45,7 @@ HOST_FAILURE_CODES: Final = frozenset(
         "host_restarted",
         "host_lost",
         "host_shutdown",
+        "storage_unavailable",
         "payload_too_large",
         "session_busy",
         "session_closed",

@@ -57,6 +57,7 @@ union all
   where seq > place.after and position < seq and position <= place.after and seq <= place.until and turn_id = $4
   order by position, seq limit $3)
  order by position, seq limit $3"""
+_END = "select epoch, head_seq, head_digest from sessions where session_id = $1"
 _ENDS = "select head_seq, head_digest, trimmed_seq, trimmed_digest from sessions where session_id = $1"
 _IN_ORDER = f"select {FACT} from facts where session_no = {_SESSION_NO} order by seq"
 _PAYLOAD = FACT.split(", ").index("payload")
@@ -91,6 +92,12 @@ async def claim_of(reader: Reader, session_id: str, taken: Taken) -> Claim:
 
 async def _after(reader: Reader, session_id: str, after: int, limit: int) -> Sequence[StoredFact]:
     return [fact_of(found) for found in await reader.all(_AFTER, session_id, after, limit)]
+
+
+async def end_of(reader: Reader, session_id: str) -> tuple[int, Head]:
+    """The newest epoch that the session's row knows, and where the log ends."""
+    found = await reader.one(_END, session_id)
+    return (found[0], Head(*found[1:])) if found else (0, Head())
 
 
 class LogReads(HasReader):

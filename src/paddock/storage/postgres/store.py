@@ -18,6 +18,7 @@ from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import Apart, AuditRow, TranscriptRow
 from paddock.rules.thread_search import FoundThreads, ThreadQuery
+from paddock.storage.lost_answers import is_taken
 from paddock.storage.postgres.agents import AgentReads
 from paddock.storage.postgres.approvals import ApprovalReads
 from paddock.storage.postgres.audit import AuditReads
@@ -36,7 +37,7 @@ from paddock.storage.postgres.indexing import Indexing
 from paddock.storage.postgres.keeping import KeepingReads
 from paddock.storage.postgres.kept import KeptReads
 from paddock.storage.postgres.keys import KeyReads
-from paddock.storage.postgres.log import LogReads, claim_of, place_of
+from paddock.storage.postgres.log import LogReads, claim_of, end_of, place_of
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.overview import OverviewReads
 from paddock.storage.postgres.ownership import own_connection
@@ -139,6 +140,12 @@ class PostgresStore(
         if self._indexing is not None:
             self._indexing.count(batch)
         return done
+
+    async def took(self, batch: Batch) -> bool:
+        writer, reader = self._need_open()
+        if not writer.may_write(batch):
+            raise StaleOwnerError(f"session {batch.session_id} has another owner")
+        return is_taken(batch, *await end_of(reader, batch.session_id))
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
         if self._indexing is None:

@@ -2,8 +2,8 @@
 
 One connection, used by one task. Nobody is told "done" before the database answered. A statement that fails because of
 one work is split until that work stands alone; anything else fails its whole group, and whether its commit happened is
-then unknown: a session's next owner reads what is true. While the database is away the writer calls itself
-unhealthy, refuses at once, and tries to come back; nobody has to restart anything.
+then unknown: who asked for it, or the session's next owner, reads what is true. While the database is away the writer
+calls itself unhealthy, refuses at once, and tries to come back; nobody has to restart anything.
 """
 
 import asyncio

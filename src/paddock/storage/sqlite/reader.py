@@ -101,6 +101,11 @@ class Reader:
             facts=tuple(sorted(facts, key=attrgetter("seq"))),
         )
 
+    def ends(self, session_id: str) -> tuple[int, Head]:
+        """Under which epoch it was written last, and where it ends."""
+        found = self._one("select epoch, head_seq, head_digest from sessions where session_id = ?", (session_id,))
+        return (0, Head()) if found is None else (found[0], Head(*found[1:]))
+
     def facts(self, session_id: str, after: int, turn_id: str | None, limit: int) -> Sequence[StoredFact]:
         if turn_id is not None:
             return self._facts(_OF_TURN, (session_id, after, turn_id, turn_id, turn_id, limit))

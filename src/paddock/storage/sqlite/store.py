@@ -21,6 +21,7 @@ from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import AgentRow, Apart, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
 from paddock.rules.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.lock import make_directory
+from paddock.storage.lost_answers import is_taken
 from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.automations import AutomationReads
 from paddock.storage.sqlite.calendar import CalendarReads
@@ -123,6 +124,11 @@ class SqliteStore(
         if self._thread_indexing is not None:
             self._thread_indexing.hear(batch.rows)
         return writer.submit(batch, batch.rows)
+
+    async def took(self, batch: Batch) -> bool:
+        newest = self._writer.owners.get(batch.session_id, 0)
+        epoch, head = self._reader.ends(batch.session_id)
+        return is_taken(batch, newest if newest > batch.epoch else epoch, head)
 
     async def read(
         self, session_id: str, *, after: int = 0, turn_id: str | None = None, limit: int = 256
