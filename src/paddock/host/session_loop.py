@@ -8,21 +8,20 @@ the loop forgets everything and its owner loads the session anew.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import structlog
 
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
-from paddock.host.audit import Audit
 from paddock.host.draft import Draft
 from paddock.host.outage import Outage
 from paddock.host.principals import Principal
 from paddock.host.refusals import is_new, outcome_unknown, told, turn_away, unavailable
+from paddock.host.session_house import House
 from paddock.host.session_memory import Memory
-from paddock.host.tails import Tails
 from paddock.host.watch import Watch
-from paddock.ports import Batch, EventLog
+from paddock.ports import Batch
 from paddock.rules.chain import Head, StoredFact, seal
 from paddock.rules.errors import (
     ErrorCode,
@@ -37,9 +36,7 @@ from paddock.rules.session.commands import (
     AskManager,
     AwaitConfirm,
     AwaitManager,
-    ChainCommand,
     EndRun,
-    RunCommand,
 )
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.messages import Agents, InputAcknowledged, Message
@@ -55,56 +52,6 @@ SNAPSHOT_EVERY = 200
 MAX_WAITING_ORDERS = 1024
 
 log = structlog.get_logger("paddock.session")
-
-
-class Performer(Protocol):
-    """Who does what the session decided."""
-
-    async def prepare(self, agent_id: str | None, workspace: str) -> None:
-        """Learn what must be known of an agent before a run of it can be authorised."""
-        ...
-
-    def authorise(self, session: "SessionLoop", turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
-        """What the run may do, to be recorded with its dispatch."""
-        ...
-
-    def perform(self, session: "SessionLoop", command: RunCommand) -> None: ...
-    def steers(self, turn_id: str) -> bool:
-        """Whether the runner of this live run takes input in the middle of it."""
-        ...
-
-    def consumed(self, turn_id: str, count: int) -> None: ...
-    def abandon(self, turn_id: str) -> None:
-        """Stop a run whose session can no longer record what it says."""
-        ...
-
-
-class Manager(Protocol):
-    """Who does for a session what it must not do itself, and keeps the time of its transactions."""
-
-    def perform(self, session: "SessionLoop", command: ChainCommand) -> None: ...
-    def over(self, tx_id: str) -> None:
-        """The transaction has ended: its timer need not ring."""
-        ...
-
-
-class House(Protocol):
-    """What all sessions of a host share."""
-
-    log: EventLog
-    tails: Tails
-    performer: Performer
-    manager: Manager
-    audit: Audit
-    clock: Callable[[], float]
-    watch: Watch
-    outage: Outage
-    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
-
-    def agents(self, workspace: str) -> Agents: ...
-    def retired(self, session: "SessionLoop") -> None: ...
-    def broken(self, session: "SessionLoop", cause: BaseException) -> None: ...
-    def deliveries_wait(self) -> None: ...
 
 
 class SessionLoop:

@@ -15,7 +15,8 @@ from paddock.host.arrivals import reject, resolve
 from paddock.host.audit import Audit
 from paddock.host.outage import Outage
 from paddock.host.recalling import STORE_AWAY, remembered, state_of, why_left
-from paddock.host.session_loop import Manager, Performer, SessionLoop
+from paddock.host.session_house import Manager, Performer
+from paddock.host.session_loop import SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import Batch, Claim, EventLog, Store
