@@ -14,7 +14,7 @@ import pytest
 from contracts.conftest import open_plug
 from host.scripted import ANN, BOB, AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host.automations import Automation
-from paddock.host.scheduler import AGAIN_SECONDS
+from paddock.host.scheduler import AGAIN_SECONDS, LEFT_SECONDS
 from paddock.ports import Store
 from paddock.rules.automation_rows import JobClaim, TickRow
 from paddock.rules.errors import ErrorCode, HostError
@@ -347,12 +347,42 @@ async def test_a_tick_that_a_full_host_could_not_fire_is_soon_fired_by_another()
         job = await a_job(other)
         clock.now = NOON + 1
         full.runs.admission.capacity = 0
-        await full.scheduler.look()
-        assert await results(full, job) == []
-        clock.now += AGAIN_SECONDS
+        assert await full.scheduler.look() == 0
         assert await other.scheduler.look() == 1
         await finish(await other.gateway.next())
         assert await results(other, job) == [("fired", NOON)]
+
+
+async def test_a_tick_that_no_other_host_takes_stands_in_line_at_one_that_is_full() -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as full:
+        job, admission = await a_job(full), full.runs.admission
+        clock.now = NOON + 1
+        admission.capacity = 0
+        assert await full.scheduler.look() == 0
+        clock.now += LEFT_SECONDS
+        looking = asyncio.create_task(full.scheduler.look())
+        async with asyncio.timeout(30):
+            while not admission.waiting:
+                await asyncio.sleep(0.01)
+        admission.capacity = 1
+        admission.look()
+        await finish(await full.gateway.next())
+        assert await looking == 1
+        assert await results(full, job) == [("fired", NOON)]
+
+
+async def test_a_tick_that_is_on_record_already_keeps_no_job_from_going_on() -> None:
+    clock = Clock()
+    async with a_house(clock=clock) as house:
+        job_id = (await a_job(house)).row.job_id
+        clock.now = NOON + 600  # too late to fire it
+        await house.store.write([TickRow(job_id, NOON, "skipped", NOON, next_at=NOON)])
+        assert await house.scheduler.look() == 1
+        row = await house.store.automation(job_id)
+        assert row is not None
+        assert row.next_at is not None
+        assert row.next_at > NOON
 
 
 async def test_a_tick_that_could_not_be_fired_is_soon_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

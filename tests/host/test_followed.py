@@ -11,6 +11,7 @@ from paddock.bus.in_process import InProcessBus, Meeting
 from paddock.host.followed import MAX_SAID, SAID_SECONDS, Followed, Follows, all_of
 from paddock.host.live import Live
 from paddock.host.tails import Tails
+from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -158,3 +159,37 @@ async def test_who_follows_a_word_too_long_to_say_follows_everything(two: tuple[
     there.live.meet([A])
     await heard()
     assert not here.live.wanted("any")
+
+
+async def test_who_follows_waits_while_the_log_cannot_be_read(two: tuple[Host, Host]) -> None:
+    here, _ = two
+    here.live.patience = lambda _: 0.01
+    follower = here.tails.follow("s", None, 0)
+    here.tails.owned = lambda _: True
+    facts = stored(delta("m", "hello", opens=True), delta("m", " you", opens=False))
+    here.tails.publish("s", facts[:1])
+    assert await follower.next(0.05)
+    log, looks = here.tails._log, 0
+
+    async def away(*_: object, **__: object) -> None:
+        nonlocal looks
+        looks += 1
+        raise StorageUnavailableError("away")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "read", away)
+        assert await follower.next(0.1) == []
+    assert looks
+    here.tails.publish("s", facts[1:])
+    assert [entry.fact.seq for entry in await follower.next(1.0)] == [facts[1].seq]
+
+
+async def test_who_comes_when_the_last_words_were_just_said_is_told_how_far_it_is(two: tuple[Host, Host]) -> None:
+    here, there = two
+    here.tails.publish("s", stored(delta("m", "hello", opens=True)))
+    assert here.words() == 0
+    follower = there.tails.follow("s", None, 0)
+    following = asyncio.create_task(follower.next(60.0))
+    await heard()
+    assert here.words() == 1
+    following.cancel()

@@ -16,6 +16,7 @@ from paddock.host.outage import Outage
 from paddock.ports import Batch
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
 from paddock.rules.leases import SURE_SECONDS
+from paddock.rules.session.messages import CloseRequested
 from paddock.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -379,3 +380,33 @@ async def test_a_store_that_answers_and_never_takes_it_is_not_waited_for_for_eve
     outage.is_ours = lambda: True
     with pytest.raises(StorageUnavailableError, match="longer than this host"):
         await outage.settle(Batch("session", 1, None, None, [], []))  # type: ignore[arg-type]
+
+
+async def test_an_end_that_was_taken_counts_though_another_host_has_gone_on_since() -> None:
+    store, thread = AwayStore(), a_thread()
+    async with leased(store) as house:
+        accepted, at_runner = await begun(house, thread)
+        store.goes_with_the_next = True
+        at_runner.message("0 1")
+        at_runner.say("run.completed")
+        await until(lambda: store.away)
+        await MemoryStore.claim(store, thread)
+        store.away = False
+        await until(lambda: not house.sessions.works_on(thread))
+        await house.audit.flush()
+        assert await ended(house, accepted) == ("completed", None)
+        assert [row.action for row in await store.audit(limit=100) if row.result == "stale_owner"] == []
+        assert not at_runner.forced
+
+
+async def test_a_control_whose_outcome_is_unknown_is_not_told_of_a_run_id() -> None:
+    store, thread = AwayStore(), a_thread()
+    async with leased(store) as house:
+        accepted, at_runner = await begun(house, thread)
+        store.goes_with_the_next = True
+        session = await house.sessions.open(thread)
+        with pytest.raises(HostError, match="look at the conversation before you ask again"):
+            await session.record(CloseRequested("tx", ANN.user_id, at=1.0), principal=ANN)
+        store.away = False
+        at_runner.say("run.completed")
+        await ended(house, accepted)

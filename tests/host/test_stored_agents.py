@@ -14,7 +14,7 @@ from paddock.host.principals import Principal
 from paddock.host.stored_agents import StoredAgents
 from paddock.ports import Store
 from paddock.rules.agent_config import MASK
-from paddock.rules.errors import HostError
+from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AgentRow
 from paddock.storage.memory import open_memory_store
 
@@ -100,3 +100,21 @@ async def test_an_agent_that_is_made_while_others_are_taken_in_stays(monkeypatch
     may_go_on.set()
     await asyncio.gather(loading, making)
     assert "writer" in here.agents.stored("w")
+
+
+async def test_an_agent_whose_files_could_not_be_looked_up_is_taken_in_the_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = open_memory_store()
+    await store.write([AgentRow("w", "writer", msgspec.json.encode({"runner": RUNNER, "files": ["f"]}), 1.0, "ada")])
+    host = Host(store)
+
+    async def away(_: str) -> None:
+        raise StorageUnavailableError("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "artifact", away)
+        with pytest.raises(StorageUnavailableError):
+            await host.stored.load()
+    await host.stored.load()
+    assert set(host.agents.stored("w")) == {"writer"}

@@ -69,8 +69,13 @@ class Inbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether anybody gets in at all: this host is neither full nor being stopped."""
+        """Whether whoever comes gets in without standing in line."""
         return not self._runs.admission.full
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody gets in any more: this host is being stopped."""
+        return self._runs.admission.closed
 
     @property
     def outage(self) -> Outage:
@@ -153,6 +158,9 @@ class Inbox:
 
     async def cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
         """The same for a run that nobody looks at any more; one that has ended stays as it is."""
+        await self.outage.outlast(partial(self._cancel_by_id, run_id, principal, reason))
+
+    async def _cancel_by_id(self, run_id: str, principal: Principal, reason: str) -> None:
         run = await self._records.run(run_id)
         if run is None or run.status in TERMINAL_STATUSES:
             return

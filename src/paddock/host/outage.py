@@ -60,15 +60,28 @@ class Outage:
 
     async def _settle(self, batch: Batch) -> bool:
         """Whether the lost attempt was the one that did it."""
-        if await self._store.took(batch):
+        if await self._took(batch):
             return True
         try:
             await self._store.append(batch)
         except StaleOwnerError:
-            if await self._store.took(batch):  # the lost attempt came through after all
+            if await self._took(batch):  # the lost attempt came through after all
                 return True
             raise
         return False
+
+    async def _took(self, batch: Batch) -> bool:
+        """Whether it is on record. Where it brought the session to rest, another host may have gone on since."""
+        try:
+            return await self._store.took(batch)
+        except StaleOwnerError:
+            if batch.rests and await self._is_in_the_log(batch):
+                return True
+            raise
+
+    async def _is_in_the_log(self, batch: Batch) -> bool:
+        found = await self._store.fact(batch.session_id, batch.after.seq)
+        return found is not None and found.digest == batch.after.digest
 
     async def outlast(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """The answer to what may be asked twice, now or when the store is back. Raises StorageUnavailableError when it

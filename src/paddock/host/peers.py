@@ -35,6 +35,8 @@ from paddock.rules.rows import AuditRow
 
 log = structlog.get_logger("paddock.peers")
 
+AGAIN_SECONDS = 0.5
+"""After a beat that failed: a host acts for its runs only as long as its last one counts."""
 TAKE_AT_ONCE = 256
 TIDY_SECONDS = 300.0
 Note = Callable[[AuditRow], None]
@@ -120,10 +122,11 @@ class Peers:
 
     async def _beat_for_ever(self) -> None:
         while not self._left:
-            if await self._try():
+            beaten = await self._try()
+            if beaten:
                 self._has_beaten.set()
             try:
-                async with asyncio.timeout(BEAT_SECONDS):
+                async with asyncio.timeout(BEAT_SECONDS if beaten else AGAIN_SECONDS):
                     await self._bell.wait()
             except TimeoutError:
                 pass

@@ -13,10 +13,9 @@ from paddock.rules.errors import (
 from paddock.rules.session.messages import CancelRequested
 
 _UNAVAILABLE = "the store cannot write now, so nothing was accepted; try again shortly"
-_UNKNOWN = (
-    "the store went away just now, and whether this was accepted is not known; ask again: what has the same runId is "
-    "done once"
-)
+_UNKNOWN = "the store went away just now, and whether this was accepted is not known; "
+_ASK_AGAIN = _UNKNOWN + "ask again: what has the same runId is done once"
+_LOOK_FIRST = _UNKNOWN + "look at the conversation before you ask again"
 _MISTAKE = "the host made a mistake and accepted nothing; its log has the details"
 
 
@@ -24,8 +23,12 @@ def unavailable() -> HostError:
     return HostError(ErrorCode.UNAVAILABLE, _UNAVAILABLE, retryable=True)
 
 
-def outcome_unknown() -> HostError:
-    return HostError(ErrorCode.UNAVAILABLE, _UNKNOWN, retryable=True)
+def turn_away_unsure(arrivals: Iterable[Arrival]) -> None:
+    """Those who want something new and of whom nobody knows whether they have it: a run may be asked for again under
+    its name, anything else has none."""
+    for arrival in filter(is_new, arrivals):
+        text = _ASK_AGAIN if isinstance(arrival, Order) else _LOOK_FIRST
+        turn_away([arrival], HostError(ErrorCode.UNAVAILABLE, text, retryable=True))
 
 
 def told(cause: BaseException) -> HostError:

@@ -36,6 +36,8 @@ ACCEPT_SECONDS = 45.0
 AT_ONCE = 8
 TAKE = 50
 RETRY_SECONDS = 1.0
+LEFT_SECONDS = 3.0
+"""How long a host that is full leaves a tick to one that is not."""
 AGAIN_SECONDS = 5.0
 """When a tick that could not be fired is tried again, here or at another host."""
 
@@ -73,10 +75,11 @@ class Scheduler:
 
     async def look(self) -> int:
         """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting. Where
-        there is no room, ticks are left to other hosts."""
-        if not self._inbox.has_room:
+        there is no room, ticks are left to other hosts for a moment; after that they stand in line like everybody."""
+        if self._inbox.closed:
             return 0
-        found = await self._store.due_automations(self._clock(), limit=TAKE)
+        left = 0.0 if self._inbox.has_room else LEFT_SECONDS
+        found = await self._store.due_automations(self._clock() - left, limit=TAKE)
         await asyncio.gather(*(self._in_turn(row) for row in found))
         return len(found)
 
@@ -140,7 +143,7 @@ class Scheduler:
 
     async def _fire_tick(self, row: AutomationRow, job: Job, firing: Firing) -> None:
         if await self._store.tick(row.job_id, firing.tick) is not None:
-            await self._store.write([JobGoesOn(row.job_id, firing.tick, firing.next_at)])  # an edit put it back
+            await self._go_on(row, firing.next_at)  # an edit put it back
             return
         try:
             await self._fire(row, job, firing)
@@ -158,8 +161,14 @@ class Scheduler:
         try:
             await self._store.write([tick, _judged(row, tick)])
         except HostError as error:
-            if error.code is not ErrorCode.CONFLICT:  # else somebody else did
+            if error.code is not ErrorCode.CONFLICT:
                 raise
+            await self._go_on(row, tick.next_at)  # it is on record already
+
+    async def _go_on(self, row: AutomationRow, next_at: float | None) -> None:
+        """A tick that is done; what moved on meanwhile stays where it is."""
+        assert row.next_at is not None
+        await self._store.write([JobGoesOn(row.job_id, row.next_at, next_at)])
 
     async def _fire(self, row: AutomationRow, job: Job, firing: Firing) -> Accepted:
         agent_id = job.agent_id or self._agents().default_agent_id

@@ -17,7 +17,7 @@ from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
 from paddock.host.draft import Draft
 from paddock.host.outage import Outage
 from paddock.host.principals import Principal
-from paddock.host.refusals import is_new, outcome_unknown, told, turn_away, unavailable
+from paddock.host.refusals import is_new, told, turn_away, turn_away_unsure, unavailable
 from paddock.host.session_house import House
 from paddock.host.session_memory import Memory
 from paddock.host.watch import Watch
@@ -334,7 +334,7 @@ class SessionLoop:
         if not isinstance(cause, StorageUnavailableError) or not self._may_wait:
             self._not_written(arrivals, cause)
             return
-        turn_away(filter(is_new, arrivals), outcome_unknown())
+        turn_away_unsure(arrivals)
         turn_away(filter(is_new, self._waiting), unavailable())
         self._waiting = deque(arrival for arrival in self._waiting if not is_new(arrival))
         self._unsure = arrivals

@@ -149,7 +149,7 @@ class Sessions:
 
     def drop_all(self, *, leaving: bool = False) -> int:
         """This host is gone for the others: nothing it remembers may be believed, and nothing it runs may go on."""
-        self._leaving = leaving
+        self._leaving = self._leaving or leaving
         loops = list(self._loops.values())
         for loop in loops:
             loop.give_up(StaleOwnerError("this host was declared gone"))

@@ -56,16 +56,17 @@ class StoredAgents:
                 await self._take_in(row)
 
     async def _take_in(self, row: AgentRow) -> None:
-        self._in_force[row.workspace_id, row.agent_id] = row.body
+        """Only what was taken in whole counts as such: what a store that went away kept us from is tried again."""
         try:
             shape = AgentShape.model_validate(msgspec.json.decode(row.body))
         except (ValidationError, msgspec.MsgspecError) as error:
             about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
             log.warning("a stored agent cannot be used", action="agents.load", **about)
-            return
-        files = [await self._file(row.workspace_id, file_id) for file_id in shape.files]
-        there = tuple(file for file in files if file is not None)
-        self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
+        else:
+            files = [await self._file(row.workspace_id, file_id) for file_id in shape.files]
+            there = tuple(file for file in files if file is not None)
+            self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
+        self._in_force[row.workspace_id, row.agent_id] = row.body
 
     async def _look_again(self, workspace: str, agent_id: str) -> None:
         """Whoever changes an agent changes it as it is, and another host may have changed it a moment ago."""

@@ -14,6 +14,7 @@ from paddock.host.live import Live
 from paddock.ports import EventLog
 from paddock.ports.bus import Subscription
 from paddock.rules.chain import StoredFact
+from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.replay import expand
 
 TAIL_BYTES = 256 * 1024
@@ -163,7 +164,7 @@ class Tails:
         """Another host follows these from now on: what was committed before was not said to it."""
         for session_id in session_ids:
             tail = self._tails.get(session_id)
-            if tail is not None and tail.end and self._live is not None and self.owned(session_id):
+            if tail is not None and tail.end and self._live is not None:  # the last words may just have been said
                 self._live.send_end(session_id, tail.end)
 
     def follow(self, session_id: str, turn_id: str | None, after: int) -> "Follower":
@@ -344,7 +345,10 @@ class SharedFollower(Follower):
         if now < self._looked_at + self._live.patience(self._quiet):
             return []
         self._looked_at, self._quiet = now, self._quiet + 1
-        return await self._read()
+        try:
+            return await self._read()
+        except StorageUnavailableError:
+            return []  # nothing is written either: what goes on waits, and so does who follows it
 
     async def _read(self) -> list[Entry]:
         entries = await super()._read()

@@ -129,10 +129,17 @@ class RunStream:
             entries = await self.follower.next(self._keep_alive)
             if entries:
                 await self._send(send, entries)
-            elif await self._is_over(self._last):
+            elif await self._has_ended():
                 await self._finish(send)
             else:
                 await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+
+    async def _has_ended(self) -> bool:
+        """Where the store cannot be asked the run may well go on when it is back."""
+        try:
+            return await self._is_over(self._last)
+        except StorageUnavailableError:
+            return False
 
     async def _send(self, send: Send, entries: list[Entry]) -> None:
         body = self.said(entries)
