@@ -219,7 +219,7 @@ def test_what_the_host_decided_and_refused_is_told_in_chinese_to_who_reads_it(vi
     row = ann.page.locator(".listing tr", has_text="tools.call").first
     expect(row.locator(".reason")).to_have_text("在此次运行的授权之内")
     ann.page.goto(f"{top}#/agents/+")
-    ann.page.get_by_label("名称").first.fill("echo")
+    ann.page.get_by_role("main").get_by_label("名称").first.fill("echo")
     ann.page.get_by_role("button", name="保存").click()
     expect(ann.page.get_by_role("alert")).to_contain_text("与当前状态冲突")
 
