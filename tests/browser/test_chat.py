@@ -19,7 +19,7 @@ COUNTED = " ".join(str(number) for number in range(40))
 
 def test_a_first_visitor_gets_an_answer_with_one_click(visit: Visit) -> None:
     ann = visit()
-    ann.page.get_by_role("button", name="hello").click()
+    ann.page.get_by_role("button", name="hello", exact=True).click()
     expect(ann.turns.first.locator(".markdown")).to_contain_text("Hello. I am the demo model")
     expect(ann.page.locator(".threads li").first).to_contain_text("hello")
 
