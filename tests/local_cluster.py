@@ -17,13 +17,14 @@ from s3_server import an_imitation_of_s3
 from walk.hosts import HostProcess
 
 HOSTS = 3
-ECHO = 'default_agent: echo\nagents:\n  echo: {runner: "plugin:paddock/echo/default"}\n'
+TOY = "For trying things out: PostgreSQL does not wait for its disk here, and S3 is an imitation in memory."
 
 
 def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell has told us to ignore it
     try:
-        agents = Path(sys.argv[1]).read_text() if len(sys.argv) > 1 else ECHO
+        agents = Path(sys.argv[1]).read_text() if len(sys.argv) > 1 else None
     except OSError as error:
         sys.exit(f"The agents cannot be read: {error}")
     with ExitStack() as stack:
@@ -47,10 +48,11 @@ def main() -> None:
             print(f"{name}={shlex.quote(value)}")
         for host in hosts:
             print(f"{host.data.name} is ready at {host.url}", flush=True)
-        print("Ctrl-C stops everything.", flush=True)
+        print(f"{TOY}\nCtrl-C stops everything.", flush=True)
         try:
             signal.pause()
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             print("Stopping.", flush=True)
 
 

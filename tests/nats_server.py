@@ -34,7 +34,9 @@ class NatsServer:
             str(self.port),
             *(("-c", str(self.config)) if self.config else ()),
         ]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
         end = time.monotonic() + 30
         while not self._answers():
             assert time.monotonic() < end, "the NATS server did not start"

@@ -159,7 +159,10 @@ class Loaded:
         self._home = tempfile.TemporaryDirectory(prefix="paddock-warm-")
         self._address = f"{self._home.name}/socket"
         self._held = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve()), self._address], stdin=PIPE, stdout=PIPE
+            [sys.executable, str(Path(__file__).resolve()), self._address],
+            stdin=PIPE,
+            stdout=PIPE,
+            start_new_session=True,  # Ctrl-C is for whoever started us, who ends us in order
         )
         assert self._held.stdout is not None
         assert self._held.stdout.readline() == b"ready\n", "the program could not be loaded"
