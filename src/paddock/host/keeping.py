@@ -38,7 +38,7 @@ PART = 500
 ALL = 1_000_000
 SNAPSHOT_ITEMS = 100
 INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
-BUSY = "something is still going on in this conversation; close it first, then delete it"
+BUSY = "something is still going on in this conversation; close it first, and if you have, try again in a moment"
 
 
 class Erased(Value, frozen=True):
