@@ -1,8 +1,8 @@
 """Words that were just committed, from host to host: readers elsewhere get them without asking the store.
 
 Sent after the commit, never before, and only of conversations that another host follows: each says which those are when
-one is added and again at each beat. Who owns a conversation that is followed from now on says how far it is, so that
-nothing falls in between. What does not arrive is read from the log.
+one is added and again at each beat. Who last worked on a conversation that is followed from now on says how far it is,
+so that nothing falls in between. What does not arrive is read from the log.
 """
 
 import asyncio
