@@ -8,7 +8,7 @@ unexport VIRTUAL_ENV
 CONSOLE := src/paddock/console_assets/index.html
 CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix lint test-long test-zones prove mutate bench clean
+.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix lint test-long test-zones attack prove mutate bench clean
 
 run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -90,6 +90,9 @@ test-long: .venv/.installed-dev have-harnesses have-harnesses-acp  ## the long s
 
 test-zones: .venv/.installed-dev  ## all that starts no hosts, on machines in three time zones; part of the long set
 	@$(BIN)/python -m pytest tests/rules/test_time_zones.py -m long -k zone_of_the_machine -v --timeout 1800 $(ARGS)
+
+attack: .venv/.installed-dev  ## every way in that we know, tried on fresh hosts; prints one line
+	@PADDOCK_LONG=1 $(BIN)/python tests/attack.py -n 2 --dist loadgroup $(ARGS)
 
 lint: .venv/.installed-dev
 	@$(BIN)/ruff format --check .
