@@ -140,6 +140,7 @@ async def test_a_store_that_is_away_is_an_error_with_a_row_that_waits_for_it(gat
     assert await doing.rows() == [("runtime_error", "the store is away")]
 
 
+@pytest.mark.spec("gate/deadline")
 @pytest.mark.parametrize("method", ["state.get", "state.set"])
 async def test_work_ends_by_the_deadline_of_its_run(gate: GateHouse, method: str) -> None:
     doing = Doing(gate)
@@ -185,6 +186,7 @@ async def test_a_read_whose_runner_is_gone_is_still_on_record(gate: GateHouse) -
     assert await doing.rows("state.set") == []
 
 
+@pytest.mark.spec("gate/deadline")
 async def test_an_answer_that_does_not_fit_a_frame_is_refused_and_not_cut(gate: GateHouse) -> None:
     doing = Doing(gate, max_answer_bytes=100)
     live, _ = await gate.a_run()
@@ -224,6 +226,7 @@ async def streamed(doing: Doing, run_id: str) -> tuple[list[Any], HostError | No
     return found, None
 
 
+@pytest.mark.spec("gate/audit")
 @pytest.mark.parametrize(
     ("pieces", "result"),
     [
@@ -262,6 +265,7 @@ async def test_a_stream_without_a_piece_is_on_record_when_it_ends_and_not_when_i
     assert [row for row, _ in await doing.rows("models.stream")] == ["allowed"]
 
 
+@pytest.mark.spec("gate/deadline")
 @pytest.mark.parametrize(("pieces", "result"), [([None], "deadline_exceeded"), ([{"n": 1}, None], "allowed")])
 async def test_a_stream_ends_by_the_deadline_of_its_run(gate: GateHouse, pieces: list[Any], result: str) -> None:
     doing = Doing(gate)
@@ -359,6 +363,7 @@ async def test_a_run_that_said_its_last_word_gets_nothing_more_even_before_that_
 # --- other conversations ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("gate/other-conversations")
 async def test_other_conversations_of_the_workspace_are_read_only_when_granted_and_each_is_recorded(
     gate: GateHouse,
 ) -> None:
@@ -377,6 +382,7 @@ async def test_other_conversations_of_the_workspace_are_read_only_when_granted_a
     assert (row.result, row.resource, row.scope) == ("allowed", theirs, theirs)
 
 
+@pytest.mark.spec("gate/other-conversations")
 @pytest.mark.parametrize("known", [True, False])
 async def test_a_conversation_of_another_workspace_looks_like_none(
     gate: GateHouse, known: bool, monkeypatch: pytest.MonkeyPatch
@@ -400,6 +406,7 @@ async def test_a_conversation_of_another_workspace_looks_like_none(
 # --- rates -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("gate/rates")
 async def test_the_runs_of_a_plugin_share_a_rate_and_one_that_is_over_its_own_takes_none_of_it(gate: GateHouse) -> None:
     doing = Doing(gate, clock=lambda: 100.0, rates=Rates((1.0, 2.0), (1.0, 3.0)))
     first, second = (await gate.a_run())[0], (await gate.a_run())[0]
@@ -419,6 +426,7 @@ async def test_the_runs_of_a_plugin_share_a_rate_and_one_that_is_over_its_own_ta
     assert answer["found"]
 
 
+@pytest.mark.spec("gate/rates")
 async def test_refused_calls_cost_a_token_too(gate: GateHouse) -> None:
     doing = Doing(gate, clock=lambda: 100.0, rates=Rates((1.0, 2.0), None))
     live, _ = await gate.a_run()
@@ -447,6 +455,7 @@ async def test_lifted_rates_refuse_nobody(gate: GateHouse) -> None:
     assert (await refusal(doing, live.turn_id, scope="subject")).code is ErrorCode.UNAUTHORIZED
 
 
+@pytest.mark.spec("gate/rates")
 async def test_a_flood_of_refusals_waits_its_turn(gate: GateHouse, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_calls, "REFUSALS_BURST", 3.0)
     slept: list[float] = []
@@ -467,6 +476,7 @@ async def test_a_flood_of_refusals_waits_its_turn(gate: GateHouse, monkeypatch: 
 # --- over the wire ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spec("gate/audit")
 async def test_calls_that_never_reach_the_gate_are_on_record_too(
     gate: GateHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -488,6 +498,7 @@ async def test_calls_that_never_reach_the_gate_are_on_record_too(
     assert len(refused) == runner_calls.MAX_RUNNING
 
 
+@pytest.mark.spec("gate/audit")
 async def test_how_many_more_there_were_is_said_in_the_row(gate: GateHouse) -> None:
     gate.house.calls.overloaded(HERE, "state.get", {"run_id": "r", **GET}, 7)
     await gate.house.audit.flush()

@@ -150,6 +150,7 @@ def test_a_conversation_that_is_no_string_is_an_invalid_argument() -> None:
     assert other_conversation(GRANT, LOOKED_AT["state.get"], asked("state.get")) is None
 
 
+@pytest.mark.spec("gate/sizes")
 @pytest.mark.parametrize(("action", "cap"), CAPS, ids=[f"{action}-{cap.field}" for action, cap in CAPS])
 def test_each_field_may_hold_exactly_its_cap(action: str, cap: Cap) -> None:
     looked = LOOKED_AT[action]
@@ -170,6 +171,7 @@ def test_base64_is_measured_by_what_it_stands_for(padding: str) -> None:
     refused(check_size, tight, asked("storage.set", value_base64=text), "storage.set", 0)
 
 
+@pytest.mark.spec("gate/sizes")
 @pytest.mark.parametrize(("action", "most"), WHOLE)
 def test_each_call_may_have_exactly_its_bytes(action: str, most: int) -> None:
     check_size(LOOKED_AT[action], asked(action), action, most)
@@ -178,6 +180,7 @@ def test_each_call_may_have_exactly_its_bytes(action: str, most: int) -> None:
     assert error.message == f"a call of {action} may have at most {most} bytes; this one has {most + 1}"
 
 
+@pytest.mark.spec("gate/sizes")
 def test_the_sizes_are_the_published_ones() -> None:
     sizes = {(action, cap.field): cap.most for action, cap in CAPS}
     assert sizes == {
@@ -202,6 +205,7 @@ def test_the_sizes_are_the_published_ones() -> None:
     assert NO_BOUND == 2**62
 
 
+@pytest.mark.spec("gate/pages")
 @pytest.mark.parametrize(("action", "field"), COUNTED)
 def test_a_page_is_brought_into_its_bounds_and_else_left_alone(action: str, field: str) -> None:
     looked = LOOKED_AT[action]

@@ -26,6 +26,7 @@ def test_every_pair_of_conditions_is_tried_that_any_call_can_be_in() -> None:
     assert {pair for action in HOST_CALLS for pair in pairs(action)} <= tried
 
 
+@pytest.mark.spec("gate/order")
 @pytest.mark.parametrize("action", ACTIONS)
 async def test_the_first_check_that_fails_answers(action: str, tmp_path: Path) -> None:
     wrong: list[str] = []
@@ -45,6 +46,7 @@ async def under_both(gate: GateHouse, action: str, first: str, second: str) -> s
     return (await gate.ask(action, at))[0]
 
 
+@pytest.mark.spec("gate/order")
 async def test_everything_at_once_is_answered_in_the_order_of_the_checks(tmp_path: Path) -> None:
     """Take one thing after the other away, in order: each time the next one is heard."""
     async with gate_house(open_memory_store(), "direct", tmp_path) as gate:

@@ -28,15 +28,18 @@ async def gate(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         await store.close()
 
 
+@pytest.mark.spec("gate/matrix")
 def test_no_call_is_forgotten() -> None:
     assert set(LOOKED_AT) == set(VALID) == set(HOST_CALLS)
     assert set(RANDOM_ID) <= set(HOST_CALLS)
 
 
+@pytest.mark.spec("gate/matrix")
 def test_the_page_shows_this_very_matrix() -> None:
     assert page() in PAGE
 
 
+@pytest.mark.spec("gate/matrix")
 @pytest.mark.parametrize("action", HOST_CALLS)
 async def test_every_condition_has_its_code_one_audit_row_and_no_effect(gate: GateHouse, action: str) -> None:
     wrong: list[str] = []

@@ -147,6 +147,7 @@ def test_every_type_is_here() -> None:
     assert set(SAID) == set(BROKEN) == set(KNOWN_RESULTS)
 
 
+@pytest.mark.spec("gate/results")
 @pytest.mark.parametrize("kind", KNOWN_RESULTS)
 async def test_a_result_for_a_foreign_run_is_dropped_and_on_record(scene: Scene, kind: str) -> None:
     """The other run is live, and of this very plugin, but was started on another connection."""
@@ -174,6 +175,7 @@ async def test_a_result_after_the_end_is_dropped_and_on_record(scene: Scene, kin
     assert (await scene.house.view.find(ANN, run)).status == "completed"
 
 
+@pytest.mark.spec("gate/results")
 @pytest.mark.parametrize("kind", KNOWN_RESULTS)
 async def test_a_result_of_the_wrong_shape_fails_its_run_and_says_why(scene: Scene, kind: str) -> None:
     run, other = await scene.a_run(), await scene.a_run()
@@ -186,6 +188,7 @@ async def test_a_result_of_the_wrong_shape_fails_its_run_and_says_why(scene: Sce
     assert await scene.ended(other) == ("completed", None)
 
 
+@pytest.mark.spec("gate/results")
 @pytest.mark.parametrize("kind", KNOWN_RESULTS)
 async def test_a_result_over_the_cap_fails_its_run_and_nothing_of_it_is_kept(scene: Scene, kind: str) -> None:
     run = await scene.a_run()
@@ -196,6 +199,7 @@ async def test_a_result_over_the_cap_fails_its_run_and_nothing_of_it_is_kept(sce
     assert await scene.heard(run, kind) == 0
 
 
+@pytest.mark.spec("gate/results")
 @pytest.mark.parametrize("kind", WENT_ON)
 async def test_a_repeated_result_is_heard_once_and_warned_of(scene: Scene, kind: str) -> None:
     run = await scene.a_run()
@@ -229,6 +233,7 @@ async def test_a_repeated_end_is_heard_once_and_the_rest_is_dropped(scene: Scene
     assert [row.resource for row in await scene.dropped()] == [run]
 
 
+@pytest.mark.spec("gate/results")
 @pytest.mark.parametrize("kind", KNOWN_RESULTS)
 async def test_a_gap_is_warned_of_and_the_result_is_heard(scene: Scene, kind: str) -> None:
     run = await scene.a_run()
@@ -244,6 +249,7 @@ async def test_a_gap_is_warned_of_and_the_result_is_heard(scene: Scene, kind: st
         assert await scene.heard(run, kind) == 1
 
 
+@pytest.mark.spec("gate/results")
 async def test_a_type_nobody_knows_is_ignored_warned_of_and_on_record(scene: Scene) -> None:
     run = await scene.a_run()
     with structlog.testing.capture_logs() as said:
@@ -256,6 +262,7 @@ async def test_a_type_nobody_knows_is_ignored_warned_of_and_on_record(scene: Sce
     assert await scene.heard(run, "dance.started") == 0
 
 
+@pytest.mark.spec("gate/results")
 @pytest.mark.parametrize(
     ("data", "status"),
     [

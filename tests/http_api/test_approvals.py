@@ -34,6 +34,7 @@ async def shown(doors: Doors, who: dict[str, str], **query: str) -> list[dict[st
     return (await doors.client.get(LIST, params=query, headers=who)).json()["approvals"]
 
 
+@pytest.mark.spec("gate/platform-actions")
 @pytest.mark.spec("http/approvals")
 async def test_a_user_sees_what_waits_and_grants_it_once() -> None:
     platform = MemoryPlatform()
@@ -90,6 +91,7 @@ async def test_what_failed_says_why() -> None:
         assert "inner" not in answer["detail"]
 
 
+@pytest.mark.spec("gate/why")
 @pytest.mark.spec("http/explain")
 async def test_a_run_is_explained_from_what_was_stored_with_it() -> None:
     async with asked(MemoryPlatform()) as (doors, run, _path, ann):

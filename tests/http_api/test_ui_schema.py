@@ -63,6 +63,7 @@ async def test_a_card_follows_its_message_on_the_stream_in_either_dialect(dialec
         VALIDATOR.validate(card["content"])
 
 
+@pytest.mark.spec("ui/on-record")
 @pytest.mark.spec("http/ui-history")
 async def test_history_and_export_tell_the_same_card_that_was_streamed() -> None:
     async with open_doors() as doors:
@@ -83,6 +84,7 @@ async def test_a_card_speaks_the_language_the_user_set() -> None:
         assert (await told(doors, await a_card(doors)))["ui_schema"]["locale"] == "zh-CN"
 
 
+@pytest.mark.spec("ui/actions")
 @pytest.mark.spec("http/ui-unseen")
 async def test_what_a_button_says_is_told_to_no_client() -> None:
     async with open_doors() as doors:
@@ -110,6 +112,7 @@ async def first_bytes(doors: Doors, path: str, until: bytes) -> bytes:
 
 
 @pytest.mark.spec("http/ui-unseen")
+@pytest.mark.spec("ui/only-the-host")
 async def test_only_the_host_says_what_is_drawn() -> None:
     async with open_doors() as doors:
         forged = {"version": "2.0", "root": {"type": "approval"}}

@@ -118,7 +118,7 @@ def test_a_broken_promise_is_found(line: str) -> None:
 
 
 def test_every_check_is_shown_a_broken_promise() -> None:
-    assert set(BROKEN) == set(invariants._CHECKS)
+    assert set(BROKEN) == set(invariants.CHECKS)
 
 
 def test_a_timer_for_the_cancel_is_missed_too() -> None:

@@ -20,6 +20,7 @@ from rules.ui_schema.checking import nodes_of, problems
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 
 
+@pytest.mark.spec("ui/total")
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_known_hints_give_the_known_document(path: Path) -> None:
     case = json.loads(path.read_text(encoding="utf-8"))
@@ -39,6 +40,7 @@ def test_hints_that_say_nothing_give_no_document() -> None:
         assert compile_hints(nothing).document is None
 
 
+@pytest.mark.spec("ui/links")
 @pytest.mark.parametrize(
     "href",
     [
@@ -61,38 +63,54 @@ def test_a_link_that_may_not_be_opened_is_not_shown(href: object) -> None:
     assert document_of({"type": "link", "href": href, "label": "click me"}) is None
 
 
+@pytest.mark.spec("ui/links")
 def test_a_link_shows_the_host_it_leads_to() -> None:
     link = document_of({"type": "link", "href": "https://evil.example/login", "label": "your bank"})["root"]
     assert (link["label"], link["host"]) == ("your bank", "evil.example")
 
 
+@pytest.mark.spec("ui/images")
 def test_images_come_from_our_store_only() -> None:
     assert document_of({"type": "image", "url": "https://tracker.example/?secret=1"}) is None
     assert document_of({"type": "image", "artifact_id": "../../etc"}) is None
     assert document_of({"type": "image", "artifact_id": "art-1"})["root"]["artifact_id"] == "art-1"
 
 
+@pytest.mark.spec("ui/text-is-text")
 def test_characters_that_cannot_be_seen_are_taken_out_of_text() -> None:
     text = document_of({"type": "text", "content": "pay\u202e\u200b\x00 me\ud800"})["root"]
     assert text["content"] == "pay me"
 
 
+@pytest.mark.spec("ui/actions")
 def test_what_a_button_says_stays_with_the_host() -> None:
     compiled = compile_hints({"kind": "choices", "items": [{"label": "Delete", "text": "secret plan"}]})
     assert "secret plan" not in json.dumps(compiled.document)
     assert compiled.actions == {"a1": {"kind": "say", "text": "secret plan"}}
 
 
+@pytest.mark.spec("ui/nodes")
 def test_an_unknown_node_is_shown_as_its_fallback() -> None:
     assert document_of({"type": "hologram", "fallback": "imagine it"})["root"]["content"] == "imagine it"
 
 
+@pytest.mark.spec("ui/names")
+@pytest.mark.parametrize("name", ["__proto__", "constructor", "prototype"])
+def test_names_that_would_change_a_clients_objects_are_never_read(name: str) -> None:
+    shown = json.dumps(document_of({"kind": "fields", "items": {name: "polluted", "colour": "green"}}))
+    assert "green" in shown
+    assert name not in shown
+    assert "polluted" not in shown
+
+
+@pytest.mark.spec("ui/keys")
 def test_keys_of_a_part_do_not_change_when_later_parts_do() -> None:
     first = document_of({"kind": "summary", "text": "a"}, {"kind": "list", "items": ["x"]})
     second = document_of({"kind": "summary", "text": "a"}, {"kind": "list", "items": ["x", "y"]})
     assert first["root"]["children"][0] == second["root"]["children"][0]
 
 
+@pytest.mark.spec("ui/limits")
 def test_a_document_that_is_too_large_loses_its_last_parts() -> None:
     rows = [{"kind": "summary", "text": f"{index} " + "x" * 3000} for index in range(6)]
     compiled = compile_hints(rows, limits=Limits(bytes=8_000))
@@ -203,6 +221,8 @@ HINT = st.recursive(
 )
 
 
+@pytest.mark.spec("ui/total")
+@pytest.mark.spec("ui/limits")
 @settings(max_examples=400, deadline=None)
 @given(HINT, st.sampled_from([DEFAULT, CARD, Limits(depth=2, nodes=5, all_chars=60, bytes=900)]))
 def test_whatever_an_agent_hints_the_document_is_valid_and_within_its_limits(hint: object, limits: Limits) -> None:
@@ -218,6 +238,7 @@ def test_whatever_an_agent_hints_the_document_is_valid_and_within_its_limits(hin
     assert refs == set(compiled.actions)
 
 
+@pytest.mark.spec("ui/other-forms")
 @settings(max_examples=150, deadline=None)
 @given(HINT)
 def test_an_a2ui_surface_names_only_components_it_has(hint: object) -> None:

@@ -41,7 +41,7 @@ def violations(before: SessionState, message: Message, decision: Decision, after
     alive = frozenset((*before.live_turn_ids, *filter(None, admitted)))
     ends = tuple((fact.turn_id or "", ending) for fact in decision.facts if (ending := fact.ending))
     step = Step(before, message, decision, after, alive, ends)
-    return [f"{line}: {broken}" for line, check in _CHECKS.items() for broken in check(step)]
+    return [f"{line}: {broken}" for line, check in CHECKS.items() for broken in check(step)]
 
 
 # --- the state --------------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def _words_are_known(step: Step) -> Iterator[str]:
             yield f"{fact.kind} is not a word of the session"
 
 
-_CHECKS: Mapping[str, Callable[[Step], Iterator[str]]] = {
+CHECKS: Mapping[str, Callable[[Step], Iterator[str]]] = {
     "turn/one-speaker": _speaker_owns_the_turn,
     "route/active-is-a-member": _agents_are_members,
     "queue/behind-a-live-turn": _line_stands_behind_a_turn,

@@ -6,6 +6,7 @@ Every intent is a small object with a `kind`. The drafts made here are read by `
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from paddock.rules.ui_schema.desk import FORBIDDEN_KEYS
 from paddock.rules.ui_schema.nodes import STATUSES
 
 Draft = dict[str, Any]
@@ -60,7 +61,7 @@ def _fields(given: Mapping[str, Any]) -> Draft:
     items = given.get("items")
     if isinstance(items, Mapping):
         named = cast("Mapping[object, Any]", items)
-        items = [{"label": label, "value": value} for label, value in named.items()]
+        items = [{"label": label, "value": value} for label, value in named.items() if label not in FORBIDDEN_KEYS]
     return _card(_title(given), {"type": "kv", "items": items})
 
 
