@@ -187,12 +187,17 @@ _shared: list[Server] = []
 _free: list[str] = []
 
 
+def the_server() -> Server:
+    """Return the server of this test run, held until this process ends."""
+    if not _shared:
+        _shared.append(shared_server())
+    return _shared[0]
+
+
 @contextmanager
 def a_database() -> Generator[str]:
     """The address of a database with our schema and nothing in it, on the server of this test run."""
-    if not _shared:
-        _shared.append(shared_server())
-    server = _shared[0]
+    server = the_server()
     address = _free.pop() if _free else server.new_database()
     yield address
     server.empty(address)
