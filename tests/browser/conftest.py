@@ -52,6 +52,8 @@ key = "env:REAL_KEY"
 retries = 0
 """
 NOBODY = "http://127.0.0.1:9/nobody-listens"
+ELSEWHERE = "console.test"
+"""A name of this machine that no browser takes for this machine: what is there by plain http is no secure context."""
 PLUGINS = (NASTY, Path(__file__).parent / "plugins")
 
 
@@ -115,7 +117,8 @@ class Stage:
 
             expect.set_options(timeout=PATIENCE_MS)
             playwright = self._open.enter_context(sync_playwright())
-            self._browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            args = ["--no-sandbox", f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1"]
+            self._browser = playwright.chromium.launch(executable_path=chromium, args=args)
             self._open.callback(self._browser.close)
         return self._browser
 

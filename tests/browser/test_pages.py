@@ -146,6 +146,15 @@ def test_a_hostile_agent_reaches_nothing(visit: Visit) -> None:
     assert ann.complaints == []
 
 
+def test_a_misleading_link_shows_its_host(visit: Visit) -> None:
+    ann = visit()
+    turn = ann.ask("@echo [https://bank.example/?evil.example](https://evil.example/x) https://\u0430pple.example")
+    links = turn.locator(".markdown a[href]")
+    expect(links.first).to_have_text("https://bank.example/?evil.example(evil.example)")
+    expect(links.last).to_contain_text("(xn--pple-43d.example)")
+    expect(links.first).to_have_attribute("rel", "noopener noreferrer nofollow")
+
+
 def test_a_key_is_asked_for_survives_a_reload_and_is_nowhere_to_be_found(
     visit: Visit, locked: tuple[HostProcess, str]
 ) -> None:

@@ -4,6 +4,7 @@
  */
 import type { FormEvent, ReactNode } from "react";
 import { asList, asRecord, asText } from "../model/events";
+import { useCopy } from "../ui/anywhere";
 import { asProblem, sentence } from "../ui/data";
 import { Folded, useKept } from "../ui/kept";
 import { SafeLink } from "../ui/Markdown";
@@ -96,7 +97,9 @@ const DRAWN: Record<string, (node: Node, use: Use) => ReactNode> = {
   image: (node) => <StoreImage url={asText(node.url)} id={asText(node.artifact_id)} alt={asText(node.alt)} />,
   file: (node) =>
     node.url ? (
-      <SafeLink href={new URL(asText(node.url), location.href).href}>{asText(node.name)}</SafeLink>
+      <SafeLink href={asText(node.url)} base={location.href}>
+        {asText(node.name)}
+      </SafeLink>
     ) : node.artifact_id ? (
       <FileLink id={asText(node.artifact_id)} name={asText(node.name)} size={null} />
     ) : (
@@ -206,11 +209,7 @@ function ButtonNode({ label, action, use }: { label: string; action: Node; use: 
     case "open":
       return <SafeLink href={asText(action.href)}>{label}</SafeLink>;
     case "copy":
-      return (
-        <button type="button" className="button" onClick={() => void navigator.clipboard?.writeText(asText(action.text))}>
-          {label}
-        </button>
-      );
+      return <CopyNode label={label} text={asText(action.text)} />;
     default:
       return (
         <button type="button" className="button" disabled={use.done || !action.ref} onClick={() => use.press(asText(action.ref), {})}>
@@ -218,6 +217,19 @@ function ButtonNode({ label, action, use }: { label: string; action: Node; use: 
         </button>
       );
   }
+}
+
+function CopyNode({ label, text }: { label: string; text: string }) {
+  const { t } = useWords();
+  const { copy, copied, byHand } = useCopy(text);
+  return (
+    <>
+      <button type="button" className="button" onClick={copy}>
+        {copied ? t("app.copied") : label}
+      </button>
+      {byHand}
+    </>
+  );
 }
 
 function FormNode({ node, use }: { node: Node; use: Use }) {

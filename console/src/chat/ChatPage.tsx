@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore
 import { get } from "../api/client";
 import type { AgentEntry, Approval } from "../api/shapes";
 import { hasEnded, type Run } from "../model/run";
+import { newId } from "../ui/anywhere";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { Icon } from "../ui/icons";
 import { useKept, Within } from "../ui/kept";
@@ -20,7 +21,7 @@ import { useSought } from "./sought";
 import { TurnView, type TurnActions } from "./TurnView";
 import { useWorld } from "./world";
 
-const FIRST = crypto.randomUUID();
+const FIRST = newId();
 
 interface Pending {
   out: Outgoing;
@@ -29,7 +30,7 @@ interface Pending {
 
 export function ChatPage({ thread, agent, sought }: { thread: string | null; agent: string | null; sought: Sought | null }) {
   const [draft, setDraft] = useKept<string>("new", FIRST);
-  const renew = useCallback(() => setDraft(crypto.randomUUID()), [setDraft]);
+  const renew = useCallback(() => setDraft(newId()), [setDraft]);
   useEffect(() => {
     if (thread === draft) renew(); // it is a conversation now; what is begun next is another one
   }, [thread, draft, renew]);

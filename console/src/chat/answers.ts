@@ -3,6 +3,7 @@
  * answers. The run that follows is read where every run is, in the conversation's stream.
  */
 import { postStream } from "../api/client";
+import { newId } from "../ui/anywhere";
 import { clientTime } from "./send";
 
 export interface Resume {
@@ -16,7 +17,7 @@ export interface ToolAnswer {
 }
 
 export async function answerOpen(threadId: string, agentId: string | null, resume: Resume[], tools: ToolAnswer[]): Promise<void> {
-  const id = crypto.randomUUID();
+  const id = newId();
   const body = {
     threadId,
     runId: `web-${id}`,

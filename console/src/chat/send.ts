@@ -1,6 +1,7 @@
 /** What a person does in a conversation, as calls of the host. Each can be repeated: names are chosen here, once. */
 import { post, put } from "../api/client";
 import type { Accepted } from "../api/shapes";
+import { newId } from "../ui/anywhere";
 import { sessionPath } from "./follow";
 
 export interface Upload {
@@ -20,7 +21,7 @@ export interface Outgoing {
 }
 
 export function newOutgoing(threadId: string, text: string, agent: string | null, uploads: Upload[] = []): Outgoing {
-  const id = crypto.randomUUID();
+  const id = newId();
   return { threadId, runId: `web-${id}`, messageId: `msg-${id}`, text, agent, uploads };
 }
 

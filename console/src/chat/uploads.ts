@@ -1,6 +1,7 @@
 /** Images on their way into a message: shown at once, uploaded in the background, refused with a sentence. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { Problem, upload } from "../api/client";
+import { newId } from "../ui/anywhere";
 import { asProblem, sentence } from "../ui/data";
 import { useWords } from "../words";
 import type { Upload } from "./send";
@@ -56,7 +57,7 @@ export function useUploads(): Uploads {
         setProblem(t("chat.only_images", { name: file.name }));
         continue;
       }
-      const key = crypto.randomUUID();
+      const key = newId();
       const preview = URL.createObjectURL(file);
       addresses.current.add(preview);
       setPreviews((before) => [...before, { key, name: file.name, preview, uploaded: null }]);

@@ -2,10 +2,11 @@
  * What an agent wrote, as Markdown. It is treated as hostile: tags are shown as words and never obeyed, no images, no
  * styles, and of links only those that lead to the open web, named with their host so that nobody is misled.
  */
-import { memo, useState, type ReactNode } from "react";
+import { memo, type ReactNode } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
 import { useWords } from "../words";
+import { useCopy } from "./anywhere";
 import { Icon } from "./icons";
 
 interface Piece {
@@ -29,9 +30,9 @@ const PLUGINS = [remarkGfm, tagsAsWords];
 const ALLOWED = ["a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "img", "input", "li", "ol", "p", "pre", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"];
 
 /** An address that may be shown as a link, or null. */
-export function safeLink(address: string | undefined): URL | null {
+export function safeLink(address: string | undefined, base?: string): URL | null {
   try {
-    const url = new URL(address ?? "");
+    const url = new URL(address ?? "", base);
     if (url.username || url.password) return null;
     return url.protocol === "https:" || url.protocol === "http:" || url.protocol === "mailto:" ? url : null;
   } catch {
@@ -39,17 +40,31 @@ export function safeLink(address: string | undefined): URL | null {
   }
 }
 
-export function SafeLink({ href, children }: { href: string | undefined; children: ReactNode }) {
-  const url = safeLink(href);
+/** A link that says where it leads. `base`: what an address without a host belongs to; without it such an address is no link. */
+export function SafeLink({ href, base, children }: { href: string | undefined; base?: string; children: ReactNode }) {
+  const url = safeLink(href, base);
   if (!url) return <span className="dead-link">{children}</span>;
-  const host = url.protocol === "mailto:" ? "" : url.host;
-  const told = typeof children === "string" && (children.includes(host) || !host);
+  const open = tells(children, url);
   return (
     <a href={url.href} target="_blank" rel="noopener noreferrer nofollow">
-      {children}
-      {!told && host && <span className="link-host"> ({host})</span>}
+      {open ? children : <bdi>{children}</bdi>}
+      {!open && <bdi className="link-host">({whereTo(url)})</bdi>}
     </a>
   );
+}
+
+/** The host a link leads to, as the network knows it (other scripts in punycode), or whom a mail goes to. */
+function whereTo(url: URL): string {
+  return url.protocol === "mailto:" ? url.pathname || url.search : url.host;
+}
+
+/** Whether a label is itself the address it leads to, letter by letter: one that only contains it may mislead. */
+function tells(label: ReactNode, url: URL): boolean {
+  if (typeof label !== "string" || !/^[!-~]+$/.test(label)) return false;
+  const where = whereTo(url);
+  if (label === where) return true;
+  const start = `${url.protocol}//${where}`;
+  return label.startsWith(start) && /^([/?#]|$)/.test(label.slice(start.length));
 }
 
 const COMPONENTS: Components = {
@@ -110,17 +125,14 @@ export function CodeBlock({ text, language }: { text: string; language?: string 
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const { t } = useWords();
-  const [done, setDone] = useState(false);
-  const copy = () => {
-    void navigator.clipboard?.writeText(text).then(() => {
-      setDone(true);
-      setTimeout(() => setDone(false), 1500);
-    });
-  };
+  const { copy, copied, byHand } = useCopy(text);
   return (
-    <button type="button" className="icon-button" onClick={copy} aria-label={done ? t("app.copied") : label} title={done ? t("app.copied") : label}>
-      <Icon name={done ? "check" : "copy"} size={16} />
-    </button>
+    <>
+      <button type="button" className="icon-button" onClick={copy} aria-label={copied ? t("app.copied") : label} title={copied ? t("app.copied") : label}>
+        <Icon name={copied ? "check" : "copy"} size={16} />
+      </button>
+      {byHand}
+    </>
   );
 }
 

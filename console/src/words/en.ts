@@ -10,6 +10,7 @@ export const en = {
   "app.retry": "Try again",
   "app.copy": "Copy",
   "app.copied": "Copied",
+  "app.copy_by_hand": "The browser does not let this page copy. The text is selected: press Ctrl+C (on a Mac ⌘C), or hold it and choose Copy.",
   "app.cancel": "Cancel",
   "app.save": "Save",
   "app.saved": "Saved",

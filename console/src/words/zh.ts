@@ -12,6 +12,7 @@ export const zh: Words = {
   "app.retry": "重试",
   "app.copy": "复制",
   "app.copied": "已复制",
+  "app.copy_by_hand": "浏览器不允许此页面复制。文本已选中：请按 Ctrl+C（Mac 上为 ⌘C），或长按后选择“复制”。",
   "app.cancel": "取消",
   "app.save": "保存",
   "app.saved": "已保存",
