@@ -14,23 +14,14 @@ INERT_TEXTS = frozenset(
 )
 """Texts that no reader runs: between them the sender may choose, because their bytes tell nothing."""
 
+_SPACE = re.compile(r"\s*")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-_MARKUP = (
-    (
-        re.compile(
-            r"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*(<!doctype\s+svg[^>]*>\s*)?<svg[\s>]", re.IGNORECASE | re.DOTALL
-        ),
-        "image/svg+xml",
-    ),
-    (
-        re.compile(
-            r"\s*(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body|script|iframe)[\s>]", re.IGNORECASE | re.DOTALL
-        ),
-        "text/html",
-    ),
-    (re.compile(r"\s*<\?xml\s", re.IGNORECASE), "application/xml"),
-    (re.compile(r"%PDF-"), "application/pdf"),
-)
+_DECLARATION = re.compile(r"<\?xml[\s?>]", re.IGNORECASE)
+_SVG_DOCTYPE = re.compile(r"<!doctype\s+svg", re.IGNORECASE)
+_SVG = re.compile(r"<svg[\s>]", re.IGNORECASE)
+_HTML = re.compile(r"<(!doctype\s+html|html|head|body|script|iframe)[\s>]", re.IGNORECASE)
+_PROLOGUE = ((re.compile(r"<!--"), "-->"), (_DECLARATION, ">"), (_SVG_DOCTYPE, ">"))
+"""What may stand before a document's first element, each with its end."""
 _JSON = re.compile(r'\s*(\{\s*("|\})|\[\s*("|\{|\[|\]|-?\d|true|false|null))')
 
 
@@ -39,11 +30,39 @@ def content_type(head: bytes, claimed: str | None = None) -> str:
     text = _as_text(head[:HEAD_BYTES], whole=len(head) < HEAD_BYTES)
     if text is None:
         return _of_binary(head[:HEAD_BYTES])
-    found = next((mime for pattern, mime in _MARKUP if pattern.match(text)), None)
-    if found is not None:
+    if found := _of_markup(text):
         return found
     wanted = (claimed or "").split(";")[0].strip().lower()
     return wanted if wanted in INERT_TEXTS else "application/json" if _JSON.match(text) else PLAIN
+
+
+def _of_markup(text: str) -> str | None:
+    """Tell SVG, HTML, other XML and PDF by their first element. Each character is passed once, whatever is written."""
+    if text.startswith("%PDF-"):
+        return "application/pdf"
+    start = _behind_space(text, 0)
+    declared = _DECLARATION.match(text, start) is not None
+    element = _first_element(text, start)
+    if _SVG.match(text, element):
+        return "image/svg+xml"
+    if declared:
+        return "application/xml"
+    return "text/html" if _HTML.match(text, element) else None
+
+
+def _first_element(text: str, at: int) -> int:
+    """The place behind comments, a declaration and the document type of SVG."""
+    while passed := next((end for opening, end in _PROLOGUE if opening.match(text, at)), None):
+        closed = text.find(passed, at + len("<!--"))
+        if closed < 0:
+            return len(text)
+        at = _behind_space(text, closed + len(passed))
+    return at
+
+
+def _behind_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
 
 
 def _as_text(head: bytes, *, whole: bool) -> str | None:
