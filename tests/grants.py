@@ -13,10 +13,11 @@ def a_grant(
     deadline_at: float = 1e12,
     run_id: str = "run-1",
     user_id: str = "ann",
+    workspace_id: str = "w",
     **more: Any,
 ) -> Grant:
     return Grant(
-        scope=RunScope(run_id, "w", user_id, "agent", "conversation"),
+        scope=RunScope(run_id, workspace_id, user_id, "agent", "conversation"),
         runner_id="plugin:a/b/c",
         actions=frozenset({"models.invoke", "models.stream", "models.rerank", "tools.call", "tools.get_detail"}),
         state_scopes=frozenset(),

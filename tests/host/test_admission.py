@@ -114,7 +114,7 @@ async def test_who_gives_up_when_let_in_leaves_the_place_to_the_next() -> None:
 
 async def until_waiting(host: Admission, count: int) -> None:
     async with asyncio.timeout(30):
-        while host.waiting != count:
+        while host.waiting() != count:
             await asyncio.sleep(0)
 
 

@@ -29,6 +29,7 @@ from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.owners import Owners
+from paddock.host.principals import Operators
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.thread_names import ThreadNames
 from paddock.host.ui_actions import UiActions
@@ -200,9 +201,18 @@ def app_of(
     note: Callable[[AuditRow], None] = lambda _row: None,
     origins: Sequence[str] = (),
     calls_per_second: float = 0.0,
+    operators: Sequence[str] = (),
+    metrics: Metrics | None = None,
 ) -> ShortWay:
     """The same doors as the real house has, on the parts of a small one."""
-    auth = Auth(house.store, local_token=LOCAL_TOKEN, tokens=tokens, origins=origins, calls_per_second=calls_per_second)
+    auth = Auth(
+        house.store,
+        local_token=LOCAL_TOKEN,
+        tokens=tokens,
+        origins=origins,
+        calls_per_second=calls_per_second,
+        operators=Operators.named(operators),
+    )
     store, clock = house.store, time.time
     streams = RunStreams(tails=house.tails, runs=house.view, keeping=house.keeping, keep_alive_seconds=keep_alive)
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
@@ -253,7 +263,7 @@ def app_of(
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, attaching=attaching, keys=store, note=lambda _row: None),
         AttachDoor(gateway),
-        MetricsDoor(auth=auth, page=Metrics("test").page),
+        MetricsDoor(auth=auth, page=(metrics or Metrics("test")).page),
         OverviewDoor(auth=auth, names=names, overview=Overview(store, house.approvals.clock, note=note)),
         Probes(ready),
         ConsoleDoor(),
@@ -288,6 +298,8 @@ async def open_doors(
     keys: SigningKeys = KEYS,
     uploading: AttachmentLimits | None = None,
     patience: Patience = PATIENCE,
+    operators: Sequence[str] = (),
+    metrics: Metrics | None = None,
     **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
@@ -313,6 +325,8 @@ async def open_doors(
             note=noted.append,
             origins=origins,
             calls_per_second=calls_per_second,
+            operators=operators,
+            metrics=metrics,
         )
         reading = asyncio.create_task(ingest.run())
         overheard = Overheard()

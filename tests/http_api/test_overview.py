@@ -8,7 +8,6 @@ import pytest
 from contracts.test_calls import used
 from http_api.doors import Doors, a_body, assert_problem, open_doors
 from paddock.rules.overview import Lap, paces
-from paddock.rules.rows import AuditRow
 
 pytestmark = pytest.mark.anyio
 RUNS = "/api/v1/agent/runs"
@@ -133,16 +132,6 @@ async def test_the_audit_trail_is_searched_by_administrators_of_its_workspace() 
         for wrong in ("since=yesterday", "since=2026-01-01", "before=-1"):
             answer = await doors.client.get(f"/api/v1/audit?{wrong}", headers=bob)
             assert_problem(answer, 422, "invalid_argument", wrong.partition("=")[0])
-
-
-@pytest.mark.spec("http/audit")
-async def test_what_hosts_decide_for_all_workspaces_is_told_in_the_workspace_an_installation_comes_with() -> None:
-    async with open_doors() as doors:
-        bob, eve = [await doors.key_for("bob", role="admin", workspace=name) for name in ("default", "other")]
-        gone = AuditRow(1.0, "", "host", "hosts.gone", "8", "hosts", "decided", "it was silent")
-        await doors.house.store.write([gone])
-        told = [(await doors.client.get("/api/v1/audit?action=hosts.*", headers=who)).json() for who in (bob, eve)]
-        assert [[row["action"] for row in page["decisions"]] for page in told] == [["hosts.gone"], []]
 
 
 @pytest.mark.spec("http/usage")

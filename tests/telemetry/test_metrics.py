@@ -39,12 +39,12 @@ def test_what_is_true_now_is_asked_for_when_it_is_told() -> None:
     metrics, live = Metrics("1.2"), [3]
     metrics.watch(
         Now(
-            runs=lambda: live[0],
+            runs=lambda _workspace: live[0],
             sessions=lambda: 7,
             runners=lambda: {"ready": 2},
             store_healthy=lambda: True,
             capacity=lambda: 64,
-            waiting=lambda: 5,
+            waiting=lambda _workspace: 5,
             turned_away=lambda: 9,
             hosts=lambda: 3,
             bus_healthy=lambda: False,

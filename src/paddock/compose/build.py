@@ -123,12 +123,12 @@ def watch_over(house: House, near: Neighbourhood) -> None:
     runs, peers = house.runs, house.peers
     house.metrics.watch(
         Now(
-            runs=lambda: len(runs.live),
+            runs=lambda workspace: len(runs.live) if workspace is None else runs.admission.busy.get(workspace, 0),
             sessions=lambda: house.sessions.loaded,
             runners=house.gateway.count_by_state,
             store_healthy=house.store.healthy,
             capacity=lambda: runs.admission.capacity,
-            waiting=lambda: runs.admission.waiting,
+            waiting=runs.admission.waiting,
             turned_away=lambda: runs.admission.turned_away,
             hosts=lambda: 1 + (len(peers.others) if peers else 0),
             bus_healthy=near.bus.healthy,

@@ -12,6 +12,7 @@ from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
 from paddock.host.overview import Overview
+from paddock.host.principals import Operators
 from paddock.host.runs_view import RunsView
 from paddock.host.thread_names import ThreadNames
 from paddock.host.ui_actions import UiActions
@@ -89,6 +90,7 @@ def _entrance(house: House, settings: Settings, local_token: str | None) -> Entr
         tokens=tokens_of(settings),
         origins=settings.cors_origins,
         calls_per_second=settings.calls_per_second,
+        operators=Operators.named(settings.operators),
     )
     runs = RunsView(house.store)
     streams = RunStreams(

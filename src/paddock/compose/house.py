@@ -256,8 +256,8 @@ class House:
         first = self.agents.default_agent_id
         for binding in (one for one in self.agents.list(HOME) if one.origin in CHOSEN or one.agent_id == first):
             await self.runs.prepare(binding.agent_id, HOME)
-            if problem := self.runs.refusal(binding.agent_id, HOME):
-                about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": problem}
+            if refusal := self.runs.authority.refusal(binding.agent_id, HOME):
+                about = {"agent": binding.agent_id, "runner_id": binding.runner_id, "reason": refusal.for_operators}
                 log.warning("an agent cannot answer", action="house.warm_up", **about)
 
     async def drain(self) -> None:

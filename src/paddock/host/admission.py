@@ -34,10 +34,9 @@ class Admission:
     def full(self) -> bool:
         return self.closed or sum(self.busy.values()) + sum(self._promised.values()) >= self.capacity
 
-    @property
-    def waiting(self) -> int:
-        """So many wait for room now."""
-        return sum(map(len, self._waiting.values()))
+    def waiting(self, workspace: str | None = None) -> int:
+        """So many wait for room now, of a workspace or of all."""
+        return sum(len(line) for name, line in self._waiting.items() if workspace in (None, name))
 
     def has_room(self, workspace: str) -> bool:
         """Whether one more run may begin at once: nobody waits, and there is room."""

@@ -19,7 +19,12 @@ class Health(Value, frozen=True):
     state: Literal["ok", "problem", "unknown"]
     problem: str | None = None
     """For administrators."""
+    cause: str | None = None
+    """Of the problem, for whoever runs the host."""
     manifest: AgentRunnerManifest | None = None
+
+    def told(self, *, operator: bool) -> str | None:
+        return self.cause or self.problem if operator else self.problem
 
 
 class AgentHealth:
@@ -54,11 +59,11 @@ class AgentHealth:
         manifest = self._authority.manifest(binding, workspace)
         refusal = self._authority.refusal(binding.agent_id, workspace)
         if refusal is not None:
-            return Health("problem", refusal.message, manifest)
+            return Health("problem", refusal.message, refusal.for_operators, manifest)
         if manifest is None:
             return Health("unknown")
         missing = self._authority.missing(binding, workspace)
-        return Health("problem", "; ".join(missing), manifest) if missing else Health("ok", None, manifest)
+        return Health("problem", "; ".join(missing), manifest=manifest) if missing else Health("ok", manifest=manifest)
 
     def isolation(self, binding: AgentBinding, workspace: str) -> str:
         """How far its next run would be kept apart."""

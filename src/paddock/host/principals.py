@@ -1,10 +1,12 @@
 """Who acts: everyone at a door is somebody."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from paddock.rules.errors import ErrorCode, HostError
 
+KEY = "key:"
 HOME = "default"
 """The workspace that an installation comes with."""
 
@@ -15,17 +17,40 @@ class Principal:
     user_id: str
     role: Literal["user", "admin"] = "user"
     operator: bool = False
-    """Runs this host: may act for every workspace. No key makes anybody one."""
-
-    @property
-    def sees_hosts(self) -> bool:
-        """Whether they may know what hosts decide for all workspaces: who runs one may, and whoever is of the workspace
-        that an installation comes with."""
-        return self.operator or self.workspace_id == HOME
+    """Runs this host: sees what is of no workspace, and may act for every one. No role of a workspace is one; it takes
+    the local token, this machine while no key exists, or a name in the setting `operators`."""
 
 
 DEV = Principal(HOME, "dev", "admin", operator=True)
 """Who acts on loopback while no key is configured, and who holds the token in the data directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """The names in the setting `operators`: keys by their id, and people by user and workspace."""
+
+    keys: frozenset[str] = frozenset()
+    people: frozenset[tuple[str, str]] = frozenset()
+
+    @classmethod
+    def named(cls, names: Iterable[str]) -> "Operators":
+        """Of `key:ID` and `user@workspace`; a user's name may hold an `@`, a workspace's not."""
+        names = tuple(names)
+        keys = frozenset(name.removeprefix(KEY) for name in names if name.startswith(KEY))
+        people = (name.rpartition("@") for name in names if not name.startswith(KEY))
+        return cls(keys, frozenset((workspace, user) for user, _, workspace in people))
+
+    def recognise(self, principal: Principal, key_id: str | None = None) -> Principal:
+        """The caller, as one who runs the host if a name says so; they administer their own workspace too."""
+        if key_id not in self.keys and not self.names(principal.workspace_id, principal.user_id):
+            return principal
+        return replace(principal, role="admin", operator=True)
+
+    def names(self, workspace: str, user: str) -> bool:
+        return (workspace, user) in self.people
+
+
+NO_OPERATORS = Operators()
 
 
 def no_such_thread() -> HostError:

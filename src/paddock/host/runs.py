@@ -122,7 +122,7 @@ class Runs:
         await self.authority.prepare(agent_id, workspace)
 
     def refusal(self, agent_id: str, workspace: str) -> str | None:
-        """Why runs of this agent cannot be started now, as far as is known."""
+        """Why runs of this agent cannot be started now, as far as is known, for whoever asks for one."""
         error = self.authority.refusal(agent_id, workspace)
         return error.message if error else None
 

@@ -52,8 +52,7 @@ class AdminDoor:
     async def runners(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         listed = await self._gateway.list_runners(principal.workspace_id)
-        admin = principal.role == "admin"
-        return json_response({"runners": [_runner(status, for_admin=admin) for status in listed]})
+        return json_response({"runners": [_runner(status, for_operator=principal.operator) for status in listed]})
 
     async def mint_attach_token(self, request: Request) -> Response:
         principal = await self._auth.admin(request.scope)
@@ -93,20 +92,24 @@ class AdminDoor:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "role must be user or admin")
         workspace = _name(given, "workspace") if "workspace" in given else principal.workspace_id
         user = _name(given, "user")
-        self._note(
-            _decided(principal, "api_keys.create", f"{workspace}/{user}", allowed=_may_act_in(principal, workspace))
-        )
-        if not _may_act_in(principal, workspace):
-            raise HostError(ErrorCode.UNAUTHORIZED, "a key of this workspace makes keys for this workspace only")
+        refusal = self._why_not(principal, workspace, user)
+        self._note(_decided(principal, "api_keys.create", f"{workspace}/{user}", allowed=refusal is None))
+        if refusal is not None:
+            raise HostError(ErrorCode.UNAUTHORIZED, refusal)
         key, row = new_key(workspace, user, cast("Any", role))
         await self._keys.add_key(row)
         self._auth.key_added()
         seen = {"keyId": row.key_id, "key": key, "workspace": row.workspace_id, "user": row.user_id, "role": row.role}
         return json_response(seen, 201)
 
-
-def _may_act_in(principal: Principal, workspace: str) -> bool:
-    return principal.operator or principal.workspace_id == workspace
+    def _why_not(self, principal: Principal, workspace: str, user: str) -> str | None:
+        """Why this caller makes no key for this user: a key is all that its user is."""
+        if principal.operator:
+            return None
+        if principal.workspace_id != workspace:
+            return "a key of this workspace makes keys for this workspace only"
+        named = self._auth.operators.names(workspace, user)
+        return "this user runs the host, and who does makes their keys" if named else None
 
 
 def _decided(principal: Principal, action: str, resource: str, *, allowed: bool) -> AuditRow:
@@ -141,16 +144,16 @@ def _key(row: ApiKeyRow) -> Mapping[str, Any]:
     return {key: value for key, value in seen.items() if value is not None}
 
 
-def _runner(status: RunnerStatus, *, for_admin: bool) -> Mapping[str, Any]:
-    """What everybody may know of a runner; what went wrong inside and its process are for administrators."""
+def _runner(status: RunnerStatus, *, for_operator: bool) -> Mapping[str, Any]:
+    """What everybody may know of a runner; what went wrong inside, in its own words, is for whoever runs the host."""
     manifest = status.manifest
     seen = {
         "runnerId": status.runner_id,
         "plugin": status.plugin,
         "state": status.state,
         "isolation": status.isolation,
-        "detail": status.detail if for_admin else None,
-        "pid": status.pid if for_admin else None,
+        "detail": status.detail if for_operator else None,
+        "pid": status.pid if for_operator else None,
         "manifest": manifest.model_dump(mode="json", exclude_none=True) if manifest else None,
     }
     return {key: value for key, value in seen.items() if value is not None}

@@ -38,7 +38,7 @@ class AgentsDoor:
         bindings = self._agents.list(who.workspace_id)
         found = await self._health.look(who.workspace_id, bindings)
         listed = [self._seen(who, binding, health) for binding, health in zip(bindings, found, strict=True)]
-        problem = self._health.file_problem if who.role == "admin" else None
+        problem = self._health.file_problem if who.operator else None
         return json_response({"agents": listed} | ({"problem": problem} if problem else {}))
 
     async def get(self, request: Request) -> Response:
@@ -82,7 +82,7 @@ class AgentsDoor:
             "origin": binding.origin,
             "health": health.state,
             "isolation": self._health.isolation(binding, who.workspace_id),
-            "problem": health.problem if who.role == "admin" else None,
+            "problem": health.told(operator=who.operator) if who.role == "admin" else None,
             "runnerLabel": manifest.label if manifest and manifest.label else None,
             "runnerDescription": manifest.description if manifest and manifest.description else None,
         }

@@ -53,7 +53,7 @@ class AllowancesDoor:
             "answers": answers(binding.events, event),
             "grant": None if grant is None else grant.summary(),
             "context": context,
-            "problem": None if refusal is None else refusal.message,
+            "problem": None if refusal is None else refusal.for_operators if who.operator else refusal.message,
         }
         return json_response({name: value for name, value in told.items() if value is not None})
 

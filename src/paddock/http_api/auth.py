@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 from starlette.types import Scope
 
-from paddock.host.principals import DEV, Principal
+from paddock.host.principals import DEV, NO_OPERATORS, Operators, Principal
 from paddock.http_api.limits import CallerLimits
 from paddock.http_api.tokens import Tokens, looks_like_token
 from paddock.ports import ApiKeys
@@ -40,11 +40,13 @@ class Auth:
         local_token: str | None = None,
         tokens: Tokens | None = None,
         origins: Iterable[str] = (),
+        operators: Operators = NO_OPERATORS,
         calls_per_second: float = 0.0,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`origins`: web pages that may call, without a key too if they are of this very machine."""
         self._tokens = tokens
+        self.operators = operators
         self._own_pages = frozenset(page.lower().encode() for page in origins if _is_page_of_this_machine(page))
         self._limits = CallerLimits(calls_per_second, now=now)
         self._keys = keys
@@ -91,7 +93,8 @@ class Auth:
         if found is not None and found[1] > self._now():
             return found[0]
         if self._tokens is not None and looks_like_token(key):
-            return self._remember(key_hash, *await self._tokens.principal(key))
+            principal, seconds = await self._tokens.principal(key)
+            return self._remember(key_hash, self.operators.recognise(principal), seconds)
         return await self._look_up(key_hash)
 
     async def _look_up(self, key_hash: bytes) -> Principal:
@@ -99,7 +102,8 @@ class Auth:
         if row is None:
             self._known.pop(key_hash, None)
             raise HostError(ErrorCode.UNAUTHENTICATED, f"this key is not known here: {HOW}")
-        return self._remember(key_hash, Principal(row.workspace_id, row.user_id, row.role), REMEMBER_SECONDS)
+        principal = self.operators.recognise(Principal(row.workspace_id, row.user_id, row.role), row.key_id)
+        return self._remember(key_hash, principal, REMEMBER_SECONDS)
 
     def _remember(self, key_hash: bytes, principal: Principal, seconds: float) -> Principal:
         if len(self._known) >= REMEMBER_KEYS:

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus, for administrators: they tell how busy everybody is."""
+"""Numbers for Prometheus: of the host for whoever runs it, of their workspace for administrators."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,7 +13,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricsDoor:
-    def __init__(self, *, auth: Auth, page: Callable[[], bytes]) -> None:
+    def __init__(self, *, auth: Auth, page: Callable[[str | None], bytes]) -> None:
         self._auth = auth
         self._page = page
 
@@ -21,5 +21,5 @@ class MetricsDoor:
         return [route("GET", "/metrics", self.get)]
 
     async def get(self, request: Request) -> Response:
-        await self._auth.admin(request.scope)
-        return Response(self._page(), headers={"Content-Type": TEXT})
+        who = await self._auth.admin(request.scope)
+        return Response(self._page(None if who.operator else who.workspace_id), headers={"Content-Type": TEXT})

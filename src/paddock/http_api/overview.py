@@ -91,7 +91,7 @@ class OverviewDoor:
             _moment(request, "until"),
             None if before is None else int(before),
             _limit(request),
-            principal.sees_hosts,
+            principal.operator,
         )
         found = await self._overview.decisions(principal, query)
         more = str(found[-1].number) if len(found) == query.limit else None

@@ -21,15 +21,26 @@ class ErrorCode(StrEnum):
 
 
 class HostError(Exception):
-    """A refusal with a code, a sentence for a person, and whether trying again may help."""
+    """A refusal with a code, a sentence for a person, and whether trying again may help.
+
+    `message` and `details` may reach anybody: no words of libraries, of programs or of other people, no places on this
+    machine. Those go to whoever runs the host, as `for_operators` and in the log.
+    """
 
     def __init__(
-        self, code: ErrorCode, message: str, *, retryable: bool = False, details: Mapping[str, Any] | None = None
+        self,
+        code: ErrorCode,
+        message: str,
+        *,
+        retryable: bool = False,
+        details: Mapping[str, Any] | None = None,
+        for_operators: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.retryable = retryable
+        self.for_operators = for_operators or message
         self.details: dict[str, Any] = dict(details or {})
 
 

@@ -136,7 +136,7 @@ class Connection:
         try:
             reply = await self.ask("initialize", params)
         except PeerRefusedError as problem:
-            raise HandshakeError(f"the handshake failed: {problem}") from None
+            raise HandshakeError(f"the handshake failed: {problem}", problem.quoted) from None
         version = reply.get("protocol_version")
         if not isinstance(version, str) or not is_compatible(version):
             said = "names no protocol version" if version is None else f"speaks protocol version {str(version)[:20]!r}"
@@ -202,8 +202,10 @@ class Connection:
             self._pending.pop(number, None)
         if frame is None:
             raise PeerRefusedError(self.reason or "the runner is gone")
-        if frame.error is not None or not isinstance(frame.result, dict):
-            raise PeerRefusedError(frame.error.message[:MAX_TEXT] if frame.error else "the answer is not an object")
+        if not isinstance(frame.result, dict):
+            if frame.error is not None:
+                raise PeerRefusedError(f"it refused {method}", frame.error.message[:MAX_TEXT])
+            raise PeerRefusedError(f"its answer to {method} is not an object")
         return cast("dict[str, Any]", frame.result)
 
     def request(self, method: str, params: Mapping[str, Any], reply: Reply) -> int:

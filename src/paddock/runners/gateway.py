@@ -37,7 +37,7 @@ from paddock.runners.process import Launch
 from paddock.runners.shared import START_SECONDS, Surroundings, not_refused
 from paddock.runners.spares import SPARE_SECONDS
 from paddock.runners.staff import Staff
-from paddock.runners.supervisor import Supervisor
+from paddock.runners.supervisor import LOGGED, Supervisor
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -164,7 +164,13 @@ class Gateway:
         except StartError as problem:
             code = ErrorCode.NOT_FOUND if problem.code == "runner.not_found" else ErrorCode.RUNTIME_ERROR
             details = {"run_code": problem.code}
-            raise HostError(code, problem.message, retryable=code is not ErrorCode.NOT_FOUND, details=details) from None
+            raise HostError(
+                code,
+                problem.message,
+                retryable=code is not ErrorCode.NOT_FOUND,
+                details=details,
+                for_operators=problem.detail,
+            ) from None
 
     def start_at_once(
         self,
@@ -275,8 +281,10 @@ class Gateway:
         supervisor, offered = await self._offered_by(plugin)
         manifest = offered.get(runner_id)
         if supervisor is None or manifest is None:
-            why = f": {supervisor.detail}" if supervisor and supervisor.detail else ""
-            raise StartError("runner.not_found", f"there is no runner {runner_id[:200]!r}{why}")
+            text = f"there is no runner {runner_id[:200]!r}"
+            if supervisor and supervisor.detail:
+                raise StartError("runner.not_found", f"{text}{LOGGED}", f"{text}: {supervisor.detail}")
+            raise StartError("runner.not_found", text)
         return manifest, supervisor
 
     async def _offered_by(self, plugin: str) -> tuple[Supervisor | None, Mapping[str, AgentRunnerManifest]]:
@@ -320,7 +328,7 @@ async def _introduce(supervisor: Supervisor) -> None:
         with anyio.move_on_after(LIST_SECONDS):
             await supervisor.manifests()
     except StartError as problem:
-        log.warning("runner.not_listed", plugin=supervisor.plugin.id, reason=problem.message)
+        log.warning("runner.not_listed", plugin=supervisor.plugin.id, reason=problem.detail)
 
 
 def _statuses(supervisor: Supervisor, isolation: Level) -> list[RunnerStatus]:

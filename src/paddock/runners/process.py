@@ -97,7 +97,9 @@ class RunnerProcess:
         self.on_stall: Callable[[str], None] = lambda _reason: None
         self._loop = asyncio.get_running_loop()
         self._leftovers = leftovers
-        self._stderr = StderrLog(launch.plugin)
+        self.only_run: str | None = None
+        """The one run it was ever told of; none before the first, and none from the second on."""
+        self._stderr = StderrLog(launch.plugin, lambda: self.only_run)
         self._code: int | None = None
         self._output_ended = False
         self._closing = False
@@ -188,10 +190,12 @@ class RunnerProcess:
         await self._gone.wait()
 
     def ending(self) -> str:
-        """How it ended, for a person: the exit status and the last line of its standard error."""
-        how = self.note or describe_exit(self._code)
-        last = self._stderr.last_line()
-        return f"{how}; last it said: {last}" if last else how
+        """How it ended, for anybody: nothing here is in the words of a run."""
+        return self.note or describe_exit(self._code)
+
+    def last_line(self) -> str:
+        """The last line of its standard error, for whoever runs the host: any of its runs may have written it."""
+        return self._stderr.last_line()
 
     async def stop(self, ladder: Sequence[Rung] = POLITE) -> None:
         """Close its input, then demand ever more strongly. Goes on to the end even when the caller is cancelled."""

@@ -1,5 +1,7 @@
 """A runner's standard error in the host's log: line by line, and no more than so much in a process's life."""
 
+from collections.abc import Callable
+
 import structlog
 
 from paddock.runners.noise import Allowance
@@ -15,8 +17,10 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 class StderrLog:
     """Takes whatever comes and never holds more than one line of it."""
 
-    def __init__(self, plugin: str) -> None:
+    def __init__(self, plugin: str, only_run: Callable[[], str | None] = lambda: None) -> None:
+        """`only_run`: the run that must have written a line, where that is certain."""
         self._plugin = plugin
+        self._only_run = only_run
         self._left = MAX_BYTES
         self._allowance = Allowance(LINES_PER_SECOND)
         self._tail = b""
@@ -33,7 +37,7 @@ class StderrLog:
 
     def close(self) -> None:
         if left_out := self._allowance.take_left_out():
-            log.info("runner.stderr", plugin=self._plugin, line=f"({left_out} lines left out)")
+            self._say(f"({left_out} lines left out)")
 
     def _write(self, data: bytes) -> None:
         """A line cut by the edge of a chunk is logged in two pieces: simpler than waiting for what may never come."""
@@ -44,7 +48,10 @@ class StderrLog:
                 return
             self._left -= len(line) + 1
             if self._left <= 0:
-                log.info("runner.stderr", plugin=self._plugin, line="(further output dropped)")
+                self._say("(further output dropped)")
                 return
             text = line[:MAX_LINE].decode("utf-8", "replace")
-            log.info("runner.stderr", plugin=self._plugin, line=text, left_out=self._allowance.take_left_out())
+            self._say(text, left_out=self._allowance.take_left_out())
+
+    def _say(self, line: str, **more: int) -> None:
+        log.info("runner.stderr", plugin=self._plugin, run_id=self._only_run(), line=line, **more)

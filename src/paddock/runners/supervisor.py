@@ -25,6 +25,7 @@ from paddock.runners.shared import Surroundings
 from paddock.runners.spares import Spare
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
+LOGGED = "; the host's log tells why"
 SHUTDOWN = ("host_shutdown", "the host is shutting down")
 REPLACED = "runner.replaced"
 
@@ -50,6 +51,10 @@ class Worker:
     def usable(self) -> bool:
         return self.ready and not self.dismissed and not self.connection.closed
 
+    def serves(self, run_id: str) -> None:
+        self.served += 1
+        self.process.only_run = run_id if self.served == 1 else None
+
 
 class Supervisor:
     """Keeps one plugin running."""
@@ -57,7 +62,7 @@ class Supervisor:
     def __init__(self, plugin: Plugin, around: Surroundings) -> None:
         self.plugin = plugin
         self.detail = ""
-        """What went wrong last, for a person; empty when nothing did."""
+        """What went wrong last, for whoever runs the host; empty when nothing did."""
         self._around = around
         self._manifests: dict[str, AgentRunnerManifest] | None = None
         self._unlisted = ""
@@ -140,7 +145,7 @@ class Supervisor:
         place = self._place_for(placement)
         while (worker := self._with_room(place)) is None:
             await self._one_more(place, shared=self._limit(place) != 1 or place in self._shared_starts)
-        worker.served += 1
+        worker.serves(run_id)
         try:
             connection, secrets = worker.connection, placement.secrets
             run = await connection.start_run(manifest.id, manifest.name, run_id, context, listener, secrets)
@@ -160,7 +165,7 @@ class Supervisor:
         listener: RunListener,
         placement: Placement,
     ) -> Run:
-        worker.served += 1
+        worker.serves(run_id)
         run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener, placement.secrets)
         if not run.live:
             self._run_over(worker.process)
@@ -249,7 +254,7 @@ class Supervisor:
             raise StartError(*self._stopped)
         rest = self._not_before - self._around.clock()
         if self._unhealthy and rest > 0:
-            raise StartError("runner.unhealthy", f"{self.plugin.id} keeps failing: {self.detail}")
+            raise StartError("runner.unhealthy", f"{self.plugin.id} keeps failing{LOGGED}", self.detail)
         if self._unhealthy:
             self._unhealthy, self._exits = False, []
         await anyio.sleep(max(rest, 0))
@@ -268,17 +273,18 @@ class Supervisor:
             launch = await anyio.to_thread.run_sync(self._around.plan, self.plugin, place)
             process = await RunnerProcess.start(launch, self._around.leftovers)
         except StartError as problem:
-            self.detail = problem.message
+            self.detail = problem.detail
             raise
         except OSError as problem:
-            raise self._failed_start(f"its process could not be started: {problem}") from None
+            raise self._failed_start("its process could not be started", str(problem)) from None
         worker = Worker(process, self._connect(process), place)
         worker.watch = asyncio.create_task(self._watch(worker))
         self._workers.add(worker)
         try:
             await self._introduce(worker.connection)
         except (HandshakeError, PeerRefusedError) as problem:
-            raise self._failed_start(worker.connection.reason or str(problem)) from None
+            quoted = problem.quoted or worker.process.last_line()
+            raise self._failed_start(worker.connection.reason or str(problem), quoted) from None
         else:
             worker.ready = True
             if self._limit(place) == 1:
@@ -321,15 +327,18 @@ class Supervisor:
         crashed_in_use = worker.connection.live_runs > 0 and not worker.dismissed
         worker.connection.end("runner.crashed", f"the runner process is gone: {worker.process.ending()}")
         if crashed_in_use:
-            self._count_failure(worker.process.ending())
+            self._count_failure(_with(worker.process.ending(), worker.process.last_line()))
         await worker.process.gone()
         self._workers.discard(worker)
 
-    def _failed_start(self, reason: str) -> StartError:
-        self._count_failure(reason)
-        return StartError("runner.start_failed", f"{self.plugin.id} did not start: {reason}")
+    def _failed_start(self, reason: str, quoted: str = "") -> StartError:
+        """`quoted`: words of the program or of the system, which only whoever runs the host is told."""
+        self._count_failure(_with(reason, quoted))
+        logged = LOGGED if quoted else ""
+        return StartError("runner.start_failed", f"{self.plugin.id} did not start: {reason}{logged}", self.detail)
 
     def _count_failure(self, reason: str) -> None:
+        """`reason` is for whoever runs the host."""
         now = self._around.clock()
         self.detail = reason
         self._exits = [*self._exits[-9:], now]
@@ -379,3 +388,7 @@ class Supervisor:
         worker.connection.request("shutdown", {}, lambda _frame: None)
         worker.connection.end(code, message)
         await worker.process.stop()
+
+
+def _with(reason: str, quoted: str) -> str:
+    return f"{reason}; last it said: {quoted}" if quoted else reason

@@ -42,6 +42,13 @@ def variable_name(text: str) -> str:
     return text
 
 
+def operator_name(text: str) -> str:
+    """`key:ID` or `user@workspace`."""
+    if not re.fullmatch(r"key:[^\s@]+|(?!key:)[^\s]+@[^\s@]+", text):
+        raise ValueError("names nobody")
+    return text
+
+
 def page(text: str) -> str:
     if text != "*" and not re.fullmatch(r"https?://[^\s/?#@*]+", text):
         raise ValueError("no origin")

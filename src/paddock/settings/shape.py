@@ -23,6 +23,7 @@ from paddock.settings.kinds import (
     bus_address,
     collector,
     not_empty,
+    operator_name,
     origin,
     page,
     split,
@@ -306,6 +307,11 @@ class Settings(BaseModel):
     )
     jwt_role_claim: str | None = setting(
         None, "the claim of a token that makes administrators, by holding admin", "a claim's name"
+    )
+    operators: Annotated[tuple[Annotated[str, AfterValidator(operator_name)], ...], split(",")] = setting(
+        (),
+        "who runs this host, beside whoever can read its data directory: they see what is of no workspace",
+        "ids of keys such as key:7f3a..., and people as user@workspace (in the environment separated by ',')",
     )
 
     @property

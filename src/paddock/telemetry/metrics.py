@@ -5,7 +5,7 @@ Counting is plain numbers, because every run passes here; the library is loaded 
 """
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,19 +22,23 @@ RUN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 CALL_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 30)
 RESULTS = frozenset({"allowed", *(str(code) for code in ErrorCode)})
 MAX_LIVE = 100_000
-"""Runs whose start is remembered; beyond it a run is counted and not timed."""
+"""Runs whose start is remembered; beyond it a run is counted, for nobody, and not timed."""
+MAX_WORKSPACES = 1000
+"""Workspaces with numbers of their own; those that were quiet for longest are only counted in the host's."""
+NOBODY = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
     """What is true at the moment of asking, and nobody counts."""
 
-    runs: Callable[[], int]
+    runs: Callable[[str | None], int]
+    """Of a workspace, or of all."""
     sessions: Callable[[], int]
     runners: Callable[[], Mapping[str, int]]
     store_healthy: Callable[[], bool]
     capacity: Callable[[], int]
-    waiting: Callable[[], int]
+    waiting: Callable[[str | None], int]
     turned_away: Callable[[], int]
     hosts: Callable[[], int]
     bus_healthy: Callable[[], bool]
@@ -44,83 +48,152 @@ class Now:
 class _Times:
     """How often something took how long."""
 
-    __slots__ = ("_bounds", "_counts", "_sum")
+    __slots__ = ("_bounds", "counts", "sum")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self._sum = 0.0
+        self.counts: list[int] = [0] * (len(bounds) + 1)
+        self.sum = 0.0
 
     def observe(self, seconds: float) -> None:
-        self._counts[bisect_left(self._bounds, seconds)] += 1
-        self._sum += seconds
+        self.counts[bisect_left(self._bounds, seconds)] += 1
+        self.sum += seconds
 
     def told(self) -> tuple[list[tuple[str, float]], float]:
         """How many took at most so long, for each bound, and the sum of all."""
         names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
-        return [*zip(names, map(float, accumulate(self._counts)), strict=True)], self._sum
+        return [*zip(names, map(float, accumulate(self.counts)), strict=True)], self.sum
+
+    def add(self, other: "_Times") -> None:
+        self.counts = [one + more for one, more in zip(self.counts, other.counts, strict=True)]
+        self.sum += other.sum
+
+
+class _Counts:
+    """What was counted of one workspace, or of several together."""
+
+    __slots__ = ("call_seconds", "calls", "run_seconds", "runs")
+
+    def __init__(self) -> None:
+        self.runs: Counter[tuple[str, ...]] = Counter()
+        self.run_seconds = _Times(RUN_SECONDS)
+        self.calls: Counter[tuple[str, ...]] = Counter()
+        self.call_seconds: dict[str, _Times] = {}
+
+    def call(self, action: str, result: str, seconds: float) -> None:
+        self.calls[action, result] += 1
+        self._times_of(action).observe(seconds)
+
+    def add(self, other: "_Counts") -> None:
+        self.runs.update(other.runs)
+        self.run_seconds.add(other.run_seconds)
+        self.calls.update(other.calls)
+        for action, times in other.call_seconds.items():
+            self._times_of(action).add(times)
+
+    def _times_of(self, action: str) -> _Times:
+        if (seconds := self.call_seconds.get(action)) is None:
+            seconds = self.call_seconds[action] = _Times(CALL_SECONDS)
+        return seconds
+
+    def collect(self) -> "Iterator[Metric]":
+        yield _counter("paddock_runs", "Runs that ended.", ["status"], self.runs)
+        yield _histogram("paddock_run_seconds", "From a run's dispatch to its end.", {(): self.run_seconds})
+        yield _counter("paddock_host_calls", "Host calls of runners.", ["action", "result"], self.calls)
+        times = {(action,): times for action, times in self.call_seconds.items()}
+        yield _histogram("paddock_host_call_seconds", "How long host calls took.", times, ["action"])
 
 
 class Metrics:
-    """An observer that counts, and the page that tells."""
+    """An observer that counts by workspace, and the pages that tell: one of the host, one of each workspace."""
 
     def __init__(self, version: str) -> None:
         self._version = version
         self._now: Now | None = None
-        self._started: dict[str, float] = {}
-        self._runs: Counter[tuple[str, ...]] = Counter()
-        self._run_seconds = _Times(RUN_SECONDS)
-        self._calls: Counter[tuple[str, ...]] = Counter()
-        self._call_seconds: dict[str, _Times] = {}
+        self._started: dict[str, tuple[str, float]] = {}
+        """Live runs: their workspace, and when they began."""
+        self._counted: OrderedDict[str, _Counts] = OrderedDict()
+        self._quiet = _Counts()
+        """Of workspaces that have no numbers of their own any more."""
 
     def watch(self, now: Now) -> None:
         """Also tell what is true at the moment of asking."""
         self._now = now
 
-    def page(self) -> bytes:
+    def page(self, workspace: str | None = None) -> bytes:
+        """Of one workspace, or of the host when none is named."""
         from prometheus_client import generate_latest
 
-        return generate_latest(self)  # pyright: ignore[reportArgumentType] - whatever can collect is registry enough
+        return generate_latest(_Page(self, workspace))  # pyright: ignore[reportArgumentType] - it can collect
 
-    def collect(self) -> "Iterator[Metric]":
-        yield _counter("paddock_runs", "Runs that ended.", ["status"], self._runs)
-        yield _histogram("paddock_run_seconds", "From a run's dispatch to its end.", {(): self._run_seconds})
-        yield _counter("paddock_host_calls", "Host calls of runners.", ["action", "result"], self._calls)
-        times = {(action,): times for action, times in self._call_seconds.items()}
-        yield _histogram("paddock_host_call_seconds", "How long host calls took.", times, ["action"])
+    def collect(self, workspace: str | None) -> "Iterator[Metric]":
+        yield from self._counts(workspace).collect()
         if self._now is not None:
-            yield from _at_the_moment(self._now)
+            yield from _of_runs(self._now, workspace)
+            yield from _of_the_host(self._now) if workspace is None else ()
         yield _gauge("paddock_build", "Which host this is.", {(self._version,): 1}, ["version"])
+
+    def _counts(self, workspace: str | None) -> _Counts:
+        """For a page: of one workspace as it is, of the host put together."""
+        if workspace is not None:
+            return self._counted.get(workspace) or _Counts()
+        all_of_them = _Counts()
+        for counts in (self._quiet, *self._counted.values()):
+            all_of_them.add(counts)
+        return all_of_them
+
+    def _of(self, workspace: str) -> _Counts:
+        """For counting."""
+        counts = self._counted.get(workspace)
+        if counts is None:
+            counts = self._counted[workspace] = _Counts()
+            if len(self._counted) > MAX_WORKSPACES:
+                self._quiet.add(self._counted.popitem(last=False)[1])
+        self._counted.move_to_end(workspace)
+        return counts
 
     # --- what it is told
 
     def run_started(self, grant: Grant, at: float) -> None:
         if len(self._started) < MAX_LIVE:
-            self._started[grant.scope.run_id] = at
+            self._started[grant.scope.run_id] = grant.scope.workspace_id, at
 
     def run_ended(self, run_id: str, status: str, at: float) -> None:
-        self._runs[status,] += 1
-        started = self._started.pop(run_id, None)
-        if started is not None:
-            self._run_seconds.observe(max(0.0, at - started))
+        workspace, started = self._started.pop(run_id, (NOBODY, at))
+        counts = self._of(workspace)
+        counts.runs[status,] += 1
+        if workspace:
+            counts.run_seconds.observe(max(0.0, at - started))
 
     def step(self, run_id: str, name: str, at: float, *, begins: bool) -> None:
         """Steps have names that runners make up; they are in the traces."""
 
     def host_call(self, run_id: str, action: str, resource: str, result: str, began: float, ended: float) -> None:  # noqa: ARG002 - told, and no label
         known = action if action in HOST_CALLS else "unknown"
-        self._calls[known, result if result in RESULTS else "other"] += 1
-        if (seconds := self._call_seconds.get(known)) is None:
-            seconds = self._call_seconds[known] = _Times(CALL_SECONDS)
-        seconds.observe(max(0.0, ended - began))
+        workspace, _ = self._started.get(run_id, (NOBODY, 0.0))
+        self._of(workspace).call(known, result if result in RESULTS else "other", max(0.0, ended - began))
 
 
-def _at_the_moment(now: Now) -> "Iterator[Metric]":
-    yield _gauge("paddock_runs_in_flight", "Runs that have not ended.", {(): now.runs()})
+class _Page:
+    """What the library asks for the families of one page."""
+
+    def __init__(self, metrics: Metrics, workspace: str | None) -> None:
+        self._metrics = metrics
+        self._workspace = workspace
+
+    def collect(self) -> "Iterator[Metric]":
+        return self._metrics.collect(self._workspace)
+
+
+def _of_runs(now: Now, workspace: str | None) -> "Iterator[Metric]":
+    yield _gauge("paddock_runs_in_flight", "Runs that have not ended.", {(): now.runs(workspace)})
+    yield _gauge("paddock_runs_waiting", "Requests that wait for room.", {(): now.waiting(workspace)})
+
+
+def _of_the_host(now: Now) -> "Iterator[Metric]":
     yield _gauge("paddock_sessions_loaded", "Conversations held in memory.", {(): now.sessions()})
     yield _gauge("paddock_store_healthy", "1 while the store can write.", {(): now.store_healthy()})
     yield _gauge("paddock_runs_capacity", "Runs this host takes at once.", {(): now.capacity()})
-    yield _gauge("paddock_runs_waiting", "Requests that wait for room.", {(): now.waiting()})
     yield _counter("paddock_turned_away", "Told to try again: full.", [], {(): now.turned_away()})
     yield _gauge("paddock_hosts", "Hosts that share this store, with this one.", {(): now.hosts()})
     yield _gauge("paddock_bus_healthy", "1 while hosts can ring each other.", {(): now.bus_healthy()})
