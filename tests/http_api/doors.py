@@ -27,6 +27,7 @@ from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
+from paddock.host.open_streams import OpenStreams, StreamLimits
 from paddock.host.overview import Overview
 from paddock.host.owners import Owners
 from paddock.host.principals import Operators
@@ -104,14 +105,16 @@ class Tokens:
     def __init__(self) -> None:
         self.minted: list[tuple[str, str, str, Any]] = []
 
-    def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
+    def mint(self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Any = None) -> str:
         self.minted.append((workspace, author, name, permissions))
         return "one-time-token"
 
     def digest_of(self, token: str) -> bytes:
         return token.encode()
 
-    def admit(self, digest: bytes, workspace: str, author: str, name: str, permissions: Any = None) -> None:
+    def admit(
+        self, digest: bytes, workspace: str, author: str, name: str, permissions: Any = None, *, by: Any = None
+    ) -> None:
         raise AssertionError("there is no other host")
 
 
@@ -140,6 +143,7 @@ class Doors:
     app: ShortWay
     noted: list[AuditRow]
     """What administrators did, as far as it is noted by the way."""
+    open_streams: OpenStreams
 
     async def key_for(
         self, user: str, workspace: str = "default", role: Literal["user", "admin"] = "user"
@@ -193,6 +197,7 @@ def app_of(
     *,
     users: Users,
     knowledge: Bases,
+    open_streams: OpenStreams,
     ready: Ready = lambda: (True, "ready"),
     keep_alive: float = 15.0,
     attachments: Attachments,
@@ -212,9 +217,16 @@ def app_of(
         origins=origins,
         calls_per_second=calls_per_second,
         operators=Operators.named(operators),
+        streams=open_streams,
     )
     store, clock = house.store, time.time
-    streams = RunStreams(tails=house.tails, runs=house.view, keeping=house.keeping, keep_alive_seconds=keep_alive)
+    streams = RunStreams(
+        tails=house.tails,
+        runs=house.view,
+        keeping=house.keeping,
+        open_streams=open_streams,
+        keep_alive_seconds=keep_alive,
+    )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
@@ -262,8 +274,8 @@ def app_of(
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=clock),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(auth=auth, gateway=gateway, attaching=attaching, keys=store, note=lambda _row: None),
-        AttachDoor(gateway),
         MetricsDoor(auth=auth, page=(metrics or Metrics("test")).page),
+        AttachDoor(gateway, open_streams),
         OverviewDoor(auth=auth, names=names, overview=Overview(store, house.approvals.clock, note=note)),
         Probes(ready),
         ConsoleDoor(),
@@ -300,6 +312,7 @@ async def open_doors(
     patience: Patience = PATIENCE,
     operators: Sequence[str] = (),
     metrics: Metrics | None = None,
+    stream_limits: StreamLimits | None = None,
     **house_of: Any,
 ) -> AsyncIterator[Doors]:
     gateway = AttachableGateway()
@@ -312,11 +325,13 @@ async def open_doors(
         knowledge = Bases(kept, ingest)
         uploads = uploads_of(house, keys, uploading)
         noted: list[AuditRow] = []
+        open_streams = OpenStreams(house.store, limits=stream_limits)
         app = app_of(
             house,
             gateway,
             users=users,
             knowledge=knowledge,
+            open_streams=open_streams,
             ready=lambda: ready[0],
             keep_alive=keep_alive,
             attachments=attachments or uploads,
@@ -329,13 +344,15 @@ async def open_doors(
             metrics=metrics,
         )
         reading = asyncio.create_task(ingest.run())
+        looking = asyncio.create_task(open_streams.keep_looking())
         overheard = Overheard()
         async with (
             serving(app, patience) as url,
             httpx.AsyncClient(base_url=url, timeout=30, transport=overheard) as client,
         ):
-            yield Doors(house, gateway, url, client, ready, app, noted)
+            yield Doors(house, gateway, url, client, ready, app, noted, open_streams)
         reading.cancel()
+        looking.cancel()
         assert overheard.wrong == []
 
 

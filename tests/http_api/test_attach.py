@@ -18,6 +18,7 @@ from host.scripted import SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
 from http_api.frames import split
 from loopback import NO_TLS
+from paddock.host.open_streams import OpenStreams
 from paddock.host.users import Users
 from paddock.http_api import attach
 from paddock.http_api.attach import SocketTransport, close_reason
@@ -44,15 +45,20 @@ async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, 
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
         kept = MemoryKnowledge(cast("MemoryStore", house.store))
         users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))
-        app = helpers.app_of(house, gateway, users=users, knowledge=knowledge, attachments=NoAttachments())
+        streams = OpenStreams(house.store)
+        app = helpers.app_of(
+            house, gateway, users=users, knowledge=knowledge, open_streams=streams, attachments=NoAttachments()
+        )
+        looking = asyncio.create_task(streams.keep_looking())
         async with helpers.serving(app) as url, httpx.AsyncClient(base_url=url, timeout=30, verify=NO_TLS) as client:
             yield house, gateway, client, f"ws{url.removeprefix('http')}/api/v1/runners/attach"
+        looking.cancel()
         await gateway.stop()
 
 
-async def a_token(client: httpx.AsyncClient) -> str:
+async def a_token(client: httpx.AsyncClient, **headers: str) -> str:
     body = {"author": "test", "name": "one"}
-    return (await client.post("/api/v1/runners/attach-tokens", json=body)).json()["token"]
+    return (await client.post("/api/v1/runners/attach-tokens", json=body, headers=headers)).json()["token"]
 
 
 async def listed(gateway: Gateway) -> list[str]:

@@ -1,5 +1,6 @@
 """Who may come in: by key, by the host's own token, or keyless from this very machine and from nowhere else."""
 
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -28,6 +29,9 @@ class CountedKeys:
     async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
         self.asked += 1
         return self.rows.get(key_hash)
+
+    async def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
+        return {row.key_id for row in self.rows.values()} & set(key_ids)
 
     async def any_key(self) -> bool:
         self.asked += 1

@@ -147,7 +147,7 @@ class TheirStorage:
         ours = url.startswith("https://storage.example.com/agent-inputs/")
         return AttachmentRef("art-1", "image/png", 3, "image.png") if ours else None
 
-    def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str) -> str | None:
+    def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str, by: Any = None) -> str | None:
         return f"https://storage.example.com/{artifact_id}?signature=fresh"
 
 

@@ -16,6 +16,7 @@ from paddock.host.agents_watch import AgentsWatch
 from paddock.host.automations import Automations
 from paddock.host.delta_stream import DeltaStream
 from paddock.host.ingress import Ingress
+from paddock.host.open_streams import OpenStreams, StreamLimits
 from paddock.host.retention import Retention
 from paddock.host.sweeping import Sweeper
 from paddock.settings import EMBEDDED, Settings
@@ -55,6 +56,11 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
         agents=agents,
         approvals=granted.approvals,
         attaching=attaching_of(near, gateway, peers, audit, clock),
+        open_streams=OpenStreams(
+            store,
+            clock=clock,
+            limits=StreamLimits(of_user=settings.streams_per_user, of_workspace=settings.streams_per_workspace),
+        ),
         attachments=granted.attachments,
         scheduler=talks.scheduler,
         platforms=granted.platforms,

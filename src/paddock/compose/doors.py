@@ -91,10 +91,15 @@ def _entrance(house: House, settings: Settings, local_token: str | None) -> Entr
         origins=settings.cors_origins,
         calls_per_second=settings.calls_per_second,
         operators=Operators.named(settings.operators),
+        streams=house.open_streams,
     )
     runs = RunsView(house.store)
     streams = RunStreams(
-        tails=house.tails, runs=runs, keeping=house.keeping, keep_alive_seconds=settings.keep_alive_seconds
+        tails=house.tails,
+        runs=runs,
+        keeping=house.keeping,
+        open_streams=house.open_streams,
+        keep_alive_seconds=settings.keep_alive_seconds,
     )
     return Entrance(auth, runs, streams, ThreadNames(house.store), ClientHistory(house.store))
 
@@ -173,7 +178,7 @@ def _administering(house: House, entrance: Entrance) -> list[Door]:
 def _open_to_all(house: House) -> list[Door]:
     """Doors that know their callers by something else than a key, or need not know them."""
     return [
-        AttachDoor(house.gateway, house.attaching.way_to),
+        AttachDoor(house.gateway, house.open_streams, house.attaching.way_to),
         house.run_door,
         Probes(house.ready),
         ConsoleDoor(),

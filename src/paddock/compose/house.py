@@ -28,6 +28,7 @@ from paddock.host.inbox import Inbox
 from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.offers import Offers
+from paddock.host.open_streams import OpenStreams
 from paddock.host.peers import Peers
 from paddock.host.platforms import Platforms
 from paddock.host.principals import HOME
@@ -125,6 +126,7 @@ class House:
     agents: Agents
     approvals: Approvals
     attaching: Attaching
+    open_streams: OpenStreams
     attachments: UserAttachments
     scheduler: Scheduler
     platforms: Platforms
@@ -202,6 +204,7 @@ class House:
             self.tasks.spawn(self.models.warm_up())
             self.mcp.start(self.tasks.spawn)
             self.tasks.spawn(self.sessions.keep_queues_moving())
+            self.tasks.spawn(self.open_streams.keep_looking())
             self.tasks.spawn(self.ingest.run())
             self.tasks.spawn(self.scheduler.run())
             self.tasks.spawn(self.deliveries.run())

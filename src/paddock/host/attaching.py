@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from paddock.host.owners import LetIn, NothingToTell, Owners
 from paddock.host.peers import Peers
 from paddock.rules.attach_addresses import attach_address
+from paddock.rules.credentials import HOST, Credential
 from paddock.rules.leases import Peer
 from paddock.rules.rows import AuditRow
 
@@ -18,9 +19,20 @@ TELL_SECONDS = 3.0
 
 
 class Tokens(Protocol):
-    def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str: ...
+    def mint(
+        self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST
+    ) -> str: ...
     def digest_of(self, token: str) -> bytes: ...
-    def admit(self, digest: bytes, workspace: str, author: str, name: str, permissions: Any = None) -> None: ...
+    def admit(
+        self,
+        digest: bytes,
+        workspace: str,
+        author: str,
+        name: str,
+        permissions: Any = None,
+        *,
+        by: Credential = HOST,
+    ) -> None: ...
 
 
 class Attaching:
@@ -40,11 +52,14 @@ class Attaching:
         self._clock = clock
         owners.serve({LetIn: self._let_in})
 
-    async def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
-        """A token, good once at each host and for a minute. Raises HostError."""
-        token = self._tokens.mint(workspace, author, name, permissions)
+    async def mint(
+        self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST
+    ) -> str:
+        """A token, good once at each host and for a minute; what attaches with it leaves when `by` ends. Raises
+        HostError."""
+        token = self._tokens.mint(workspace, author, name, permissions, by=by)
         if self._peers is not None:
-            told = LetIn(self._tokens.digest_of(token), workspace, author, name, permissions)
+            told = LetIn(self._tokens.digest_of(token), workspace, author, name, permissions, by)
             ask = (self._owners.ask(peer.boot, told, seconds=TELL_SECONDS) for peer in self._peers.others)
             await asyncio.gather(*ask)
         return token
@@ -61,7 +76,7 @@ class Attaching:
         return "" if self._peers is not None and door in _doors(self._peers.known) else None
 
     async def _let_in(self, told: LetIn) -> NothingToTell:
-        self._tokens.admit(told.digest, told.workspace, told.author, told.name, told.permissions)
+        self._tokens.admit(told.digest, told.workspace, told.author, told.name, told.permissions, by=told.by)
         plugin = f"{told.author}/{told.name}"[:256]
         self._note(
             AuditRow(

@@ -26,6 +26,7 @@ from paddock.rules.attachment_urls import (
     upload_address,
 )
 from paddock.rules.attachments import AttachmentLimits
+from paddock.rules.credentials import HOST, Credential
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import ArtifactGone, ArtifactRow, UploadsCap
 from paddock.rules.signing import SigningKeys
@@ -69,7 +70,9 @@ class UserAttachments:
     def offer(self, principal: Principal, *, mime_type: str, size: int, sha256: str | None, name: str | None) -> Upload:
         """What may be uploaded under an address that is asked for. Raises INVALID_ARGUMENT, PAYLOAD_TOO_LARGE."""
         owner = Owner(principal.workspace_id, principal.user_id)
-        return self._uploads.offer(owner, mime_type=mime_type, size=size, sha256=sha256, name=name)
+        upload = self._uploads.offer(owner, mime_type=mime_type, size=size, sha256=sha256, name=name)
+        by = principal.credential
+        return replace(upload, by=by.written(), expires=_no_longer_than(by, upload.expires))
 
     def upload_url(self, upload: Upload) -> str:
         return self._public_url + upload_address(self._keys(), upload)
@@ -114,13 +117,13 @@ class UserAttachments:
     def pieces(self, row: ArtifactRow) -> AsyncIterator[bytes]:
         return self._artifacts.pieces(row)
 
-    def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str) -> str | None:
-        return self.url(Owner(workspace_id, user_id), artifact_id)
+    def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str, by: Credential = HOST) -> str | None:
+        return self.url(Owner(workspace_id, user_id), artifact_id, by=by)
 
-    def url(self, owner: Owner, artifact_id: str, disposition: Disposition = "inline") -> str:
-        expires = int(self._clock()) + self.limits.url_seconds
+    def url(self, owner: Owner, artifact_id: str, disposition: Disposition = "inline", *, by: Credential = HOST) -> str:
+        expires = _no_longer_than(by, int(self._clock()) + self.limits.url_seconds)
         return self._public_url + read_address(
-            self._keys(), owner, artifact_id, expires=expires, disposition=disposition
+            self._keys(), owner, artifact_id, expires=expires, disposition=disposition, by=by.written()
         )
 
     async def forget(self, principal: Principal, artifact_id: str) -> None:
@@ -188,6 +191,10 @@ class UserAttachments:
     def _ref(self, row: ArtifactRow) -> AttachmentRef:
         until = self._artifacts.kept_until(self._clock())
         return AttachmentRef(row.artifact_id, row.mime_type, row.size, row.name, until)
+
+
+def _no_longer_than(by: Credential, expires: int) -> int:
+    return expires if by.ends_at is None else min(expires, int(by.ends_at))
 
 
 def _owner(row: ArtifactRow) -> Owner:

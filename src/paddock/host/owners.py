@@ -17,6 +17,7 @@ from paddock.host.live import Live
 from paddock.host.principals import Principal
 from paddock.ports.bus import Bus, Subscription
 from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
+from paddock.rules.credentials import HOST, Credential
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, StorageUnavailableError
 from paddock.rules.rows import AuditRow, Row, SessionRow
 from paddock.rules.values import Value, nothing
@@ -65,6 +66,8 @@ class LetIn(Value, frozen=True, tag="let_in"):
     author: str
     name: str
     permissions: Any = None
+    by: Credential = HOST
+    """Who made the token was let in with it."""
 
 
 class ForgetFiles(Value, frozen=True, tag="forget_files"):

@@ -1,9 +1,10 @@
 """Who acts: everyone at a door is somebody."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from paddock.rules.credentials import HOST, KEYLESS, Credential
 from paddock.rules.errors import ErrorCode, HostError
 
 KEY = "key:"
@@ -19,10 +20,14 @@ class Principal:
     operator: bool = False
     """Runs this host: sees what is of no workspace, and may act for every one. No role of a workspace is one; it takes
     the local token, this machine while no key exists, or a name in the setting `operators`."""
+    credential: Credential = field(default=HOST, compare=False)
+    """What they were let in with: what they hold open ends with it."""
 
 
 DEV = Principal(HOME, "dev", "admin", operator=True)
 """Who acts on loopback while no key is configured, and who holds the token in the data directory."""
+KEYLESS_DEV = replace(DEV, credential=KEYLESS)
+"""The first of the two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,9 @@ class AdminDoor:
         if given.get("permissions", {}) is None:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "permissions must be an object, or left out")
         self._note(_decided(principal, "runners.attach_token", f"{author}/{name}", allowed=True))
-        token = await self._attaching.mint(principal.workspace_id, author, name, given.get("permissions"))
+        token = await self._attaching.mint(
+            principal.workspace_id, author, name, given.get("permissions"), by=principal.credential
+        )
         return json_response({"token": token, "path": PATH}, 201)
 
     async def keys(self, request: Request) -> Response:
@@ -80,7 +82,7 @@ class AdminDoor:
         await self._keys.revoke_key(
             row.key_id, time.time(), _decided(principal, "api_keys.revoke", row.key_id, allowed=True)
         )
-        self._auth.key_revoked(row.key_hash)
+        self._auth.key_revoked(row)
         return Response(status_code=204)
 
     async def create_key(self, request: Request) -> Response:

@@ -71,8 +71,9 @@ class Standing:
         return await self._streams.from_the_start(principal, accepted, joined, after_start=told)
 
     def _signed(self, principal: Principal) -> SignedUrl:
-        who = {"workspace_id": principal.workspace_id, "user_id": principal.user_id}
-        return lambda file_id: self._attachments.signed_url(file_id, **who)
+        return lambda file_id: self._attachments.signed_url(
+            file_id, workspace_id=principal.workspace_id, user_id=principal.user_id, by=principal.credential
+        )
 
 
 def _at_rest(peer: Peer, told: bytes, end: bytes) -> ASGIApp:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from paddock.host.agents import Agents
 from paddock.host.client_runs import ClientRuns, Told
 from paddock.host.inbox import Accepted, Inbox, NewRun
+from paddock.host.open_streams import Place
 from paddock.host.principals import Principal
 from paddock.host.thread_names import ThreadNames
 from paddock.http_api.ag_ui_capabilities import capabilities
@@ -67,12 +68,22 @@ class AgUiDoor:
         principal = await self._auth.principal(request.scope)
         agent_id = self._agent_of(request, principal)
         given = self._read(await self._body(request))
+        place = self._streams.place(principal)
+        try:
+            return await self._stream(principal, given, agent_id, place)
+        except BaseException:
+            place.leave()
+            raise
+
+    async def _stream(self, principal: Principal, given: AgUiInput, agent_id: str | None, place: Place) -> ASGIApp:
         thread_id = await self._names.find(principal, given.thread_name)
         accepted, diverged = await self._accept(principal, thread_id, given, agent_id)
         peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
         shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
         gone = self._when_gone(principal, accepted, agent_id)
-        stream = await self._streams.from_the_start(principal, accepted, peer, after_start=shown, when_gone=gone)
+        stream = await self._streams.from_the_start(
+            principal, accepted, peer, place=place, after_start=shown, when_gone=gone
+        )
         return stream if gone is None else stream.__call__  # not the short way, which does not look for its reader
 
     async def connect(self, request: Request) -> ASGIApp:

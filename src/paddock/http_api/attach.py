@@ -13,9 +13,11 @@ from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
+from paddock.host.open_streams import OpenStreams
 from paddock.http_api.carried_on import GOING_AWAY, carry_on
 from paddock.ports import RunnerGateway, RunnerStatus
 from paddock.rules.attach_addresses import PATH
+from paddock.rules.credentials import Credential
 from paddock.rules.errors import HostError
 
 MAX_WAITING_BYTES = 8 * 1024 * 1024
@@ -29,6 +31,11 @@ REFUSED, NO_TOKEN = 4400, 4401
 
 class AttachedPeer(Protocol):
     """The host's end of a runner that attached."""
+
+    @property
+    def let_in_by(self) -> Credential:
+        """What whoever made its token was let in with."""
+        ...
 
     def feed_line(self, line: bytes) -> None: ...
     def end(self) -> None:
@@ -67,13 +74,13 @@ class SocketTransport:
         self._waiting.append(line)
         self._bytes += len(line)
         if self._bytes > MAX_WAITING_BYTES:
-            self._close(OVERLOADED, "the runner does not read what the host sends")
+            self.close_with(OVERLOADED, "the runner does not read what the host sends")
         self._wake.set()
 
     def close(self, reason: str = "", *, refused: bool = False) -> None:
-        self._close(REFUSED if refused else BROKE_THE_RULES if reason else NORMAL, reason)
+        self.close_with(REFUSED if refused else BROKE_THE_RULES if reason else NORMAL, reason)
 
-    def _close(self, code: int, reason: str) -> None:
+    def close_with(self, code: int, reason: str) -> None:
         if self._closing is None:
             self._closing, self._reason = code, close_reason(reason)
             self._wake.set()
@@ -101,8 +108,11 @@ def close_reason(text: str) -> str:
 class AttachDoor:
     """The WebSocket endpoint. Who is refused hears why: the close frame says it, which an open socket must carry."""
 
-    def __init__(self, gateway: AttachingGateway, way_to: Callable[[str], str | None] = lambda _: None) -> None:
+    def __init__(
+        self, gateway: AttachingGateway, streams: OpenStreams, way_to: Callable[[str], str | None] = lambda _: None
+    ) -> None:
         self._gateway = gateway
+        self._streams = streams
         self._way_to = way_to
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -127,9 +137,17 @@ class AttachDoor:
             await socket.accept()
             await socket.close(NO_TOKEN, close_reason(error.message))
             return
+        place = self._streams.hold(peer.let_in_by)
+
+        def show_out() -> None:
+            transport.close_with(NO_TOKEN, close_reason(place.over))
+            peer.end()
+
+        place.when_over(show_out)
         try:
             await self._carry(socket, transport, peer)
         finally:
+            place.leave()
             peer.end()
 
     async def _carry(self, socket: WebSocket, transport: SocketTransport, peer: AttachedPeer) -> None:

@@ -14,17 +14,19 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute
-from starlette.types import Message
+from starlette.types import ASGIApp, Message
 
-from paddock.host.attachments import UserAttachments
+from paddock.host.attachments import NOT_OURS, UserAttachments
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_large, read_object
 from paddock.http_api.public_urls import absolute
 from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
+from paddock.http_api.stream import in_pieces
 from paddock.rules.attachment_urls import PATH, Owner, Upload, of_query
 from paddock.rules.attachments import IMAGES, MAX_NAME_CHARS
+from paddock.rules.credentials import Credential, read_credential
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import ArtifactRow
 
@@ -61,28 +63,32 @@ class AttachmentsDoor:
             return await self._offer(request, principal)
         name, content = await self._form(request)
         row = await self._attachments.upload(principal, content, name)
-        return json_response(self._ready(request, row), 201)
+        return json_response(self._ready(request, row, principal.credential), 201)
 
     async def put(self, request: Request) -> Response:
         """The bytes that an address was given for."""
         upload = self._attachments.granted(request.path_params["attachment"], request.url.query)
+        credential = await self._still(upload.by)
         complaint = f"the file has more than {upload.size} bytes, as was said before"
+        self._auth.streams.guard(request.scope, credential)
         row = await self._attachments.finish(upload, await read_large(request, upload.size, complaint))
-        return json_response(self._ready(request, row), 201)
+        return json_response(self._ready(request, row, credential), 201)
 
     async def get(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         row = await self._attachments.find(principal, request.path_params["attachment"])
-        return json_response(self._ready(request, row, download=request.query_params.get("download") == "true"))
+        download = request.query_params.get("download") == "true"
+        return json_response(self._ready(request, row, principal.credential, download=download))
 
     async def delete(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         await self._attachments.forget(principal, request.path_params["attachment"])
         return Response(status_code=204)
 
-    async def content(self, request: Request) -> Response:
+    async def content(self, request: Request) -> ASGIApp:
         address = of_query(request.path_params["attachment"], request.url.query)
         row = await self._attachments.opened(address)
+        credential = await self._still(address.by if address is not None else "")
         inline = address is not None and address.disposition == "inline" and row.mime_type in IMAGES
         headers = {
             **HEADERS,
@@ -90,9 +96,17 @@ class AttachmentsDoor:
             "Content-Length": str(row.size),
             "Cache-Control": f"private, max-age={self._attachments.limits.url_seconds}",
         }
-        return StreamingResponse(self._attachments.pieces(row), headers=headers, media_type=row.mime_type)
+        self._auth.streams.guard(request.scope, credential)
+        return in_pieces(StreamingResponse(self._attachments.pieces(row), headers=headers, media_type=row.mime_type))
 
     # --- within ------------------------------------------------------------------------------------------------------
+
+    async def _still(self, written: str) -> Credential:
+        """What an address was handed out for. Raises UNAUTHORIZED when it does not count any more."""
+        credential = read_credential(written)
+        if credential is None or not await self._auth.streams.counts(credential):
+            raise HostError(ErrorCode.UNAUTHORIZED, NOT_OURS)
+        return credential
 
     async def _offer(self, request: Request, principal: Principal) -> Response:
         given = await read_object(request, FIELDS)
@@ -123,10 +137,12 @@ class AttachmentsDoor:
             },
         }
 
-    def _ready(self, request: Request, row: ArtifactRow, *, download: bool = False) -> Mapping[str, Any]:
+    def _ready(
+        self, request: Request, row: ArtifactRow, by: Credential, *, download: bool = False
+    ) -> Mapping[str, Any]:
         owner = Owner(row.workspace_id, row.user_id or "")
         shown = "attachment" if download or row.mime_type not in IMAGES else "inline"
-        url = absolute(request, self._attachments.url(owner, row.artifact_id, shown))
+        url = absolute(request, self._attachments.url(owner, row.artifact_id, shown, by=by))
         size: Mapping[str, Any] = msgspec.json.decode(row.metadata) if row.metadata else {}
         seen = {
             "attachmentId": row.artifact_id,

@@ -14,10 +14,12 @@ from ipaddress import ip_address
 
 from starlette.types import Scope
 
-from paddock.host.principals import DEV, NO_OPERATORS, Operators, Principal
+from paddock.host.open_streams import OpenStreams
+from paddock.host.principals import DEV, KEYLESS_DEV, NO_OPERATORS, Operators, Principal
 from paddock.http_api.limits import CallerLimits
 from paddock.http_api.tokens import Tokens, looks_like_token
-from paddock.ports import ApiKeys
+from paddock.ports import ApiKeyRow, ApiKeys
+from paddock.rules.credentials import Credential
 from paddock.rules.errors import ErrorCode, HostError
 
 REMEMBER_SECONDS = 5.0
@@ -42,9 +44,12 @@ class Auth:
         origins: Iterable[str] = (),
         operators: Operators = NO_OPERATORS,
         calls_per_second: float = 0.0,
+        streams: OpenStreams | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`origins`: web pages that may call, without a key too if they are of this very machine."""
+        self.streams = streams or OpenStreams(keys)
+        """What callers hold open."""
         self._tokens = tokens
         self.operators = operators
         self._own_pages = frozenset(page.lower().encode() for page in origins if _is_page_of_this_machine(page))
@@ -57,13 +62,18 @@ class Auth:
         self._key_exists = tokens is not None  # whoever set up tokens wants callers to show one
 
     async def principal(self, scope: Scope) -> Principal:
+        principal = await self._found(scope)
+        self.streams.guard(scope, principal.credential)
+        return principal
+
+    async def _found(self, scope: Scope) -> Principal:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         given = [value for name, value in headers if name == b"authorization"]
         if given:
             return await self._by_key(given[0] if len(given) == 1 else b"")
         if await self._keyless():
             _require_this_machine(scope, headers, self._own_pages)
-            return DEV
+            return KEYLESS_DEV
         raise HostError(ErrorCode.UNAUTHENTICATED, f"this host knows its callers by key: {HOW}")
 
     async def admin(self, scope: Scope) -> Principal:
@@ -76,9 +86,10 @@ class Auth:
         """From now on nobody is let in without one."""
         self._key_exists = True
 
-    def key_revoked(self, key_hash: bytes) -> None:
-        """What was known of it does not count any more."""
-        self._known.pop(key_hash, None)
+    def key_revoked(self, row: ApiKeyRow) -> None:
+        """What was known of it does not count any more, and what was opened with it ends."""
+        self._known.pop(row.key_hash, None)
+        self.streams.key_revoked(row.key_id)
 
     async def _by_key(self, given: bytes) -> Principal:
         scheme, _, key = given.partition(b" ")
@@ -102,7 +113,9 @@ class Auth:
         if row is None:
             self._known.pop(key_hash, None)
             raise HostError(ErrorCode.UNAUTHENTICATED, f"this key is not known here: {HOW}")
-        principal = self.operators.recognise(Principal(row.workspace_id, row.user_id, row.role), row.key_id)
+        credential = Credential("key", row.key_id)
+        principal = Principal(row.workspace_id, row.user_id, row.role, credential=credential)
+        principal = self.operators.recognise(principal, row.key_id)
         return self._remember(key_hash, principal, REMEMBER_SECONDS)
 
     def _remember(self, key_hash: bytes, principal: Principal, seconds: float) -> Principal:

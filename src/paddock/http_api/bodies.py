@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Scope
 
+from paddock.host.open_streams import while_let_in
 from paddock.rules.errors import ErrorCode, HostError
 
 SMALL_BODY = 64 * 1024
@@ -36,15 +37,17 @@ async def read_body(request: Request, limit: int, complaint: str) -> bytes:
     if declared.isdigit() and int(declared) > limit:
         raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
     body = b""
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        body += message.get("body", b"")
-        if len(body) > limit:
-            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
-        if not message.get("more_body", False):
-            return body
+    with while_let_in(request.scope):
+        while True:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            body += message.get("body", b"")
+            if len(body) > limit:
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
+            if not message.get("more_body", False):
+                break
+    return body
 
 
 async def read_large(request: Request, limit: int, complaint: str) -> bytes:
@@ -54,11 +57,12 @@ async def read_large(request: Request, limit: int, complaint: str) -> bytes:
         raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
     pieces: list[bytes] = []
     size = 0
-    async for piece in request.stream():
-        size += len(piece)
-        if size > limit:
-            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
-        pieces.append(piece)
+    with while_let_in(request.scope):
+        async for piece in request.stream():
+            size += len(piece)
+            if size > limit:
+                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
+            pieces.append(piece)
     return b"".join(pieces)
 
 

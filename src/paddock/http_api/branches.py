@@ -7,6 +7,7 @@ from uuid import uuid4
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from paddock.host.branches import Again, Branches
 from paddock.host.controls import Controls
@@ -16,6 +17,7 @@ from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
 from paddock.http_api.routing import SESSION, route
+from paddock.http_api.stream import in_pieces
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_input import MAX_RUN_ID, MAX_TEXT
 
@@ -81,7 +83,7 @@ class BranchesDoor:
         await self._branches.rate(principal, thread_id, request.path_params["item"], rating, comment)
         return Response(status_code=204)
 
-    async def export(self, request: Request) -> Response:
+    async def export(self, request: Request) -> ASGIApp:
         principal, thread_id = await self._thread(request)
         form = request.query_params.get("format", "json")
         if form not in ("json", "markdown"):
@@ -92,7 +94,7 @@ class BranchesDoor:
         name = f"conversation-{thread_id}.{'json' if as_json else 'md'}"
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
         media_type = "application/json" if as_json else "text/markdown; charset=utf-8"
-        return StreamingResponse(pieces, headers=headers, media_type=media_type)
+        return in_pieces(StreamingResponse(pieces, headers=headers, media_type=media_type))
 
     async def _thread(self, request: Request) -> tuple[Principal, str]:
         principal = await self._auth.principal(request.scope)

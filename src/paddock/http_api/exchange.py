@@ -60,7 +60,7 @@ class Exchange:
     def set(self) -> None:
         """The event of a cycle; set when the client is gone."""
         if self.disconnected and self._stream is not None:
-            self._let_go(self._stream).follower.close()
+            self._let_go(self._stream).close()
 
     def _accept(self, answer: JsonResponse) -> None:
         """What is said of every run that is taken in: head and body in one write."""
@@ -81,7 +81,7 @@ class Exchange:
 
     def _begin(self, stream: RunStream) -> None:
         if self.disconnected:
-            stream.follower.close()
+            stream.close()
             return
         head = _STREAM.of(self._connection.server_state.default_headers, last=not self.keep_alive)
         self._write(stream, stream.said(stream.first), head + b"\r\n")
@@ -104,7 +104,7 @@ class Exchange:
                 self._write(stream, stream.said(entries))
         except Exception:
             log.exception("a stream was cut", action="http.stream_cut")
-            self._let_go(stream).follower.close()
+            self._let_go(stream).close()
             self._connection.transport.abort()
 
     def _write(self, stream: RunStream, said: bytes, head: bytes = b"") -> None:
@@ -114,7 +114,7 @@ class Exchange:
             connection.transport.write(piece)
             return
         connection.transport.write(piece + b"0\r\n\r\n")
-        self._let_go(stream).follower.close()
+        self._let_go(stream).close()
         self._complete()
 
     def _hand_over(self) -> None:

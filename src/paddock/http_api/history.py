@@ -107,7 +107,10 @@ class HistoryDoor:
         for block in cast("list[dict[str, Any]]", content) if isinstance(content, list) else ():
             if block.get("type") == "binary" and isinstance(block.get("id"), str):
                 url = self._attachments.signed_url(
-                    block["id"], workspace_id=principal.workspace_id, user_id=principal.user_id
+                    block["id"],
+                    workspace_id=principal.workspace_id,
+                    user_id=principal.user_id,
+                    by=principal.credential,
                 )
                 files += [{"mimeType": block.get("mimeType"), "url": absolute(request, url)}] if url else []
         return files

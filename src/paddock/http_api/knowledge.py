@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
-from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.bodies import json_response, read_large, read_object
 from paddock.http_api.routing import route
 from paddock.ports.knowledge import BaseRow, DocumentRow, JobRow, KnowledgeBases, Passage
 from paddock.rules.errors import ErrorCode, HostError
@@ -21,6 +21,7 @@ from paddock.rules.model_usage import Payer
 from paddock.rules.rows import AuditRow
 
 MAX_BODY_BYTES = 48 * 1024 * 1024
+TOO_LARGE = f"the body exceeds {MAX_BODY_BYTES} bytes; split the document"
 """A document of the largest size in base64, and something around it."""
 MAX_LISTED = 100
 MAX_TEXT = 1000
@@ -89,7 +90,7 @@ class KnowledgeDoor:
     async def add(self, request: Request) -> Response:
         """A JSON object with `name` and `text` or `contentBase64`; or the bytes themselves, named by `?name=`."""
         principal = await self._auth.admin(request.scope)
-        name, content, metadata = _new_document(request, await _read(request))
+        name, content, metadata = _new_document(request, await read_large(request, MAX_BODY_BYTES, TOO_LARGE))
         kb_id = _kb(request)
         audit = _decided(principal, "knowledge.add", f"{kb_id}/{name}"[:256])
         job = await self._bases.add(_payer(principal), kb_id, name, content, audit, metadata)
@@ -127,21 +128,6 @@ class KnowledgeDoor:
             filters=_mapping(given, "filters"),
         )
         return json_response({"results": [_passage(passage) for passage in found]})
-
-
-async def _read(request: Request) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > MAX_BODY_BYTES:
-            raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"the body exceeds {MAX_BODY_BYTES} bytes; split the document")
-        if not message.get("more_body", False):
-            return b"".join(parts)
 
 
 def _new_document(request: Request, body: bytes) -> tuple[str, bytes, Mapping[str, Any]]:

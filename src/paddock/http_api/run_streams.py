@@ -5,6 +5,7 @@ from starlette.types import ASGIApp
 
 from paddock.host.inbox import Accepted
 from paddock.host.keeping import Keeping
+from paddock.host.open_streams import OpenStreams, Place
 from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
 from paddock.host.tails import Tails
@@ -18,11 +19,24 @@ from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 class RunStreams:
     """Makes the answers that stream runs."""
 
-    def __init__(self, *, tails: Tails, runs: RunsView, keeping: Keeping, keep_alive_seconds: float) -> None:
+    def __init__(
+        self,
+        *,
+        tails: Tails,
+        runs: RunsView,
+        keeping: Keeping,
+        open_streams: OpenStreams,
+        keep_alive_seconds: float,
+    ) -> None:
+        self._open_streams = open_streams
         self._keeping = keeping
         self._tails = tails
         self._runs = runs
         self._keep_alive = keep_alive_seconds
+
+    def place(self, principal: Principal) -> Place:
+        """For a stream that is opened when its run has been accepted. Raises RATE_LIMITED."""
+        return self._open_streams.stream(principal)
 
     async def from_the_start(
         self,
@@ -30,13 +44,21 @@ class RunStreams:
         accepted: Accepted,
         peer: Peer,
         *,
+        place: Place | None = None,
         after_start: bytes = b"",
         when_gone: WhenGone | None = None,
     ) -> RunStream:
         """All of a run that was just accepted, or accepted before and asked for again."""
         start = Cursor(peer.dialect, accepted.first_seq, -1)
         return await self._open(
-            principal, accepted.thread_id, accepted.task_id, peer, start, after_start=after_start, when_gone=when_gone
+            principal,
+            accepted.thread_id,
+            accepted.task_id,
+            peer,
+            start,
+            place=place,
+            after_start=after_start,
+            when_gone=when_gone,
         )
 
     async def from_a_cursor(self, request: Request, principal: Principal, run: RunRow) -> ASGIApp:
@@ -61,6 +83,7 @@ class RunStreams:
         peer: Peer,
         start: Cursor,
         *,
+        place: Place | None = None,
         after_start: bytes = b"",
         when_gone: WhenGone | None = None,
     ) -> RunStream:
@@ -68,11 +91,13 @@ class RunStreams:
             run = await self._runs.find(principal, task_id)
             return run.status in TERMINAL_STATUSES and run.last_seq <= last
 
+        place = place or self.place(principal)
         follower = self._tails.follow(thread_id, task_id, start.seq - 1)
         return await RunStream(
             follower,
             peer,
             start,
+            place=place,
             keep_alive=self._keep_alive,
             is_over=is_over,
             after_start=after_start,

@@ -13,11 +13,12 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from paddock.host.drawing import ACTIONS, HINTS
+from paddock.host.open_streams import Place
 from paddock.host.tails import Entry, Follower
 from paddock.http_api.ag_ui import SPOKEN_KINDS, Peer, frames
 from paddock.http_api.ag_ui_outputs import custom, mapping
 from paddock.http_api.cursors import Cursor
-from paddock.http_api.stream import HEADERS, KEEP_ALIVE, cancel_when_gone
+from paddock.http_api.stream import HEADERS, KEEP_ALIVE, cancel_when_gone, tell_why
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import HostError, StorageUnavailableError
 
@@ -35,8 +36,11 @@ _encode = msgspec.json.Encoder().encode
 class SessionStream:
     """The ASGI answer that streams one conversation to one reader."""
 
-    def __init__(self, follower: Follower, thread_id: str, start: Cursor, form: Format, *, keep_alive: float) -> None:
+    def __init__(
+        self, follower: Follower, thread_id: str, start: Cursor, form: Format, *, place: Place, keep_alive: float
+    ) -> None:
         self._follower = follower
+        self._place = place
         self._thread_id = thread_id
         self._start = start
         self._form = form
@@ -48,13 +52,17 @@ class SessionStream:
             await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
             async with anyio.create_task_group() as watched:
                 watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
+                self._place.when_over(watched.cancel_scope.cancel)
                 await self._stream(send)
+            if self._place.over:
+                await tell_why(send, self._place.over)
         except* (HostError, StorageUnavailableError) as errors:
             # Returning with the body unfinished tells the client that it was cut; its cursor brings it back.
             reason = str(errors.exceptions[0])
             log.warning("stream cut", action="http.stream_cut", session_id=self._thread_id, reason=reason)
         finally:
             self._follower.close()
+            self._place.leave()
 
     async def _stream(self, send: Send) -> None:
         while True:

@@ -165,8 +165,9 @@ class SessionsDoor:
         if form not in ("messages", "ag-ui"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, "format must be messages or ag-ui")
         start = await self._start(request, thread_id)
+        place = self._auth.streams.stream(principal)
         follower = self._tails.follow(thread_id, None, start.seq - (start.k >= 0))
-        return SessionStream(follower, thread_id, start, form, keep_alive=self._keep_alive)
+        return SessionStream(follower, thread_id, start, form, place=place, keep_alive=self._keep_alive)
 
     async def _start(self, request: Request, thread_id: str) -> Cursor:
         """After the cursor the reader has; from now on when it has none, from the very beginning for `0`."""

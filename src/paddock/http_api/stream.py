@@ -10,8 +10,9 @@ from contextlib import closing
 
 import anyio
 import structlog
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from paddock.host.open_streams import Place, while_let_in
 from paddock.host.tails import Entry, Follower
 from paddock.http_api.ag_ui import SPOKEN_KINDS, TERMINAL_KINDS, Peer, frames
 from paddock.http_api.cursors import Cursor
@@ -30,6 +31,9 @@ FIRST_WAIT = 0.25
 UNWATCHED = 1.0
 """Seconds before somebody looks whether the client is still there: most runs are over by then."""
 
+TOLD_SECONDS = 1.0
+"""How long a reader that is cut may take to hear why."""
+
 WhenGone = Callable[[], Awaitable[None]]
 """What is done when a reader goes away before the run has ended."""
 IsOver = Callable[[int], Awaitable[bool]]
@@ -45,12 +49,14 @@ class RunStream:
         peer: Peer,
         start: Cursor,
         *,
+        place: Place,
         keep_alive: float,
         is_over: IsOver,
         after_start: bytes = b"",
         when_gone: WhenGone | None = None,
     ) -> None:
         self.follower = follower
+        self._place = place
         self._peer = peer
         self._start = start
         self._last = start.seq
@@ -67,18 +73,23 @@ class RunStream:
         try:
             self.first = await self.follower.next(FIRST_WAIT)
         except BaseException:
-            self.follower.close()
+            self.close()
             raise
         return self
 
+    def close(self) -> None:
+        """Nobody reads it any more."""
+        self.follower.close()
+        self._place.leave()
+
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
-        with closing(self.follower):
+        with closing(self):
             await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
             await self._to_the_end(receive, send, watched=False)
 
     async def rest(self, _: Scope, receive: Receive, send: Send) -> None:
         """The same for a reader who has been told the beginning."""
-        with closing(self.follower):
+        with closing(self):
             await self._to_the_end(receive, send, watched=True)
 
     def said(self, entries: Iterable[Entry]) -> bytes:
@@ -119,8 +130,11 @@ class RunStream:
     async def _watched(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as watched:
             watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
+            self._place.when_over(watched.cancel_scope.cancel)
             await self._stream_on(send)
             watched.cancel_scope.cancel()
+        if self._place.over:
+            await tell_why(send, self._place.over)
         if not self.ended and self._when_gone is not None:
             await self._when_gone()
 
@@ -162,6 +176,25 @@ async def nothing_more(_: Scope, _receive: Receive, send: Send) -> None:
     """The stream of a reader that has seen all of a run that is over."""
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def in_pieces(answer: ASGIApp) -> ASGIApp:
+    """An answer of many pieces, broken off when what let its reader in ends."""
+
+    async def until_let_out(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            with while_let_in(scope):
+                await answer(scope, receive, send)
+        except HostError as error:
+            log.info("an answer was broken off", action="http.broken_off", path=scope["path"], reason=error.message)
+
+    return until_let_out
+
+
+async def tell_why(send: Send, why: str) -> None:
+    """The last line of a stream that its reader may not follow any more. The body stays unfinished: it was cut."""
+    with anyio.move_on_after(TOLD_SECONDS):
+        await send({"type": "http.response.body", "body": b": %b\n\n" % why.encode(), "more_body": True})
 
 
 async def cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:

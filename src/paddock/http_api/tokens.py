@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from paddock.host.principals import DEV, Principal
+from paddock.rules.credentials import Credential
 from paddock.rules.errors import ErrorCode, HostError
 
 LEEWAY_SECONDS = 30
@@ -57,7 +58,7 @@ class Tokens:
         now = self._clock()
         ends = _check_times(claims, now)
         self._check_origin(claims)
-        return self._owner(claims), ends - now
+        return self._owner(claims, Credential("token", ends_at=ends)), ends - now
 
     async def _verified(self, token: str) -> Mapping[str, Any]:
         from joserfc import jws  # 60 ms to import: only hosts that know callers by token pay it
@@ -93,13 +94,13 @@ class Tokens:
         if rules.audience is not None and rules.audience not in audiences:
             raise _refused("it is meant for another audience")
 
-    def _owner(self, claims: Mapping[str, Any]) -> Principal:
+    def _owner(self, claims: Mapping[str, Any], credential: Credential) -> Principal:
         rules = self._rules
         workspace = DEV.workspace_id if rules.workspace_claim is None else _name(claims, rules.workspace_claim)
         given = claims.get(rules.role_claim) if rules.role_claim is not None else None
         roles = cast("list[object]", given) if isinstance(given, list) else [given]
         role: Literal["user", "admin"] = "admin" if "admin" in roles else "user"
-        return Principal(workspace, _name(claims, "sub"), role)
+        return Principal(workspace, _name(claims, "sub"), role, credential=credential)
 
 
 def looks_like_token(given: bytes) -> bool:

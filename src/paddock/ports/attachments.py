@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from paddock.rules.credentials import HOST, Credential
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import ArtifactAttached
 from paddock.rules.values import Value
@@ -48,8 +49,9 @@ class Attachments(Protocol):
         """Keep a file of a user's, checked like every upload. Raises HostError with the reason why not."""
         ...
 
-    def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str) -> str | None:
-        """A fresh URL under which this user can read the file for a while; None when there is no way to.
+    def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str, by: Credential = HOST) -> str | None:
+        """A fresh URL under which this user can read the file for a while, and no longer than the credential counts
+        that asked for it; None when there is no way to.
 
         It may be a path only; then it counts from the address the caller used."""
         ...
@@ -72,5 +74,12 @@ class NoAttachments:
     async def keep(self, content: bytes, *, name: str | None, workspace_id: str, user_id: str) -> AttachmentRef:  # noqa: ARG002
         raise HostError(ErrorCode.INVALID_ARGUMENT, "this host keeps no attachments")
 
-    def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str) -> str | None:  # noqa: ARG002
+    def signed_url(
+        self,
+        artifact_id: str,  # noqa: ARG002
+        *,
+        workspace_id: str,  # noqa: ARG002
+        user_id: str,  # noqa: ARG002
+        by: Credential = HOST,  # noqa: ARG002
+    ) -> str | None:
         return None

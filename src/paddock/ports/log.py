@@ -1,6 +1,6 @@
 """The log of every session, what can be looked up beside it, and the store that offers both."""
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Literal, Protocol
 
 from paddock.ports.agents import AgentRecords
@@ -185,6 +185,10 @@ class ApiKeys(Protocol):
     async def add_key(self, row: ApiKeyRow) -> None: ...
     async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
         """The key with this hash, unless it was revoked."""
+        ...
+
+    async def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
+        """Those of these keys that were not revoked."""
         ...
 
     async def any_key(self) -> bool:

@@ -38,6 +38,8 @@ class ReadAddress(Value, frozen=True):
     disposition: str
     key: str
     signature: str
+    by: str = ""
+    """What its reader was let in with when they got it, as a credential is written."""
 
 
 class Upload(Value, frozen=True):
@@ -51,13 +53,21 @@ class Upload(Value, frozen=True):
     sha256: str | None
     name: str | None
     expires: int
+    by: str = ""
 
 
 def read_address(
-    keys: SigningKeys, owner: Owner, artifact_id: str, *, expires: int, disposition: Disposition = "inline"
+    keys: SigningKeys,
+    owner: Owner,
+    artifact_id: str,
+    *,
+    expires: int,
+    disposition: Disposition = "inline",
+    by: str = "",
 ) -> str:
-    key, signature = signed(keys, _read_parts(owner, artifact_id, expires, disposition))
+    key, signature = signed(keys, _read_parts(owner, artifact_id, expires, disposition, by))
     query = {"expires": expires, "disposition": disposition, "key": key, "signature": signature}
+    query |= {"by": by} if by else {}
     return f"{PATH}/{artifact_id}/content?{urlencode(query)}"
 
 
@@ -78,21 +88,22 @@ def of_query(artifact_id: str, query: str) -> ReadAddress | None:
     except ValueError:
         return None
     given = dict(fields)
-    if len(fields) != len(given) or given.keys() != _READ_FIELDS or not ID.fullmatch(artifact_id):
+    if len(fields) != len(given) or frozenset(given) - {"by"} != _READ_FIELDS or not ID.fullmatch(artifact_id):
         return None
     if not _MOMENT.fullmatch(given["expires"]):
         return None
-    return ReadAddress(artifact_id, int(given["expires"]), given["disposition"], given["key"], given["signature"])
+    expires, by = int(given["expires"]), given.get("by", "")
+    return ReadAddress(artifact_id, expires, given["disposition"], given["key"], given["signature"], by)
 
 
 def counts(keys: SigningKeys, owner: Owner, address: ReadAddress, now: float) -> bool:
     """Whether we signed it for this owner, and its time is not over."""
-    parts = _read_parts(owner, address.artifact_id, address.expires, address.disposition)
+    parts = _read_parts(owner, address.artifact_id, address.expires, address.disposition, address.by)
     return is_signed(keys, address.key, address.signature, parts) and now < address.expires
 
 
-def _read_parts(owner: Owner, artifact_id: str, expires: int, disposition: str) -> Sequence[str | int]:
-    return ["GET", artifact_id, owner.workspace_id, owner.user_id, expires, disposition]
+def _read_parts(owner: Owner, artifact_id: str, expires: int, disposition: str, by: str) -> Sequence[str | int]:
+    return ["GET", artifact_id, owner.workspace_id, owner.user_id, expires, disposition, *([by] if by else [])]
 
 
 # --- uploads ----------------------------------------------------------------------------------------------------------

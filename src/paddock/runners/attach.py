@@ -12,6 +12,7 @@ import anyio
 import structlog
 
 from paddock.ports import Caller
+from paddock.rules.credentials import HOST, Credential
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.connection import Connection, LineTransport, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError
@@ -33,6 +34,8 @@ class Ticket:
     workspace: str
     plugin: PluginId
     expires_at: float
+    by: Credential = HOST
+    """Who made it was let in with this; the runner stays for as long as that counts."""
     ceiling: AgentRunnerPermissions | None = None
     """The most its runners may ask for; None: whatever they like, unless the plugin is installed."""
 
@@ -52,13 +55,22 @@ class AttachTokens:
         self._clock = clock
         self._tickets: dict[bytes, Ticket] = {}
 
-    def mint(self, workspace: str, author: str, name: str, permissions: Any = None) -> str:
+    def mint(self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST) -> str:
         """A fresh token. Raises HostError for a name or permissions that cannot be, or when too many are waiting."""
         token = f"pda_{token_urlsafe(32)}"
-        self.admit(self.digest_of(token), workspace, author, name, permissions)
+        self.admit(self.digest_of(token), workspace, author, name, permissions, by=by)
         return token
 
-    def admit(self, digest: bytes, workspace: str, author: str, name: str, permissions: Any = None) -> None:
+    def admit(
+        self,
+        digest: bytes,
+        workspace: str,
+        author: str,
+        name: str,
+        permissions: Any = None,
+        *,
+        by: Credential = HOST,
+    ) -> None:
         """Let the token of this hash in, once. Raises HostError as `mint` does."""
         self._drop_expired()
         if len(self._tickets) >= MAX_TOKENS:
@@ -68,7 +80,7 @@ class AttachTokens:
             ceiling = None if permissions is None else read_permissions(permissions)
         except ValueError as problem:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(problem)) from None
-        self._tickets[digest] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, ceiling)
+        self._tickets[digest] = Ticket(workspace, plugin, self._clock() + TOKEN_SECONDS, by, ceiling)
 
     def digest_of(self, token: str) -> bytes:
         return sha256(token.encode("utf-8", "replace")).digest()
@@ -119,6 +131,10 @@ class AttachedRunner:
             )
         )
         self._introduction = asyncio.create_task(self._introduce())
+
+    @property
+    def let_in_by(self) -> Credential:
+        return self.ticket.by
 
     def feed_line(self, line: bytes) -> None:
         self.connection.feed_line(line)

@@ -103,6 +103,20 @@ class Settings(BaseModel):
         ge=0,
         le=100_000,
     )
+    streams_per_user: Int = setting(
+        500,
+        "how many streams one user may hold open at this host",
+        "a whole number from 0 to 1000000 (0 lifts the limit)",
+        ge=0,
+        le=1_000_000,
+    )
+    streams_per_workspace: Int = setting(
+        2000,
+        "how many streams the users of one workspace may hold open at this host",
+        "a whole number from 0 to 1000000 (0 lifts the limit)",
+        ge=0,
+        le=1_000_000,
+    )
     keep_alive_seconds: Seconds = setting(
         15.0,
         "how long a silent stream waits before it sends a comment",

@@ -3,7 +3,7 @@
 Appends are checked whole before anything changes, so all or none holds without undoing.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar, get_args
 
@@ -223,6 +223,9 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
     async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
         row = self._keys.get(key_hash)
         return row if row is not None and row.revoked_at is None else None
+
+    async def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
+        return {row.key_id for row in self._keys.values() if row.revoked_at is None and row.key_id in key_ids}
 
     async def any_key(self) -> bool:
         return bool(self._keys)

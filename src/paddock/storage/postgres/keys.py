@@ -1,6 +1,6 @@
 """API keys: only their hashes are stored."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from paddock.ports import ApiKeyRow
 from paddock.storage.postgres.reader import HasReader
@@ -22,6 +22,10 @@ class KeyReads(HasReader):
             f"select {KEY} from api_keys where key_hash = $1 and revoked_at is null", key_hash
         )
         return ApiKeyRow(*found) if found else None
+
+    async def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
+        sql = "select key_id from api_keys where key_id = any($1::text[]) and revoked_at is null"
+        return {found[0] for found in await self.reader.all(sql, list(key_ids))}
 
     async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
         sql = (

@@ -1,6 +1,6 @@
 """What is looked up: every query over committed data, on a connection that cannot write. No transactions here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -208,6 +208,11 @@ class Reader:
     def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
         found = self._one(f"select {KEY} from api_keys where key_hash = ? and revoked_at is null", (key_hash,))
         return ApiKeyRow(*found) if found else None
+
+    def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
+        asked = ", ".join("?" * len(key_ids))
+        sql = f"select key_id from api_keys where key_id in ({asked}) and revoked_at is null"
+        return {found[0] for found in self._all(sql, tuple(key_ids))}
 
     def any_key(self) -> bool:
         return self._one("select 1 from api_keys limit 1") is not None

@@ -6,7 +6,7 @@ nothing and an owner from before a restart is stale for ever.
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -238,6 +238,9 @@ class SqliteStore(
 
     async def find_key(self, key_hash: bytes) -> ApiKeyRow | None:
         return self._reader.find_key(key_hash)
+
+    async def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
+        return self._reader.live_keys(key_ids)
 
     async def any_key(self) -> bool:
         return self._reader.any_key()
