@@ -61,7 +61,7 @@ async def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "root" / "w").mkdir(parents=True)
     (tmp_path / "root" / "w" / "c").symlink_to(tmp_path / "outside")
-    with pytest.raises(HostError, match="something else is in its place"):
+    with pytest.raises(HostError, match="cannot be made: Not a directory"):
         await WorkingDirectories(tmp_path / "root").of(a_scope(), None)
     await WorkingDirectories(tmp_path / "root").forget("w", "c")
     assert (tmp_path / "outside").is_dir()
@@ -111,3 +111,21 @@ def test_a_directory_that_an_agents_file_names_and_is_not_there_is_said_with_its
     text = f"agents:\n  a:\n    runner: plugin:a/b/c\n    {said}\n"
     with pytest.raises(AgentsFileError, match=r"line 4: agents\.a\..* there is no directory 'nowhere'"):
         read_agents(text, "agents.yaml", base=tmp_path)
+
+
+@pytest.mark.parametrize("said", ["working_directory: {}", "readable: [{}]", "skills: [{{name: s, path: {}}}]"])
+@pytest.mark.parametrize("named", ["work/docs/inner", "short"])
+def test_a_directory_that_an_agents_file_names_is_not_reached_through_a_link_some_agent_could_have_made(
+    said: str, named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "elsewhere" / "inner").mkdir(parents=True)
+    (tmp_path / "work" / "docs").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "short").symlink_to("work/docs/inner")
+    head = "agents:\n  w: {runner: 'plugin:a/b/c', working_directory: work}\n  a:\n    runner: plugin:a/b/c\n"
+    text = f"{head}    {said.format(named)}\n"
+    with pytest.raises(AgentsFileError, match=r"line 5: agents\.a\..*docs is a link in the working directory of"):
+        read_agents(text, "agents.yaml", base=tmp_path)
+    (tmp_path / "work" / "docs").unlink()
+    (tmp_path / "work" / "docs" / "inner").mkdir(parents=True)
+    read_agents(text, "agents.yaml", base=tmp_path)

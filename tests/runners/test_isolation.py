@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from needs import install, not_run
+from paddock.confinement import sandbox
+from paddock.confinement.homes import FIRST_UID, LAST_UID
 from paddock.runners import isolation
-from paddock.runners.belongings import FIRST_UID, LAST_UID
 from paddock.runners.isolation import ActiveLevel, active_level
 from runners.house import FIXTURES, House, eventually, house, marked, plugin
 
@@ -43,7 +44,7 @@ async def outcome(here: House, attempt: str) -> Any:
 
 async def test_it_sees_its_own_directory_its_home_and_little_else(confined: House, tmp_path: Path) -> None:
     assert "prober.py" in (await outcome(confined, f"list {FIXTURES}"))["value"]
-    assert (await outcome(confined, f"list {tmp_path}"))["value"] == ["runners"]
+    assert (await outcome(confined, f"list {tmp_path}"))["value"] == ["conversations", "runners"]
     for hidden in ("/etc/passwd", "/etc/shadow", str(Path(__file__)), "/proc/1/environ"):
         assert (await outcome(confined, f"read {hidden}")).get("error"), hidden
     assert (await outcome(confined, "list /home"))["error"] == "FileNotFoundError"
@@ -138,7 +139,7 @@ async def test_a_level_that_cannot_be_had_is_refused_and_never_lowered(
 
 
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation.shutil, "which", lambda program: None if program == "bwrap" else program)
+    monkeypatch.setattr(sandbox.shutil, "which", lambda program: None if program == "bwrap" else program)
     active_level.cache_clear()
     assert active_level() == ActiveLevel("L0", "bwrap is not installed")
     active_level.cache_clear()

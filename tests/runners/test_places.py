@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 
 from needs import install, not_run
+from paddock.confinement.homes import Homes
 from paddock.ports import Placement
-from paddock.runners.belongings import own_user
 from paddock.runners.isolation import active_level
 from runners.house import House, News, eventually, house, marked, plugin
 
@@ -25,11 +25,15 @@ def bubblewrap() -> None:
         not_run(f"the tests of runs at isolation L1 ({active_level().why})")
 
 
-async def tried(here: House, attempt: str, placement: Placement) -> Any:
+async def heard(here: House, attempt: str, placement: Placement) -> News:
     news, run_id = News(), str(uuid4())
     context = {"run_id": run_id, "input": {"text": attempt}}
     await here.gateway.start_run("plugin:test/nasty/default", run_id, context, news, placement)
-    await news.over()
+    return await news.over()
+
+
+async def tried(here: House, attempt: str, placement: Placement) -> Any:
+    news = await heard(here, attempt, placement)
     assert news.losses == []
     return news.results[-1].data
 
@@ -70,24 +74,48 @@ async def test_of_its_plugins_home_a_confined_run_sees_one_conversation_and_chan
         for path in (home / "program", home / "new", home / "conversations" / "new", theirs / "new"):
             assert (await tried(here, f"write {path}", first)).get("error"), path
     assert (theirs / "session").read_text() == "x"
-    assert {path.stat().st_uid for path in (home, home / "conversations", mine, theirs)} == {home.stat().st_uid}
+    assert {path.stat().st_uid for path in (home, mine, theirs)} == {home.stat().st_uid}
+    assert (home / "conversations").stat().st_uid == os.geteuid(), "the directory above them is the host's"
 
 
 async def test_a_confined_run_is_not_led_elsewhere_by_a_link_in_its_plugins_home(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "secret").mkdir()
-    kept = tmp_path / "runners" / "test" / "nasty" / "conversations"
-    kept.mkdir(parents=True)
-    (kept / "a1").symlink_to(tmp_path / "secret")
+    (tmp_path / "secret" / "of the host").touch()
+    home = tmp_path / "runners" / "test" / "nasty"
+    home.mkdir(parents=True)
+    (home / "conversations").symlink_to(tmp_path / "secret")
     async with house(tmp_path, [plugin(program="prober.py")]) as here:
         placement = Placement(isolation="L1", directory=str(tmp_path / "one"), conversation="a1")
-        news = News()
-        context = {"run_id": "r1", "input": {"text": f"list {tmp_path}/secret"}}
-        await here.gateway.start_run("plugin:test/nasty/default", "r1", context, news, placement)
-        await news.over()
-        [(code, why)] = news.losses
-    assert code == "runner.start_failed"
-    assert f"{kept / 'a1'} is a link" in why
+        assert (await tried(here, f"list {home}/conversations", placement))["value"] == ["a1"]
+        (home / "conversations").unlink()
+        (home / "conversations").symlink_to(tmp_path / "secret")
+        assert (await tried(here, f"list {home}/conversations", placement))["error"] == "FileNotFoundError"
+    assert [path.name for path in (tmp_path / "secret").iterdir()] == ["of the host"]
+
+
+def known(path: Path) -> tuple[int, ...]:
+    found = path.stat()
+    return (found.st_uid, found.st_mode, found.st_nlink, found.st_mtime_ns)
+
+
+async def test_a_plugin_that_swaps_directories_for_links_all_the_time_leads_the_host_nowhere(tmp_path: Path) -> None:
+    work, secret = tmp_path / "one", tmp_path / "secret"
+    work.mkdir()
+    secret.mkdir(mode=0o700)
+    (secret / "key").write_text("of the host")
+    before = [known(secret), known(secret / "key")]
+    kept = tmp_path / "runners" / "test" / "nasty" / "conversations"
+    async with house(tmp_path, [plugin(program="prober.py", isolation="L1")]) as here:
+        for path in (kept / "a1", kept):
+            await tried(here, f"swap {path}={secret}", Placement())
+        seen: set[str] = set()
+        for number in range(60):
+            place = Placement(isolation="L1", directory=str(work), directory_is_ours=True, conversation="a1")
+            news = await heard(here, f"list {kept / 'a1' if number % 2 else kept}", place)
+            seen |= {name for result in news.results for name in result.data.get("value") or ()}
+    assert "key" not in seen
+    assert [known(secret), known(secret / "key")] == before
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives users away")
@@ -97,8 +125,9 @@ def test_two_that_are_first_confined_at_once_get_the_user_each_has(tmp_path: Pat
         home.mkdir(parents=True)
         for number in range(200):
             (home / str(number)).touch()
+    kept = Homes(tmp_path)
     with ThreadPoolExecutor(16) as pool:
-        users = list(pool.map(own_user, homes * 4))
+        users = list(pool.map(lambda home: kept.own_user("test", home.name), homes * 4))
     assert users[:4] * 4 == users
     assert len(set(users)) == 4
 

@@ -133,6 +133,8 @@ def _gateway(
         network_refused=lambda: why_no_network(ground.store),
         patience=settings.run_deadline_seconds,
         spare_seconds=settings.spare_process_seconds,
+        data=settings.data,
+        memory_mb=settings.plugin_memory_mb,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddock.agent_program import is_program, load_program
+from paddock.confinement.homes import Homes
 from paddock.host.agent_files import AgentFiles
 from paddock.host.agents import Agents
 from paddock.host.agents_file import defined_in, in_force
@@ -98,7 +99,7 @@ def attachments_of(
 
 def directories_of(settings: Settings) -> WorkingDirectories:
     root = settings.working_directories or settings.data / "workspaces"
-    most, homes = settings.working_directory_mib * MIB, settings.data / "homes"
+    most, homes = settings.working_directory_mib * MIB, Homes(settings.data / "homes")
     return WorkingDirectories(root, apart_from=settings.data, most_bytes=most, homes=homes)
 
 

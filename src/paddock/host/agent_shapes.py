@@ -88,7 +88,7 @@ class Skill(_Shape):
     )
 
     def told(self, base: Path) -> dict[str, Any]:
-        place = None if self.path is None else str((base / Path(self.path).expanduser()).absolute())
+        place = None if self.path is None else str(real(base, self.path))
         seen = {
             "skill_name": self.name,
             "display_name": self.display_name,
@@ -316,9 +316,14 @@ class AgentShape(_Shape):
             locale=self.locale,
             time_zone=self.time_zone,
             isolation=self.isolation,
-            readable=tuple(str((base / Path(path).expanduser()).absolute()) for path in self.readable),
-            working_directory=None if named is None else str((base / Path(named).expanduser()).absolute()),
+            readable=tuple(str(real(base, path)) for path in self.readable),
+            working_directory=None if named is None else str(real(base, named)),
         )
+
+
+def real(base: Path, path: str) -> Path:
+    """A directory that an agent names, as it is now: a link that is put there later is not followed."""
+    return (base / Path(path).expanduser()).resolve()
 
 
 def name_problem(name: str) -> str | None:

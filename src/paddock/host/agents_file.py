@@ -30,6 +30,9 @@ agents:
 """
 
 
+WORK = "working_directory"
+
+
 class AgentsFileError(Exception):
     """The file cannot be used; the text says where and why."""
 
@@ -165,16 +168,47 @@ def _files(
 
 
 def _check_directories(read: AgentsFile, where: str, tree: yaml.Node | None, base: Path) -> None:
-    """What an agent is to work in or to learn from must be there."""
-    for agent_id, agent in read.agents.items():
-        named: dict[tuple[str | int, ...], str | None] = {("working_directory",): agent.working_directory}
-        named |= {("readable", number): path for number, path in enumerate(agent.readable)}
-        named |= {("skills", number, "path"): skill.path for number, skill in enumerate(agent.skills)}
-        for place, path in named.items():
-            if path is not None and not (base / Path(path).expanduser()).is_dir():
-                full = ("agents", agent_id, *place)
-                said = f"{'.'.join(map(str, full))} is wrong: there is no directory {path!r}"
-                raise AgentsFileError(f"{where}, line {_line_of(tree, full)}: {said}")
+    """What an agent is to work in or to learn from must be there, and no agent's program can have put a link there."""
+    named = {place: path for agent_id, agent in read.agents.items() for place, path in _directories(agent_id, agent)}
+    written = [(base / Path(path).expanduser()).resolve() for place, path in named.items() if place[2] == WORK]
+    for place, path in named.items():
+        whole = (base / Path(path).expanduser()).absolute()
+        problem = f"there is no directory {path!r}" if not whole.is_dir() else _link_problem(whole, written)
+        if problem:
+            said = f"{'.'.join(map(str, place))} is wrong: {problem}"
+            raise AgentsFileError(f"{where}, line {_line_of(tree, place)}: {said}")
+
+
+def _directories(agent_id: str, agent: AgentShape) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The directories that an agent names, each with its place in the file."""
+    top = ("agents", agent_id)
+    if agent.working_directory is not None:
+        yield (*top, WORK), agent.working_directory
+    yield from (((*top, "readable", number), path) for number, path in enumerate(agent.readable))
+    for number, skill in enumerate(agent.skills):
+        if skill.path is not None:
+            yield (*top, "skills", number, "path"), skill.path
+
+
+def _link_problem(path: Path, written: Sequence[Path]) -> str | None:
+    """Why a path is not to be believed: it goes through a link that the program of an agent may have made."""
+    for link in _links(path):
+        if any(link.is_relative_to(one) for one in written):
+            return f"{link} is a link in the working directory of an agent; name the directory that it leads to"
+    return None
+
+
+def _links(path: Path) -> Iterator[Path]:
+    """The links that a path goes through, and those that they lead through, each by its real place."""
+    real, rest = Path("/"), list(path.parts[1:])
+    while rest:
+        here = real / rest.pop(0)
+        if here.is_symlink():
+            yield here
+            target = here.readlink()
+            real, rest = (Path("/") if target.is_absolute() else real), [*target.parts[target.is_absolute() :], *rest]
+        else:
+            real = here.parent.parent if here.name == ".." else here
 
 
 def _default_problem(default: str, bindings: dict[str, AgentBinding]) -> str | None:

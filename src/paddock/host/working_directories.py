@@ -7,15 +7,14 @@ in a directory is its agent's business. A conversation that is forgotten takes i
 import asyncio
 import os
 import re
-import shutil
-import stat
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 import structlog
 
-from paddock.ports import KEPT_OF_CONVERSATIONS
+from paddock.confinement import trees
+from paddock.confinement.homes import Homes
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.permissions import RunScope
 from paddock.rules.values import Value
@@ -23,7 +22,7 @@ from paddock.rules.values import Value
 UNUSABLE = "agent.working_directory"
 FULL = "agent.working_directory_full"
 MAX_FULL = 10_000
-MODE = 0o700
+MODE = trees.MODE
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 log = structlog.get_logger("paddock.directories")
@@ -42,11 +41,11 @@ class WorkingDirectories:
         *,
         apart_from: Path | None = None,
         most_bytes: int | None = None,
-        homes: Path | None = None,
+        homes: Homes | None = None,
     ) -> None:
         """`apart_from`: what no named directory may reach, the host's own data. `most_bytes`: of one of ours. `homes`:
         where the plugins have their private ones."""
-        self._root = root
+        self._root = root.absolute()
         self._homes = homes
         self._apart_from = apart_from
         self._most_bytes = most_bytes
@@ -66,7 +65,7 @@ class WorkingDirectories:
     async def look(self, path: str) -> bool:
         """Whether there is room left in one of ours; asked when a run has ended, not while somebody waits."""
         most = self._most_bytes
-        fits = most is None or await asyncio.to_thread(_fits, Path(path), most)
+        fits = most is None or await asyncio.to_thread(self._fits, Path(path), most)
         if fits:
             self._full.discard(path)
         elif len(self._full) < MAX_FULL:
@@ -76,24 +75,21 @@ class WorkingDirectories:
 
     async def forget(self, workspace_id: str, conversation_id: str) -> None:
         """Remove what a conversation's agents left there, and what its runners kept of it in their plugins' homes."""
-        await asyncio.to_thread(self._remove, self._root / plain(workspace_id) / plain(conversation_id))
-        for home in self._homes.glob("*/*") if self._homes is not None else ():
-            kept = home / KEPT_OF_CONVERSATIONS
-            if not kept.is_symlink():
-                await asyncio.to_thread(self._remove, kept / conversation_key(workspace_id, conversation_id))
+        await asyncio.to_thread(self._remove, plain(workspace_id), plain(conversation_id))
+        if self._homes is not None:
+            await asyncio.to_thread(self._homes.forget, conversation_key(workspace_id, conversation_id), _tell)
 
     # --- within
 
     def _own(self, scope: RunScope) -> WorkingDirectory:
-        path = self._root
+        names = [plain(name) for name in (scope.workspace_id, scope.conversation_id, scope.agent_id)]
+        path = self._root.joinpath(*names)
         try:
-            path.mkdir(mode=MODE, parents=True, exist_ok=True)
-            for name in (scope.workspace_id, scope.conversation_id, scope.agent_id):
-                path = path / plain(name)
-                _folder(path)
+            self._root.mkdir(mode=MODE, parents=True, exist_ok=True)
+            with trees.inside(self._root, *names, make=True):
+                return WorkingDirectory(str(self._root.resolve().joinpath(*names)), shared=False)
         except OSError as error:
             raise _unusable(f"the working directory {path} cannot be made: {error.strerror}") from error
-        return WorkingDirectory(str(path), shared=False)
 
     def _named(self, agent_id: str, path: Path) -> WorkingDirectory:
         if not path.is_dir():
@@ -103,26 +99,22 @@ class WorkingDirectories:
             raise _unusable(f"the working directory of agent {agent_id!r} holds or lies in the host's own data: {path}")
         return WorkingDirectory(str(real), shared=True)
 
-    def _remove(self, folder: Path) -> None:
-        if folder.is_symlink() or not folder.is_dir():
-            return
-        shutil.rmtree(folder, onerror=_tell)
-        _remove_empty(folder.parent)
+    def _remove(self, workspace: str, conversation: str) -> None:
+        with suppress(OSError), trees.inside(self._root, workspace) as folder:
+            trees.remove(folder, conversation, _tell)
+        with suppress(OSError), trees.inside(self._root) as root:
+            os.rmdir(workspace, dir_fd=root)  # it says no when there is something in it, which is the point
 
-
-def _fits(folder: Path, most: int) -> bool:
-    """Whether its files have no more bytes than that; stops counting when they have."""
-    total, waiting = 0, [folder]
-    while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(Path(entry.path))
-                else:
-                    total += entry.stat(follow_symlinks=False).st_size
-                if total > most:
-                    return False
-    return True
+    def _fits(self, path: Path, most: int) -> bool:
+        root = self._root.resolve()
+        names = path.relative_to(root).parts
+        try:
+            with trees.inside(root, *names) as folder:
+                return trees.fits(folder, most)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
 
 
 def conversation_key(workspace_id: str, conversation_id: str) -> str:
@@ -137,28 +129,12 @@ def plain(name: str) -> str:
     return f"x-{sha256(name.encode(errors='replace')).hexdigest()[:40]}"
 
 
-def _folder(path: Path) -> None:
-    """Make it if it is missing; a link in its place is not followed."""
-    try:
-        path.mkdir(mode=MODE)
-    except FileExistsError:
-        if not stat.S_ISDIR(path.lstat().st_mode):
-            raise NotADirectoryError(0, "something else is in its place") from None
-
-
 def _touch(one: Path, other: Path) -> bool:
     return one == other or one.is_relative_to(other) or other.is_relative_to(one)
 
 
-def _tell(_function: object, path: str, _error: object) -> None:
-    log.warning("something in a working directory could not be removed", action="directories.forget", path=path)
-
-
-def _remove_empty(folder: Path) -> None:
-    try:
-        os.rmdir(folder)  # noqa: PTH106 - it says no when there is something in it, which is the point
-    except OSError:
-        return
+def _tell(name: str) -> None:
+    log.warning("something in a working directory could not be removed", action="directories.forget", name=name)
 
 
 def _unusable(text: str) -> HostError:

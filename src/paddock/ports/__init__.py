@@ -4,7 +4,6 @@ from paddock.ports.calls import CallRecords, Spent
 from paddock.ports.log import ApiKeyRow, ApiKeys, Batch, Claim, EventLog, Records, ScopeState, Store
 from paddock.ports.runners import (
     ANYWHERE,
-    KEPT_OF_CONVERSATIONS,
     RUN_SOCKET,
     Caller,
     HostCallHandler,
@@ -18,7 +17,6 @@ from paddock.ports.runners import (
 
 __all__ = [
     "ANYWHERE",
-    "KEPT_OF_CONVERSATIONS",
     "RUN_SOCKET",
     "ApiKeyRow",
     "ApiKeys",

@@ -82,8 +82,6 @@ class RunnerStatus(Value, frozen=True):
 
 RUN_SOCKET = "/run/paddock/mcp.sock"
 """Where a process without network finds the way to its run's own endpoint."""
-KEPT_OF_CONVERSATIONS = "conversations"
-"""The directory in a plugin's home that holds what it keeps of each conversation; the wire's own page names it."""
 
 
 class Placement(Value, frozen=True):

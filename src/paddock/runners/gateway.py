@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from threading import Lock
 from time import monotonic
 from typing import Any, cast
 
 import anyio
 import structlog
 
+from paddock.confinement.homes import Homes
 from paddock.ports import (
     ANYWHERE,
     Caller,
@@ -30,7 +30,7 @@ from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
 from paddock.runners.catalog import Catalog
 from paddock.runners.errors import StartError
 from paddock.runners.guests import ELSEWHERE, Guests
-from paddock.runners.isolation import active_level
+from paddock.runners.isolation import MEMORY_MB, Ground, active_level
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Place, Plugin
 from paddock.runners.process import Launch
@@ -98,8 +98,11 @@ class Gateway:
         network_refused: Callable[[], Awaitable[str | None]] = not_refused,
         patience: float = RETIRE_SECONDS,
         spare_seconds: float = SPARE_SECONDS,
+        data: Path | None = None,
+        memory_mb: int = MEMORY_MB,
     ) -> None:
-        """`home` holds the plugins' private directories; `mark` names this data directory in their environment;
+        """`home` holds the plugins' private directories; `data` is what no confined process may see; `memory_mb` is
+        the most that one may ask for; `mark` names this data directory in their environment;
         `patience` is how long runs of a plugin that was replaced or removed may go on; `spare_seconds` how long a
         process waits ready for the next run where each run has its own.
         """
@@ -107,14 +110,13 @@ class Gateway:
         self._isolation: Level = isolation
         self._leftovers = Leftovers(mark)
         allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
-        one_at_a_time = Lock()
+        ground = Ground(Homes(home), data, memory_mb)
 
         def plan(plugin: Plugin, place: Place) -> Launch:
             socket = Path(found) if (found := run_socket()) else None
-            with one_at_a_time:  # two plugins must not be given the same user
-                return launch.plan(
-                    plugin, homes=home, mark=mark, allowed=allowed, isolation=isolation, place=place, socket=socket
-                )
+            return launch.plan(
+                plugin, ground=ground, mark=mark, allowed=allowed, isolation=isolation, place=place, socket=socket
+            )
 
         self._around = Surroundings(
             handler=on_call,

@@ -1,11 +1,11 @@
-"""From a plugin record to the exact command line, environment and private home of its process. Starts nothing."""
+"""From a plugin record to the exact command line and environment of its process. Starts nothing."""
 
 import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from paddock.runners.isolation import confine, level_for
+from paddock.runners.isolation import Ground, confine, level_for
 from paddock.runners.leftovers import MARK_VARIABLE
 from paddock.runners.plugins import OPEN, Level, Place, Plugin
 from paddock.runners.process import Launch
@@ -31,18 +31,10 @@ def environment(plugin: Plugin, *, home: Path, mark: str, allowed: Mapping[str, 
     return dict(allowed) | dict(plugin.env) | fixed
 
 
-def private_home(homes: Path, plugin: Plugin) -> Path:
-    """The plugin's own directory, made when missing, closed to other users."""
-    home = homes / plugin.author / plugin.name
-    home.mkdir(parents=True, exist_ok=True)
-    home.chmod(0o700)
-    return home
-
-
 def plan(
     plugin: Plugin,
     *,
-    homes: Path,
+    ground: Ground,
     mark: str,
     allowed: Mapping[str, str],
     isolation: Level,
@@ -54,7 +46,7 @@ def plan(
     `socket` leads to the runs' own endpoints; a plugin that never asks for one does not see it.
     """
     level = level_for(plugin, max(isolation, place.level))
-    home = private_home(homes.resolve(), plugin)
+    home = ground.homes.home(plugin.author, plugin.name)
     program, *arguments = plugin.command
     if program == "python":  # the one of its own environment, if it has one, else ours
         program = str(plugin.python or sys.executable)
@@ -63,5 +55,5 @@ def plan(
     argv = (program, *arguments)
     env = environment(plugin, home=home, mark=mark, allowed=allowed)
     way_out = socket if plugin.ceiling.mcp else None
-    confined = confine(plugin, argv, home, place, way_out) if level == "L1" else argv
+    confined = confine(plugin, argv, ground, place, way_out) if level == "L1" else argv
     return Launch(plugin=plugin.id, argv=confined, cwd=plugin.directory, env=env)

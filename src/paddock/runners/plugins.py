@@ -5,18 +5,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import structlog
 from pydantic import ValidationError
 
+from paddock.confinement.sandbox import Level
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
 PLUGIN_FILE = "paddock-plugin.toml"
 MAX_FILE_BYTES = 65_536
-
-Level = Literal["L0", "L1"]
 
 TABLES: Mapping[str, frozenset[str]] = {
     "plugin": frozenset({"author", "name", "version", "description", "command", "runs_per_process", "needs_settings"}),

@@ -18,6 +18,7 @@ from pathlib import Path
 import anyio
 import structlog
 
+from paddock.confinement.sandbox import filtered
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.stderr_log import StderrLog
 
@@ -317,17 +318,18 @@ class RunnerProcess:
 
 
 def _spawn(launch: Launch, control: socket.socket) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(WARDEN), str(control.fileno()), *launch.argv],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        cwd=launch.cwd,
-        env=dict(launch.env),
-        pass_fds=(control.fileno(),),
-        start_new_session=True,
-    )
+    with filtered(launch.argv) as (argv, files):
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", str(WARDEN), str(control.fileno()), *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            cwd=launch.cwd,
+            env=dict(launch.env),
+            pass_fds=(control.fileno(), *files),
+            start_new_session=True,
+        )
 
 
 def describe_exit(code: int | None) -> str:

@@ -147,6 +147,13 @@ class Settings(BaseModel):
     isolation: Literal["L0", "L1"] = setting(
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
     )
+    plugin_memory_mb: Int = setting(
+        4096,
+        "how many MiB of memory a plugin may ask for, for each of its processes at isolation L1",
+        "a whole number from 64 to 1048576",
+        ge=64,
+        le=1_048_576,
+    )
     spare_process_seconds: Seconds = setting(
         300.0,
         "how long a runner process waits for the next run, where each run has its own",

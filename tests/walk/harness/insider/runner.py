@@ -65,7 +65,9 @@ class Insider(AgentRunner):
                 kept = Path.home() / "conversations" / key_of(ctx)
                 kept.mkdir(parents=True, exist_ok=True)
                 (kept / value).write_text("kept")
-                return [key_of(ctx), sorted(str(path.relative_to(Path.home())) for path in Path.home().rglob("*"))]
+                places = os.walk(Path.home(), followlinks=True)
+                seen = [Path(top, name) for top, folders, files in places for name in (*folders, *files)]
+                return [key_of(ctx), sorted(str(path.relative_to(Path.home())) for path in seen)]
             case "change":
                 return attempt(lambda: (Path.home() / value).write_text("changed"))
             case "uid":

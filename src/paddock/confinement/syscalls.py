@@ -1,0 +1,73 @@
+"""System calls that a confined process has no business with, as a filter that the kernel obeys (seccomp).
+
+They reach what no namespace covers (keys), open parts of the kernel that programs do not need and attackers like, or
+make new user namespaces, in which a process would be root again. Everything else stays allowed.
+"""
+
+import platform
+import struct
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+_LOAD, _JUMP_IF_EQUAL, _JUMP_IF_ANY_BIT, _JUMP_IF_GREATER, _RETURN = 0x20, 0x15, 0x45, 0x25, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_ALLOW, _REFUSE, _UNKNOWN = 0x7FFF_0000, 0x0005_0000 | 1, 0x0005_0000 | 38
+"""Let it happen; EPERM; ENOSYS, which makes programs try an older way."""
+_NEW_USER_NAMESPACE = 0x1000_0000
+_X32 = 0x3FFF_FFFF
+
+_OLDER_WAY = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
+_WITH_FLAGS = ("unshare", "clone")
+_NEVER = ("setns", "add_key", "request_key", "keyctl", "bpf", "perf_event_open", "userfaultfd", "open_by_handle_at")
+REFUSED = (*_OLDER_WAY, *_WITH_FLAGS, *_NEVER)
+"""Whole, but for unshare and clone: of these, what makes a user namespace."""
+
+
+def _numbers(*own: int) -> Mapping[str, int]:
+    """The numbers of one way to call the kernel; the newest calls have the same on all machines."""
+    return dict(zip(REFUSED, (425, 426, 427, 435, *own), strict=True))
+
+
+_GENERIC = _numbers(97, 220, 268, 217, 218, 219, 280, 241, 282, 265)
+_X86_64 = _numbers(272, 56, 308, 248, 249, 250, 321, 298, 323, 304)
+_I386 = _numbers(310, 120, 346, 286, 287, 288, 357, 336, 374, 342)
+_KINDS: Mapping[str, Mapping[int, Mapping[str, int]]] = {
+    "x86_64": {0xC000_003E: _X86_64, 0x4000_0003: _I386},
+    "aarch64": {0xC000_00B7: _GENERIC},
+    "riscv64": {0xC000_00F3: _GENERIC},
+}
+"""By machine, the ways its programs may call the kernel: numbers differ. A way that is not here is refused whole."""
+
+
+@cache
+def call_filter() -> bytes | None:
+    """The program for the kernel of this machine; None where its numbers are not known."""
+    kinds = _KINDS.get(platform.machine())
+    if kinds is None:
+        return None
+    known = b"".join(_of_kind(architecture, numbers) for architecture, numbers in kinds.items())
+    return _step(_LOAD, _ARCHITECTURE) + known + _step(_RETURN, _UNKNOWN)
+
+
+def _of_kind(architecture: int, numbers: Mapping[str, int]) -> bytes:
+    body = b"".join(_checks(numbers))
+    return _step(_JUMP_IF_EQUAL, architecture, otherwise=len(body) // 8) + body
+
+
+def _checks(numbers: Mapping[str, int]) -> Iterator[bytes]:
+    yield _step(_LOAD, _NUMBER)
+    yield _step(_JUMP_IF_GREATER, _X32, otherwise=1) + _step(_RETURN, _UNKNOWN)
+    for name, number in numbers.items():
+        if name in _WITH_FLAGS:
+            yield _step(_JUMP_IF_EQUAL, number, otherwise=4) + _step(_LOAD, _FIRST_ARGUMENT)
+            yield _step(_JUMP_IF_ANY_BIT, _NEW_USER_NAMESPACE, otherwise=1)
+            yield _step(_RETURN, _REFUSE) + _step(_RETURN, _ALLOW)
+        else:
+            yield _step(_JUMP_IF_EQUAL, number, otherwise=1)
+            yield _step(_RETURN, _UNKNOWN if name in _OLDER_WAY else _REFUSE)
+    yield _step(_RETURN, _ALLOW)
+
+
+def _step(code: int, value: int, *, otherwise: int = 0) -> bytes:
+    """One instruction; a comparison that fails passes over so many of the next ones."""
+    return struct.pack("=HBBI", code, 0, otherwise, value)
