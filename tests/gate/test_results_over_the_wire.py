@@ -40,7 +40,7 @@ BROKEN: Mapping[str, Mapping[str, Any]] = {
     "tool.call.started": {"tool_call_id": "1"},
     "tool.call.completed": {"tool_call_id": 1, "tool_name": "t"},
     "artifact.created": {"name": "a.txt"},
-    "state.updated": {"scope": "conversation", "key": "k" * 257, "value": 1},
+    "state.updated": {"scope": "conversation", "key": "k"},
     "action.requested": {"action": {}},
     "step.started": {"step_name": 7},
     "step.finished": {},
@@ -270,9 +270,11 @@ async def test_a_type_nobody_knows_is_ignored_warned_of_and_on_record(scene: Sce
         ({"scope": "conversation", "key": "k", "value": None}, "allowed"),
         ({"scope": "subject", "key": "k", "value": 1}, "unauthorized"),
         ({"scope": "galaxy", "key": "k", "value": 1}, "unauthorized"),
+        ({"scope": "conversation", "key": "k" * 257, "value": 1}, "payload_too_large"),
+        ({"scope": "conversation", "key": "k", "value": "x" * 262_145}, "payload_too_large"),
     ],
 )
-async def test_a_state_update_outside_the_grant_is_refused_and_the_run_goes_on(
+async def test_a_state_update_outside_the_grant_or_its_caps_is_refused_and_the_run_goes_on(
     scene: Scene, data: dict[str, Any], status: str
 ) -> None:
     run = await scene.a_run()
@@ -281,6 +283,92 @@ async def test_a_state_update_outside_the_grant_is_refused_and_the_run_goes_on(
     assert await scene.ended(run) == ("completed", None)
     rows = [row for row in await scene.house.store.audit(run_id=run) if row.action == "state.updated"]
     assert [row.result for row in rows] == [status]
+
+
+@pytest.mark.parametrize("data", [None, [], [1], "three", 3, {"steps": 3}])
+async def test_a_type_from_the_future_is_ignored_whatever_its_data_are(scene: Scene, data: Any) -> None:
+    run = await scene.a_run()
+    scene.runner.says(run, "dance.started", 1, data)
+    scene.runner.says(run, "message.completed", 2, SAID["message.completed"])
+    scene.runner.says(run, "run.completed", 3, None)  # pyright: ignore[reportArgumentType] - null data are none
+    assert await scene.ended(run) == ("completed", None)
+    assert await scene.heard(run, "message.completed") == 1
+
+
+HOST_CALL = b'{"jsonrpc":"2.0","id":"q7","method":"state.get","params":%s}'
+UNREADABLE = {
+    "not a number": HOST_CALL % b'{"run_id":"RUN","scope":"conversation","key":NaN}',
+    "beyond every number": HOST_CALL % b'{"run_id":"RUN","scope":"conversation","key":1e999}',
+    "no UTF-8": HOST_CALL % b'{"run_id":"RUN","scope":"conversation","key":"\xff\xfe"}',
+    "nested without end": HOST_CALL % (b'{"run_id":"RUN","a":' + b"[" * 100_000 + b"}"),
+    "cut off": HOST_CALL[:-1] % b'{"run_id":"RUN"',
+    "params first": b'{"params":{"id":4,"method":"x","k":NaN},"id":"q7","method":"state.get","jsonrpc":"2.0"}',
+    "a word of another frame inside": HOST_CALL % b'{"run_id":"RUN","value":{"method":"run_result","n":NaN}}',
+}
+ODD_IDS = [b"1.5", b"true", b"null", b"{}", b"[1]", b"1e999", b'"%s"' % (b"x" * 129)]
+
+
+async def answered(scene: Scene, run: str, line: bytes) -> dict[str, Any]:
+    """The error frame that a line is answered with."""
+    before = len(scene.runner.sent)
+    scene.runner.connection.feed(line.replace(b"RUN", run.encode()) + b"\n")
+    async with asyncio.timeout(20):
+        while len(scene.runner.sent) == before:
+            await asyncio.sleep(0)
+    return scene.runner.sent[-1]
+
+
+@pytest.mark.spec("wire/bad-frames")
+@pytest.mark.parametrize("how", UNREADABLE)
+async def test_a_host_call_that_cannot_be_read_is_answered_at_once_and_on_record(scene: Scene, how: str) -> None:
+    run = await scene.a_run()
+    answer = await answered(scene, run, UNREADABLE[how])
+    assert (answer["id"], answer["error"]["code"]) == ("q7", -32600 if how == "beyond every number" else -32700)
+    assert answer["error"]["data"]["code"] == "invalid_argument"
+    assert answer["error"]["message"].startswith("state.get cannot be read: ")
+    rows = [row for row in await scene.house.store.audit(limit=1000) if row.action == "state.get"]
+    assert [row.result for row in rows] == ["invalid_argument"]
+    scene.runner.says(run, "run.completed", 1, {})
+    assert await scene.ended(run) == ("completed", None)
+
+
+@pytest.mark.spec("wire/bad-frames")
+@pytest.mark.parametrize("number", ODD_IDS)
+async def test_a_host_call_with_an_odd_id_is_refused_under_no_id(scene: Scene, number: bytes) -> None:
+    run = await scene.a_run()
+    line = b'{"jsonrpc":"2.0","id":%s,"method":"state.get","params":{"run_id":"RUN","scope":"conversation","key":"k"}}'
+    answer = await answered(scene, run, line % number)
+    assert answer["id"] is None
+    assert answer["error"]["code"] in (-32600, -32700)
+
+
+@pytest.mark.spec("wire/bad-frames")
+async def test_a_host_call_without_an_id_is_told_that_it_needs_one(scene: Scene) -> None:
+    run = await scene.a_run()
+    answer = await answered(scene, run, b'{"jsonrpc":"2.0","method":"state.get","params":{"run_id":"RUN"}}')
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    assert "needs an id" in answer["error"]["message"]
+
+
+@pytest.mark.spec("wire/bad-frames")
+@pytest.mark.parametrize(
+    "params",
+    [b"[]", b"7", b'{"run_id":7}', b'{"run_id":"RUN","scope":"conversation","key":7}', b'{"run_id":"RUN","key":"k"}'],
+)
+async def test_params_of_the_wrong_shape_are_refused_as_such(scene: Scene, params: bytes) -> None:
+    run = await scene.a_run()
+    answer = await answered(scene, run, HOST_CALL % params)
+    assert (answer["id"], answer["error"]["code"]) == ("q7", -32602)
+    assert answer["error"]["data"]["code"] == "invalid_argument"
+
+
+async def test_a_broken_answer_to_run_agent_fails_the_run_at_once(scene: Scene) -> None:
+    run = await scene.a_run()
+    number = next(sent["id"] for sent in scene.runner.sent if sent.get("method") == "run_agent")
+    line = b'{"jsonrpc":"2.0","id":%d,"result":{"run_id":"%s","accepted":NaN}}\n'
+    scene.runner.connection.feed(line % (number, run.encode()))
+    status, _ = await scene.ended(run)
+    assert status == "failed"
 
 
 async def test_a_run_that_is_over_at_the_host_but_not_at_its_runner_says_nothing_more(scene: Scene) -> None:

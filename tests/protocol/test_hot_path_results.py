@@ -76,7 +76,6 @@ def test_what_the_protocol_reads_as_a_result_is_none_we_refuse(raw: dict[str, An
         ("tool.call.completed", {"tool_name": "t"}),
         ("artifact.created", {}),
         ("state.updated", {"scope": "conversation", "key": "k"}),
-        ("state.updated", {"scope": "conversation", "key": "k", "value": "x" * 262_145}),
         ("action.requested", {"target": {}}),
         ("tool.call.started", {"tool_call_id": "1", "tool_name": "t", "parameters": []}),
         ("tool.call.completed", {"tool_call_id": "1", "tool_name": "t", "artifact": "a-1"}),

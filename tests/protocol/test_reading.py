@@ -171,3 +171,19 @@ def test_every_name_the_sdk_offers_is_there() -> None:
     assert all(hasattr(paddock_sdk, name) for name in paddock_sdk.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         paddock_sdk.nonsense  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_null_for_a_parameter_with_a_default_is_the_default(method: str) -> None:
+    call = HOST_CALLS[method].params
+    with_defaults = {name for name, field in call.model_fields.items() if not field.is_required()}
+    given = golden(call.__name__)
+    plain = {name: value for name, value in given.items() if name not in with_defaults}
+    assert call.from_wire(plain | dict.fromkeys(with_defaults)) == call.from_wire(plain)
+
+
+def test_null_inside_a_shape_is_the_default_too_and_a_required_field_is_still_missed() -> None:
+    page = HOST_CALLS["history.page"].params
+    assert page.from_wire({"run_id": "r", "limit": None, "later": None}).model_extra == {"later": None}
+    with pytest.raises(ValidationError, match="run_id"):
+        page.from_wire({"run_id": None, "limit": None})

@@ -112,6 +112,7 @@ UNLISTED = {
     "no id at all": manifest(id="default"),
     "version two": manifest(protocol_version="2"),
     "version zero": manifest(protocol_version="0.9"),
+    "version one as a number": manifest(protocol_version=1),
     "version null": manifest(protocol_version=None),
     "no label": {key: value for key, value in manifest().items() if key != "label"},
     "no object": "default",
@@ -137,9 +138,25 @@ def test_the_same_major_version_is_listed_and_a_missing_one_means_one(version: s
     assert listed.protocol_version == "1"
 
 
+def test_two_manifests_with_one_id_are_both_refused_by_name_and_others_are_listed() -> None:
+    twins = [manifest(name="one"), manifest(name="two"), manifest(id="plugin:test/good/third")]
+    listing = check_manifests("test/good", twins, None)
+    assert list(listing.runners) == ["plugin:test/good/third"]
+    said = "2 manifests have the id 'plugin:test/good/default'; give each an id of its own"
+    assert listing.problems == [f"runner 'one': {said}", f"runner 'two': {said}"]
+
+
+def test_the_reason_of_a_wrong_manifest_is_told_for_its_runner_only() -> None:
+    wrong = manifest(id="plugin:test/good/wrong", name="wrong", protocol_version="2")
+    listing = check_manifests("test/good", [wrong, manifest()], None)
+    assert list(listing.unlisted) == ["plugin:test/good/wrong"]
+    assert listing.why_none == ""
+
+
 PROBLEMS = [
     ("a permission nobody knows", "runner 'typo': permissions.history.1: 'rewrite' is not known; known are"),
     ("no label", "runner 'default': label is missing"),
+    ("version one as a number", "runner 'default': its protocol_version must be a string, such as \"1\""),
     ("version two", "runner 'default': its manifest is of protocol version '2', this host speaks '1'"),
     ("another plugin's", "runner 'default': its id 'plugin:test/other/default' belongs to test/other, not to"),
     ("nothing", "runner without a name: its manifest is not an object"),

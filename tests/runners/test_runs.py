@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from paddock.rules.errors import ErrorCode, HostError
-from runners.house import FIXTURES, eventually, house, plugin
+from runners.house import FIXTURES, News, eventually, house, plugin
 
 pytestmark = pytest.mark.anyio
 
@@ -147,3 +147,6 @@ async def test_an_installed_plugin_whose_runner_cannot_be_listed_says_why(tmp_pa
         news, _ = await here.run("echo hello")
         told = "there is no runner 'plugin:test/nasty/default'; the host's log tells why"
         assert news.losses == [("runner.not_found", told)]
+        other = News()
+        await here.gateway.start_run("plugin:test/nasty/other", "r2", {"run_id": "r2"}, other)
+        assert other.losses == [("runner.not_found", "there is no runner 'plugin:test/nasty/other'")]

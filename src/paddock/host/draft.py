@@ -112,7 +112,8 @@ class Draft(DraftFacts):
             where = f"{result.data['scope']}/{result.data['key']}"
             return self.audit("state.updated", result.run_id, "in the grant", result="allowed", resource=where)
         if result.type == "state.refused":
-            return self.audit("state.updated", result.run_id, "outside the grant or its cap", result="unauthorized")
+            code, reason = str(result.data["code"]), str(result.data["reason"])
+            return self.audit("state.updated", result.run_id, reason, result=code)
         if result.type == "artifact.created":
             kept = str(result.data.get("artifact_id"))
             return self.audit("artifact.created", result.run_id, "kept", result="allowed", resource=kept)

@@ -19,8 +19,8 @@ from paddock.host.live_run import LiveRun
 from paddock.host.runs import Runs
 from paddock.host.watched_stream import WatchedStream
 from paddock.host.work import Chunks, Work
-from paddock.ports import Caller, Records
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.ports import Caller, Records, Unreadable
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, WrongParamsError
 from paddock.rules.gate import (
     LOOKED_AT,
     Looked,
@@ -288,14 +288,16 @@ def _check_frame(size: int) -> None:
 
 
 def _read(method: str, params: Any) -> Any:
+    if isinstance(params, Unreadable):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{method[:128] or 'this line'} cannot be read: {params.problem}")
     call = HOST_CALLS.get(method)
     if call is None or method not in LOOKED_AT:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no host call {method[:128]!r}")
     if not isinstance(params, dict):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{method}: params must be an object")
+        raise WrongParamsError(f"{method}: params must be an object")
     try:
-        return call.params.model_validate(params)
+        return call.params.from_wire(cast("dict[str, Any]", params))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "params"
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"{method}: {place}: {first['msg']}") from error
+        raise WrongParamsError(f"{method}: {place}: {first['msg']}") from error

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
+import structlog
 
 from paddock.host.announced import announced
 from paddock.host.arrivals import Said
@@ -20,7 +21,7 @@ from paddock.host.titles import TITLE_ACTION, suggested
 from paddock.ports import RunHandle
 from paddock.ports.observing import Observer, Unobserved
 from paddock.rules.call_rows import ApprovalRow
-from paddock.rules.limits import MAX_STATE_SCOPE_BYTES, TokenBucket
+from paddock.rules.limits import MAX_STATE_KEY_CHARS, MAX_STATE_SCOPE_BYTES, MAX_STATE_VALUE_BYTES, TokenBucket
 from paddock.rules.open_calls import APPROVALS, with_approvals
 from paddock.rules.permissions import Grant, state_key
 from paddock.rules.results import TERMINAL_TYPES, Result, Wrong, problem_with
@@ -35,6 +36,8 @@ CREDIT_STEP = 64
 LAST_RESORT_LOCALE = "en"
 NOBODY = Unobserved()
 STEPS = ("step.started", "step.finished")
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ActionRequests(Protocol):
@@ -180,23 +183,30 @@ class LiveRun:
             self.session.post(RunFailed(self.turn_id, code, message, at=self._clock()))
 
     def _state_updated(self, result: Result, size: int) -> None:
-        """Allowed inside the grant and the cap of its scope; else it is passed on as refused, and on record as such."""
+        """Allowed inside the grant and the caps; else it is passed on as refused, and the run goes on."""
         scope = str(result.data["scope"])
-        key = state_key(scope, self.grant) if self._may_update(scope, result) else None
-        if key is None:
-            result = Result(result.run_id, "state.refused", result.data, result.sequence, result.timestamp)
-        self._line.post(Said(self.turn_id, result, size, scope_key=key))
+        if (wrong := self._problem_with_state(scope, result)) is None:
+            self._line.post(Said(self.turn_id, result, size, scope_key=state_key(scope, self.grant)))
+            return
+        log.warning("runner.state_refused", run_id=self.turn_id, code=wrong.code, reason=wrong.message)
+        told = {"code": wrong.code, "reason": wrong.message}
+        self._line.post(Said(self.turn_id, msgspec.structs.replace(result, type="state.refused", data=told), size))
 
-    def _may_update(self, scope: str, result: Result) -> bool:
+    def _problem_with_state(self, scope: str, result: Result) -> Wrong | None:
+        """Why a value is not kept; None when it is, and then it counts."""
         if "state.set" not in self.grant.actions or scope not in self.grant.state_scopes:
-            return False
-        place, size = (scope, str(result.data["key"])), len(msgspec.json.encode(result.data["value"]))
-        grown = self.state_sizes.get(scope, 0) - self._state_written.get(place, 0) + size
+            return Wrong("unauthorized", "a state scope outside the grant of the run")
+        key, size = str(result.data["key"]), len(msgspec.json.encode(result.data["value"]))
+        if len(key) > MAX_STATE_KEY_CHARS:
+            return Wrong("payload_too_large", f"the key has more than {MAX_STATE_KEY_CHARS} characters")
+        if size > MAX_STATE_VALUE_BYTES:
+            return Wrong("payload_too_large", f"the value has {size} bytes, more than {MAX_STATE_VALUE_BYTES}")
+        grown = self.state_sizes.get(scope, 0) - self._state_written.get((scope, key), 0) + size
         if grown > MAX_STATE_SCOPE_BYTES:
-            return False
+            return Wrong("payload_too_large", f"the scope would hold more than {MAX_STATE_SCOPE_BYTES} bytes")
         self.state_sizes[scope] = grown
-        self._state_written[place] = size
-        return True
+        self._state_written[scope, key] = size
+        return None
 
     def _action_requested(self, result: Result, size: int) -> None:
         if result.data.get("action") == HANDOVER_ACTION:  # the session's own: the user is asked there

@@ -13,6 +13,7 @@ from paddock.ports.runners import (
     RunListener,
     RunnerGateway,
     RunnerStatus,
+    Unreadable,
 )
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "ScopeState",
     "Spent",
     "Store",
+    "Unreadable",
 ]

@@ -58,6 +58,13 @@ class Caller(Value, frozen=True):
     """How it came, when not over the connection itself: `mcp`."""
 
 
+class Unreadable(Value, frozen=True):
+    """Stands for the params of a host call that could not be read."""
+
+    problem: str
+    is_json: bool
+
+
 class HostCallHandler(Protocol):
     async def __call__(self, caller: Caller, method: str, params: Any, size: int) -> Any:
         """Answer one host call (something to be encoded, JSON as it is, or chunks) or raise HostError."""

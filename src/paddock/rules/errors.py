@@ -44,6 +44,13 @@ class HostError(Exception):
         self.details: dict[str, Any] = dict(details or {})
 
 
+class WrongParamsError(HostError):
+    """The parameters of a call are not of the shape that the call has."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_ARGUMENT, message)
+
+
 class StaleOwnerError(Exception):
     """Somebody else owns the session now: what this owner wanted to write was not written."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.rules.limits import MAX_ACTION_BYTES, MAX_ARTIFACT_INLINE_BYTES, MAX_STATE_KEY_CHARS, MAX_STATE_VALUE_BYTES
+from paddock.rules.limits import MAX_ACTION_BYTES, MAX_ARTIFACT_INLINE_BYTES
 
 MAX_RESULT_BYTES = 1_048_576
 MAX_ACTION_CHARS = 128
@@ -115,13 +115,7 @@ def _step(data: dict[str, Any]) -> str | None:
 
 def _state_updated(data: dict[str, Any]) -> str | None:
     wrong = _needs_strings("scope", "key")(data)
-    if wrong is None and len(data["key"]) > MAX_STATE_KEY_CHARS:
-        return f"data.key has more than {MAX_STATE_KEY_CHARS} characters"
-    if wrong is None and "value" not in data:
-        return "data.value is missing"
-    if wrong is None and len(msgspec.json.encode(data["value"])) > MAX_STATE_VALUE_BYTES:
-        return f"data.value is over the cap of {MAX_STATE_VALUE_BYTES} bytes"
-    return wrong
+    return "data.value is missing" if wrong is None and "value" not in data else wrong
 
 
 _described = _both(

@@ -12,10 +12,11 @@ from typing import Any, Protocol, cast
 import anyio
 import structlog
 
-from paddock.ports import Caller, HostCallHandler
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.ports import Caller, HostCallHandler, Unreadable
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, WrongParamsError
 from paddock.runners import frames
 from paddock.runners.frames import Frame, Id
+from paddock_sdk.protocol.frames import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 
 MAX_RUNNING = 256
 MAX_WAITING = 1024
@@ -24,7 +25,7 @@ CLOSE_SECONDS = 5.0
 """How long the source of a cut-off answer may take to clean up."""
 ENDS_WITH_ITS_RUN = frozenset({"models.invoke", "models.rerank", "tools.call"})
 RUN_IS_OVER = "the run is over"
-UNKNOWN_METHOD, INVALID_PARAMS, REFUSED = -32601, -32602, -32000
+REFUSED = -32000
 
 API_CODE: Mapping[ErrorCode, str] = {
     ErrorCode.UNAUTHENTICATED: "unauthorized",
@@ -133,7 +134,6 @@ class HostCalls:
 
     def take(self, frame: Frame, size: int) -> None:
         """Start a call, let it wait its turn, or refuse it unread when too many wait already."""
-        number = cast("Id", frame.id)
         if len(self._tasks) < self._max_running:
             self._start(frame, size)
         elif len(self._waiting) < MAX_WAITING and self._waiting_bytes + size <= MAX_WAITING_BYTES:
@@ -141,7 +141,7 @@ class HostCalls:
             self._waiting_bytes += size
         else:
             text = "too many host calls are waiting on this connection"
-            self._send(frames.refusal(number, REFUSED, _error("rate_limited", text, retry=True)))
+            self._send(frames.refusal(frame.id, REFUSED, _error("rate_limited", text, retry=True)))
             self._overloaded(cast("str", frame.method), frame.params)
 
     def give_credit(self, params: Any) -> bool:
@@ -182,7 +182,7 @@ class HostCalls:
             await self._answer(frame, size)
 
     async def _answer(self, frame: Frame, size: int) -> None:
-        number, method = cast("Id", frame.id), cast("str", frame.method)
+        number, method = frame.id, cast("str", frame.method)
         rpc_code = self._rpc_code(frame)
         try:
             answer: object = await self._handled(method, frame.params, size)
@@ -190,11 +190,12 @@ class HostCalls:
                 raise HostError(ErrorCode.INVALID_ARGUMENT, "this is no host call")
             if hasattr(answer, "__aiter__"):
                 answer = await self._in_chunks(frame, cast("Chunks", answer))
-            line = frames.response(number, answer)
+            line = frames.response(cast("Id", number), answer)
             if len(line) > self._max_frame_bytes:
                 raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"the answer exceeds {self._max_frame_bytes} bytes")
         except HostError as refusal:
-            line = frames.refusal(number, rpc_code, api_error(refusal))
+            is_misshapen = isinstance(refusal, WrongParamsError) and rpc_code == REFUSED
+            line = frames.refusal(number, INVALID_PARAMS if is_misshapen else rpc_code, api_error(refusal))
         except StorageUnavailableError:
             unavailable = HostError(
                 ErrorCode.UNAVAILABLE, "the host cannot store anything at the moment", retryable=True
@@ -259,8 +260,10 @@ class HostCalls:
 
     def _rpc_code(self, frame: Frame) -> int:
         """How JSON-RPC calls a refusal of this frame. Who refuses it, and puts that on record, is the handler."""
+        if isinstance(frame.params, Unreadable):
+            return INVALID_REQUEST if frame.params.is_json else PARSE_ERROR
         if frame.method not in self._methods:
-            return UNKNOWN_METHOD
+            return METHOD_NOT_FOUND
         return REFUSED if isinstance(frame.params, dict) else INVALID_PARAMS
 
 

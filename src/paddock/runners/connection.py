@@ -14,14 +14,15 @@ from typing import Any, Protocol, cast
 import anyio
 import structlog
 
-from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener
+from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unreadable
 from paddock.rules.results import Result
 from paddock.runners import frames
 from paddock.runners.calls import HostCalls
 from paddock.runners.errors import HandshakeError, PeerRefusedError
-from paddock.runners.frames import BadFrameError, Frame
+from paddock.runners.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.noise import Allowance, Noise
 from paddock.runners.runs import Run
+from paddock_sdk.protocol.frames import PARSE_ERROR
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 
@@ -31,6 +32,8 @@ MAX_TEXT = 2000
 FOREIGN_PER_SECOND = 20
 """How many results for runs that are none of the peer's are told on; a flood of them ends the connection anyway."""
 
+NO_ID = "a host call needs an id, so that it can be answered"
+BAD_ID = f"an id is an integer or a string of at most {frames.MAX_ID_CHARS} characters"
 NO_SECRETS: Mapping[str, str] = {}
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -283,7 +286,9 @@ class Connection:
             else:
                 self.unwanted("runner.unexpected_answer", id=str(frame.id)[:80])
         elif frame.id is not None:
-            self._calls.take(frame, size)
+            self._calls.take(frame if frames.is_id(frame.id) else _unanswerable(frame, BAD_ID), size)
+        elif frame.method in self._peer.methods:
+            self._calls.take(_unanswerable(frame, NO_ID), size)
         elif frame.method != "call_credit" or not self._calls.give_credit(frame.params):
             self.unwanted("runner.unknown_notification", method=frame.method[:80])
 
@@ -291,8 +296,13 @@ class Connection:
         run = self._runs.get(problem.run_id) if problem.run_id else None
         if run is not None:
             self.fail_run(run, "runner.protocol_error", f"the runner sent a broken result: {problem}")
-        else:
-            self.unwanted("runner.rubbish", line=line[:200].decode("utf-8", "replace"), problem=str(problem)[:200])
+            return
+        if problem.call is not None:
+            self._calls.take(problem.call, len(line))
+        elif reply := self._pending.pop(problem.answer_to, None) if problem.answer_to is not None else None:
+            reply(Frame(error=RemoteError(PARSE_ERROR, f"its answer cannot be read: {problem}")))
+        shown = "" if line.lstrip().startswith(b"{") else line[:200].decode("utf-8", "replace")  # a print, no words
+        self.unwanted("runner.rubbish", line=shown, size=len(line), problem=str(problem)[:200])
 
     def _foreign(self, run_id: str) -> None:
         self.unwanted("runner.foreign_result", run_id=run_id[:200])
@@ -366,6 +376,11 @@ class Connection:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _unanswerable(frame: Frame, problem: str) -> Frame:
+    """A host call whose answer could not be told from others: refused under no id."""
+    return Frame(method=frame.method, params=Unreadable(problem, is_json=True))
 
 
 def _settle(answer: asyncio.Future[Frame | None], frame: Frame | None) -> None:

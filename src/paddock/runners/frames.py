@@ -5,11 +5,12 @@ Everything else, and every result that is not well formed, takes the slower gene
 """
 
 import re
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
-from paddock.rules.results import Result
+from paddock.ports import Unreadable
+from paddock.rules.results import SHAPES, Result
 
 MAX_FRAME_BYTES = 4_194_304
 MAX_RESULT_BYTES = 1_048_576
@@ -44,12 +45,21 @@ class ResultFrame(msgspec.Struct, frozen=True, tag_field="method", tag="run_resu
 
 
 class BadFrameError(Exception):
-    """The line is no frame. `run_id` is set when it is a broken result that still says whose."""
+    """The line is no frame. `run_id` is set when it is a broken result that still says whose; `call` when it is a
+    request that must be answered; `answer_to` when it answers one of ours."""
 
-    def __init__(self, message: str, run_id: str | None = None) -> None:
+    def __init__(
+        self, message: str, run_id: str | None = None, *, call: Frame | None = None, answer_to: int | None = None
+    ) -> None:
         super().__init__(message)
         self.run_id = run_id
+        self.call = call
+        self.answer_to = answer_to
 
+
+MAX_ID_CHARS = 128
+SCANNED_BYTES = 65_536
+"""How much of a broken line is looked through for its id and its method."""
 
 encode = msgspec.json.Encoder().encode
 _result = msgspec.json.Decoder(ResultFrame).decode
@@ -57,6 +67,8 @@ _frame = msgspec.json.Decoder(Frame).decode
 _convert_result = msgspec.convert
 _RESULT_START = b'{"jsonrpc":"2.0","method":"run_result"'
 _RUN_ID = re.compile(rb'"run_id"\s*:\s*"([^"\\]{1,200})"')
+_IS_RESULT = re.compile(rb'"method"\s*:\s*"run_result"')
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]++', re.DOTALL)
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
@@ -88,16 +100,73 @@ def _mended(line: bytes, problem: Exception) -> Frame:
             return _frame(_ESCAPE.sub(lambda m: b"\\ufffd" if m["lone"] else m[0], line))
         except (ValueError, RecursionError):
             pass
-    owner = _RUN_ID.search(line) if b"run_result" in line[:256] else None
-    raise BadFrameError(str(problem), owner[1].decode("utf-8", "replace") if owner else None) from None
+    raise _broken(line, problem) from None
+
+
+def _broken(line: bytes, problem: Exception) -> BadFrameError:
+    """Find out whom a broken line concerns, so that nobody waits for it until a deadline."""
+    text = "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+    if not line.lstrip().startswith(b"{"):
+        return BadFrameError(text)  # a stray print
+    fields = _outermost_fields(line)
+    number, method = _scalar(fields.get(b'"id"')), _scalar(fields.get(b'"method"'))
+    if method == "run_result" or (method is None and _IS_RESULT.search(line[-SCANNED_BYTES:])):
+        owner = _RUN_ID.search(line)
+        return BadFrameError(text, owner[1].decode("utf-8", "replace") if owner else None)
+    if b'"method"' not in fields and type(number) is int:
+        return BadFrameError(text, answer_to=number)
+    unreadable = Unreadable(text, is_json=isinstance(problem, msgspec.ValidationError))
+    named = method if isinstance(method, str) else ""
+    return BadFrameError(text, call=Frame(id=number if is_id(number) else None, method=named, params=unreadable))
+
+
+def is_id(number: object) -> TypeGuard[Id]:
+    """Whether a value may be the id of a request: an integer, or a string short enough to be repeated in answers."""
+    return type(number) is int or (isinstance(number, str) and len(number) <= MAX_ID_CHARS)
+
+
+def _outermost_fields(line: bytes) -> dict[bytes, bytes]:
+    """The plain values of the outermost object, as they are written, as far as the beginning of a broken line goes."""
+    found: dict[bytes, bytes] = {}
+    depth, before, key = 0, b"", b""
+    for token in _TOKEN.finditer(line, 0, SCANNED_BYTES):
+        text = token[0]
+        if text in (b"}", b"]"):
+            depth -= 1
+        elif depth == 1 and text == b":":
+            key = before
+        elif depth == 1 and before == b":" and text not in (b"{", b"["):
+            found.setdefault(key, text)
+        if text in (b"{", b"["):
+            depth += 1
+        before = text
+    return found
+
+
+def _scalar(written: bytes | None) -> object:
+    try:
+        return None if written is None else msgspec.json.decode(written)
+    except ValueError:
+        return None
 
 
 def _as_result(frame: Frame) -> Result:
     try:
-        return _convert_result(frame.params, Result)
+        return _convert_result(_with_readable_data(frame.params), Result)
     except (ValueError, RecursionError) as problem:
         owner = frame.params.get("run_id") if isinstance(frame.params, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         raise BadFrameError(str(problem), owner if isinstance(owner, str) else None) from None
+
+
+def _with_readable_data(params: Any) -> Any:
+    """Null data is none; of a type from the future the data may be anything, and nobody reads it."""
+    if not isinstance(params, dict):
+        return params
+    given = cast("dict[str, Any]", params)
+    data, kind = given.get("data", {}), given.get("type")
+    if data is None or (not isinstance(data, dict) and isinstance(kind, str) and kind not in SHAPES):
+        return {**given, "data": {}}
+    return given
 
 
 def request(number: int, method: str, params: Any) -> bytes:

@@ -284,8 +284,8 @@ class Gateway:
         manifest = offered.get(runner_id)
         if supervisor is None or manifest is None:
             text = f"there is no runner {runner_id[:200]!r}"
-            if supervisor and supervisor.detail:
-                raise StartError("runner.not_found", f"{text}{LOGGED}", f"{text}: {supervisor.detail}")
+            if supervisor and (why := supervisor.why_missing(runner_id)):
+                raise StartError("runner.not_found", f"{text}{LOGGED}", f"{text}: {why}")
             raise StartError("runner.not_found", text)
         return manifest, supervisor
 

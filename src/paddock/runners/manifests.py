@@ -2,6 +2,7 @@
 the warnings. One bad manifest never hides the others.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -27,6 +28,13 @@ class Listing:
 
     runners: dict[str, AgentRunnerManifest] = field(default_factory=dict[str, AgentRunnerManifest])
     problems: list[str] = field(default_factory=list[str])
+    unlisted: dict[str, str] = field(default_factory=dict[str, str])
+    """Those of the problems that name the id of a runner, by that id."""
+
+    def refuse(self, plugin: str, runner_id: str, problem: str) -> None:
+        self.problems.append(problem[:MAX_PROBLEM])
+        self.unlisted[runner_id] = self.problems[-1]
+        log.warning("runner.not_listed", plugin=plugin, reason=self.problems[-1])
 
     @property
     def why_none(self) -> str:
@@ -38,29 +46,40 @@ class Listing:
 
 def check_manifests(plugin: str, offered: Sequence[Any], ceiling: AgentRunnerPermissions | None) -> Listing:
     """Sort what a plugin offers. What is not listed is warned of; `None` sets no ceiling."""
-    listing = Listing()
+    listing, good = Listing(), list[AgentRunnerManifest]()
     for raw in offered[:MAX_RUNNERS]:
         try:
-            manifest = _checked(plugin, raw)
+            good.append(_checked(plugin, raw))
         except ValueError as problem:
-            listing.problems.append(f"runner {_called(raw)}: {problem}"[:MAX_PROBLEM])
-            log.warning("runner.not_listed", plugin=plugin, reason=listing.problems[-1])
-            continue
-        listing.runners[manifest.id] = _within(manifest, ceiling)
+            listing.refuse(plugin, _said(raw, "id"), f"runner {_called(raw)}: {problem}")
+    times = Counter(manifest.id for manifest in good)
+    for manifest in good:
+        if times[manifest.id] == 1:
+            listing.unlisted.pop(manifest.id, None)
+            listing.runners[manifest.id] = _within(manifest, ceiling)
+        else:
+            said = f"{times[manifest.id]} manifests have the id {manifest.id!r}; give each an id of its own"
+            listing.refuse(plugin, manifest.id, f"runner {manifest.name!r}: {said}")
     return listing
+
+
+def _said(raw: Any, key: str) -> str:
+    value = cast("dict[str, Any]", raw).get(key) if isinstance(raw, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def _called(raw: Any) -> str:
     """What a person would call the runner of a manifest that may be anything."""
-    said = cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
-    return next((repr(said[key][:60]) for key in ("name", "id") if isinstance(said.get(key), str)), "without a name")
+    return next((repr(said[:60]) for key in ("name", "id") if (said := _said(raw, key))), "without a name")
 
 
 def _checked(plugin: str, raw: Any) -> AgentRunnerManifest:
     if not isinstance(raw, dict):
         raise ValueError("its manifest is not an object")  # noqa: TRY004 - every problem here is one of a value
     version = cast("dict[str, Any]", raw).get("protocol_version", PROTOCOL_VERSION)
-    if not isinstance(version, str) or not is_compatible(version):
+    if not isinstance(version, str):
+        raise ValueError(f'its protocol_version must be a string, such as "{PROTOCOL_VERSION}"')  # noqa: TRY004
+    if not is_compatible(version):
         raise ValueError(
             f"its manifest is of protocol version {str(version)[:20]!r}, this host speaks {PROTOCOL_VERSION!r}"
         )

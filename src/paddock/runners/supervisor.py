@@ -17,7 +17,7 @@ from paddock.ports import ANYWHERE, Caller, Placement, RunListener
 from paddock.rules.restart import LeaveDown, after_exit
 from paddock.runners.connection import Connection, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError, StartError
-from paddock.runners.manifests import check_manifests
+from paddock.runners.manifests import Listing, check_manifests
 from paddock.runners.plugins import OPEN, Place, Plugin
 from paddock.runners.process import AT_ONCE, RunnerProcess
 from paddock.runners.runs import Run
@@ -65,7 +65,7 @@ class Supervisor:
         """What went wrong last, for whoever runs the host; empty when nothing did."""
         self._around = around
         self._manifests: dict[str, AgentRunnerManifest] | None = None
-        self._unlisted = ""
+        self._listing = Listing()
         self._workers: set[Worker] = set()
         self._starts: set[asyncio.Task[None]] = set()
         self._shared_starts: dict[Place, asyncio.Task[None]] = {}
@@ -93,6 +93,11 @@ class Supervisor:
     def known_manifests(self) -> Mapping[str, AgentRunnerManifest] | None:
         """Its runners, if they are known already."""
         return self._manifests
+
+    def why_missing(self, runner_id: str) -> str:
+        """Why there is no such runner, if its own manifest or the plugin's last failure tells."""
+        of_others = self._listing.why_none
+        return self._listing.unlisted.get(runner_id) or (self.detail if self.detail != of_others else "")
 
     def state(self) -> State:
         if any(worker.usable for worker in self._workers):
@@ -246,7 +251,7 @@ class Supervisor:
                 await self._launch(place)
         except TimeoutError:
             raise self._failed_start(f"it was not ready within {self._around.start_seconds:.0f} seconds") from None
-        self.detail = self._unlisted
+        self.detail = self._listing.why_none
 
     async def _wait_for_leave(self) -> None:
         """Obey what the rules said after the last failure."""
@@ -317,7 +322,7 @@ class Supervisor:
         if self._manifests is None:
             offered = await connection.list_runners()
             listing = check_manifests(self.plugin.id, offered, self.plugin.ceiling)
-            self._manifests, self._unlisted = listing.runners, listing.problems[0] if listing.problems else ""
+            self._manifests, self._listing = listing.runners, listing
 
     # --- ends -----------------------------------------------------------------------------------------------------
 
