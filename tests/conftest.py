@@ -1,12 +1,14 @@
 """What every test shares: the event loop that production uses, and one worker for tests that share what is dear."""
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 import reference_servers as servers_of_npm
+import stalled
 
 hypothesis.settings.register_profile("busy", deadline=None)  # what a case takes says more of the machine than of it
 hypothesis.settings.load_profile("busy")
@@ -32,6 +34,15 @@ def pytest_collection_finish() -> None:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Bytes name no test: an archive has the time it was made in it, and the workers would not agree on the name."""
     return f"{argname}_of_{len(val)}_bytes" if isinstance(val, bytes) else None
+
+
+@pytest.fixture(autouse=True)
+def no_host_is_held_up(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Long tests, and those that attack, fail when the event loop of a host they use was held up meanwhile."""
+    before = len(stalled.STALLED)
+    yield
+    if request.node.get_closest_marker("long") or "safety" in request.path.parts:
+        assert stalled.STALLED[before:] == []
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,10 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import pytest
 
@@ -17,6 +18,7 @@ import loopback
 from cli.conftest import AGENTS, Command
 from cli.package_makers import a_directory
 from cli.terminals import CALLED, PADDOCK
+from paddock.telemetry.loop_watch import DEAF_SECONDS
 from patience import at_most
 from walk.hosts import NASTY, HostProcess, wait_until
 
@@ -198,8 +200,9 @@ def test_a_second_signal_does_not_wait() -> None:
     code = (
         "import asyncio, os, signal\n"
         "from paddock.cli.serve import _signals\n"
+        "from paddock.telemetry.loop_watch import LoopWatch\n"
         "async def stuck():\n"
-        "    with _signals(asyncio.Event()):\n"
+        "    with _signals(asyncio.Event(), LoopWatch()):\n"
         "        for number in (signal.SIGTERM, signal.SIGINT):\n"
         "            os.kill(os.getpid(), number)\n"
         "            await asyncio.sleep(0.1)\n"
@@ -209,6 +212,57 @@ def test_a_second_signal_does_not_wait() -> None:
     stuck = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
     assert stuck.returncode == 130
     assert stuck.stdout == "Stopping. Press Ctrl-C again to stop at once.\nStopping at once.\n"
+
+
+STUCK = """
+import sys
+from paddock.cli.main import main
+from paddock.compose.house import House
+
+def stuck(self):
+    print("stuck", flush=True)
+    while True:
+        pass
+
+House.ready = stuck
+sys.argv = ["paddock", "serve", "--data", sys.argv[1], "--port", sys.argv[2]]
+main()
+"""
+
+
+@pytest.fixture
+def stuck_host(tmp_path: Path, clean_env: dict[str, str]) -> Iterator["subprocess.Popen[str]"]:
+    """A host whose event loop works on one request and never comes back."""
+    port = loopback.free_port()
+    command = [sys.executable, "-c", STUCK, tmp_path / "d", str(port)]
+    with subprocess.Popen(command, env=clean_env, stdout=PIPE, stderr=STDOUT, text=True) as process:
+        assert process.stdout is not None
+        wait_until(lambda: _connects(port), 20, "the port being taken")
+        with socket.create_connection(("127.0.0.1", port)) as caller:
+            caller.sendall(b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert any("stuck" in line for line in process.stdout)
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_host_whose_loop_never_comes_back_ends_when_it_is_asked_to(stuck_host: "subprocess.Popen[str]") -> None:
+    asked = time.monotonic()
+    stuck_host.send_signal(signal.SIGTERM)
+    said, _ = stuck_host.communicate(timeout=60)
+    assert stuck_host.returncode == 130
+    assert time.monotonic() - asked < at_most(DEAF_SECONDS + 2)
+    assert "Stopping at once: the event loop does not answer.\n" in said
+    assert "loop.stalling" in said
+    assert ".stuck:" in said, "the log tells where"
+
+
+def test_a_second_signal_ends_a_host_whose_loop_never_comes_back_at_once(stuck_host: "subprocess.Popen[str]") -> None:
+    stuck_host.send_signal(signal.SIGTERM)
+    time.sleep(0.2)  # two that come together count once
+    stuck_host.send_signal(signal.SIGTERM)
+    assert stuck_host.wait(at_most(2)) == 130
 
 
 def test_callers_that_come_while_it_starts_are_answered(tmp_path: Path, clean_env: dict[str, str]) -> None:

@@ -28,7 +28,15 @@ def told() -> dict[str, set[str]]:
     """Every number of a host that has worked a little, with its labels."""
     metrics = Metrics("1")
     metrics.watch(
-        Now(*[lambda: 1] * 2, lambda: {"ready": 1}, lambda: True, *[lambda: 1] * 4, lambda: True, lambda: {"bus": 1})
+        Now(
+            *[lambda: 1] * 2,
+            lambda: {"ready": 1},
+            lambda: True,
+            *[lambda: 1] * 4,
+            lambda: True,
+            lambda: {"bus": 1},
+            *[lambda: 1] * 2,
+        )
     )
     metrics.run_started(a_grant(run_id="r"), 1.0)
     metrics.run_ended("r", "failed", 2.0)

@@ -49,6 +49,8 @@ def test_what_is_true_now_is_asked_for_when_it_is_told() -> None:
             hosts=lambda: 3,
             bus_healthy=lambda: False,
             came=lambda: {"bus": 12, "log": 1},
+            stalls=lambda: 2,
+            worst_stall=lambda: 0.25,
         )
     )
     live[0] = 4

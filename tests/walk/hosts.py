@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 
+import stalled
 import warm
 from loopback import NO_TLS
 from warm import PADDOCK, PIPE, STDOUT
@@ -104,6 +105,7 @@ class HostProcess:
         assert process.stdout is not None
         for line in process.stdout:
             self.output.append(line)
+            stalled.note(line)
             if found := READY.search(line):
                 self.url = found[1]
 

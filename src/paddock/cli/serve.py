@@ -36,6 +36,7 @@ from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
 from paddock.storage.chosen import store_at
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
+from paddock.telemetry.loop_watch import LoopWatch
 from paddock.tools.signatures import ToolDefinitionError
 
 BACKLOG = 2048
@@ -197,7 +198,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     stop = asyncio.Event()
     house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
     server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url, house))
-    with _signals(stop), presence.announced(settings.data, url=_reachable(url), token=token):
+    with _signals(stop, house.loop_watch), presence.announced(settings.data, url=_reachable(url), token=token):
         async with run_socket(house.run_door, house.run_endpoints, settings.data), house.running():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
             settling = asyncio.create_task(_settle_in())
@@ -243,24 +244,40 @@ def _web_socket(**about: Any) -> asyncio.Protocol:
 
 
 @contextmanager
-def _signals(stop: asyncio.Event) -> Generator[None]:
-    """The first signal asks to stop; a second one does not wait. Runner processes end with us either way."""
+def _signals(stop: asyncio.Event, watch: LoopWatch) -> Generator[None]:
+    """The first signal asks to stop; a second one does not wait. Runner processes end with us either way.
+
+    A loop that is held up hears no signal. Python itself does, between two of its steps, so the watch is told there: a
+    host that answers nothing is ended, and a second signal ends it at once.
+    """
     loop = asyncio.get_running_loop()
+    asked = False
 
     def on_signal() -> None:
-        if stop.is_set():
-            _say("Stopping at once.")
-            os._exit(130)
         _say("Stopping. Press Ctrl-C again to stop at once.")
         stop.set()
 
+    def in_any_case(_: int, __: object) -> None:
+        nonlocal asked
+        if asked:
+            _leave_at_once("Stopping at once.")
+        asked = True
+        watch.expect_stop(partial(_leave_at_once, "Stopping at once: the event loop does not answer."))
+
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_signal)
+        signal.signal(number, in_any_case)  # the loop goes on hearing of it by its own way
     try:
         yield
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+def _leave_at_once(why: str) -> None:
+    with suppress(OSError):
+        os.write(1, f"{why}\n".encode())  # not by way of `sys.stdout`: whoever was interrupted may be writing there
+    os._exit(130)
 
 
 def _url(host: str, listener: socket.socket) -> str:

@@ -139,5 +139,7 @@ def watch_over(house: House, near: Neighbourhood) -> None:
             hosts=lambda: 1 + (len(peers.others) if peers else 0),
             bus_healthy=near.bus.healthy,
             came=lambda: house.tails.came,
+            stalls=lambda: house.loop_watch.stalls,
+            worst_stall=lambda: house.loop_watch.worst,
         )
     )

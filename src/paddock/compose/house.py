@@ -55,6 +55,7 @@ from paddock.rules.session.messages import RunFailed
 from paddock.runners.gateway import Gateway
 from paddock.runners.plugins_watch import PluginsWatch
 from paddock.runners.shared_plugins import SharedPlugins
+from paddock.telemetry.loop_watch import LoopWatch
 from paddock.telemetry.metrics import Metrics
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.mcp import McpTools
@@ -158,6 +159,7 @@ class House:
     """Over the agents file, if there is one."""
     shared_plugins: SharedPlugins | None = None
     """What all hosts have, where several may share the store."""
+    loop_watch: LoopWatch = field(default_factory=LoopWatch)
     app: ASGIApp = field(default_factory=lambda: nothing_yet)
     _open: bool = field(default=False)
 
@@ -189,6 +191,15 @@ class House:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Open everything, bring what was left unfinished to its end, and close it all again."""
+        self.loop_watch.start()
+        try:
+            async with self._standing():
+                yield
+        finally:
+            self.loop_watch.stop()
+
+    @asynccontextmanager
+    async def _standing(self) -> AsyncGenerator[None]:
         await self.store.open()
         await self.blobs.open()
         await self.gateway.start()

@@ -43,6 +43,8 @@ class Now:
     hosts: Callable[[], int]
     bus_healthy: Callable[[], bool]
     came: Callable[[], Mapping[str, int]]
+    stalls: Callable[[], int]
+    worst_stall: Callable[[], float]
 
 
 class _Times:
@@ -197,6 +199,8 @@ def _of_the_host(now: Now) -> "Iterator[Metric]":
     yield _counter("paddock_turned_away", "Told to try again: full.", [], {(): now.turned_away()})
     yield _gauge("paddock_hosts", "Hosts that share this store, with this one.", {(): now.hosts()})
     yield _gauge("paddock_bus_healthy", "1 while hosts can ring each other.", {(): now.bus_healthy()})
+    yield _counter("paddock_loop_stalls", "Times one piece of work held up all others.", [], {(): now.stalls()})
+    yield _gauge("paddock_loop_stall_worst_seconds", "The longest of them, in CPU time.", {(): now.worst_stall()})
     came = {(way,): count for way, count in now.came().items()}
     yield _counter("paddock_followed", "Facts of other hosts that readers here got, by their way.", ["way"], came)
     states = {(state,): count for state, count in now.runners().items()}
