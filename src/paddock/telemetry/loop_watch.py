@@ -38,20 +38,15 @@ class LoopWatch:
         """The longest stall, in CPU seconds."""
         self._asked_at: float | None = None
         self._when_deaf: Callable[[], None] | None = None
-        self._done = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._done = False
 
     def start(self) -> None:
         """Watch the running loop until `stop`."""
         loop = asyncio.get_running_loop()
-        self._done.clear()
         loop.call_soon(self._begin, loop)
 
     def stop(self) -> None:
-        self._done.set()
-        if self._thread is not None:
-            self._thread.join(1.0)
-            self._thread = None
+        self._done = True
 
     def expect_stop(self, when_deaf: Callable[[], None]) -> None:
         """From now on call `when_deaf`, from another thread, if the loop answers nothing for `DEAF_SECONDS`.
@@ -63,15 +58,15 @@ class LoopWatch:
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Runs as a callback of the loop, so the frames below it are below every callback."""
-        if self._done.is_set():
+        if self._done:
             return
         depth = len(_frames(sys._getframe())) - 1  # noqa: SLF001 - its own place
         look = _Look(self, loop, threading.get_ident(), depth)
-        self._thread = threading.Thread(target=self._watch, args=(look,), name="loop-watch", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._watch, args=(look,), name="loop-watch", daemon=True).start()
 
     def _watch(self, look: "_Look") -> None:
-        while not self._done.wait(TICK_SECONDS):
+        while not self._done:
+            time.sleep(TICK_SECONDS)
             look.look(insist=self._asked_at is not None)
             if self._asked_at is not None and look.unanswered_since(self._asked_at) > DEAF_SECONDS:
                 self._give_up()
