@@ -29,13 +29,18 @@ def told() -> dict[str, set[str]]:
     metrics = Metrics("1")
     metrics.watch(
         Now(
-            *[lambda: 1] * 2,
-            lambda: {"ready": 1},
-            lambda: True,
-            *[lambda: 1] * 4,
-            lambda: True,
-            lambda: {"bus": 1},
-            *[lambda: 1] * 2,
+            runs=lambda _: 1,
+            sessions=lambda: 1,
+            runners=lambda: {"ready": 1},
+            store_healthy=lambda: True,
+            capacity=lambda: 1,
+            waiting=lambda _: 1,
+            turned_away=lambda: 1,
+            hosts=lambda: 1,
+            bus_healthy=lambda: True,
+            came=lambda: {"bus": 1},
+            stalls=lambda: 1,
+            worst_stall=lambda: 1.0,
         )
     )
     metrics.run_started(a_grant(run_id="r"), 1.0)

@@ -16,7 +16,7 @@ from types import FrameType
 
 import structlog
 
-TICK_SECONDS = 0.025
+TICK_SECONDS = 0.05
 STALL_SECONDS = 0.1
 WORKED_SECONDS = 0.002
 """CPU time between two looks that is more than the answer to a question takes."""
@@ -60,7 +60,7 @@ class LoopWatch:
         """Runs as a callback of the loop, so the frames below it are below every callback."""
         if self._done:
             return
-        depth = len(_frames(sys._getframe())) - 1  # noqa: SLF001 - its own place
+        depth = len(_frames(sys._getframe())) - 1  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         look = _Look(self, loop, threading.get_ident(), depth)
         threading.Thread(target=self._watch, args=(look,), name="loop-watch", daemon=True).start()
 
@@ -135,7 +135,7 @@ class _Look:
     def _look_at_callback(self, now: float) -> None:
         """Where the callback is another one than at the last look, its time counts from here: what ran in between was
         short, unless this thread could not look because one call into C held it up."""
-        frames = _frames(sys._current_frames().get(self._thread))  # noqa: SLF001 - the only way to see it
+        frames = _frames(sys._current_frames().get(self._thread))  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         root = frames[self._depth] if len(frames) > self._depth else None
         if root is not self._root:
             self._root, self._stack, self._told = root, [], False
