@@ -17,8 +17,9 @@ from pathlib import Path
 
 import uvloop
 
+from paddock.host.ids import chance
 from paddock.ports import Batch, Store
-from paddock.rules.chain import Head, seal
+from paddock.rules.chain import SALTS_BYTES, Head, seal
 from paddock.rules.rows import AuditRow, Row, SessionRow
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.storage.chosen import store_at
@@ -46,7 +47,7 @@ class Producer:
 
     async def _append(self, epoch: int, head: Head, rows: list[Row]) -> Head:
         fact = Fact(Event.USER_INPUT, "", Target.SYSTEM, "user:bench", turn_id="turn", payload={"text": TEXT}, time=1.0)
-        facts, after = seal(head, [fact])
+        facts, after = seal(head, [fact], chance(SALTS_BYTES))
         decision = AuditRow(1.0, "bench", "agent:a", "bench.append", "log", self._session_id, "allowed", "granted")
         await self._store.append(Batch(self._session_id, epoch, head, after, facts, [*rows, decision]))
         return after

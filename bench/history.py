@@ -23,7 +23,7 @@ from bench.report import Figure, Target
 from bench.stores import address
 from paddock.host.history import History
 from paddock.ports import Batch, Store
-from paddock.rules.chain import Head, seal
+from paddock.rules.chain import SALTS_BYTES, Head, seal
 from paddock.rules.permissions import Grant, RunScope
 from paddock.rules.rows import SessionRow, TranscriptRow
 from paddock.rules.run_context import cursor_of
@@ -71,7 +71,7 @@ async def talk(store: Store, number: int, length: int) -> None:
 
 async def append(store: Store, session_id: str, epoch: int, head: Head, chance: random.Random) -> Head:
     facts = [Fact(Event.USER_INPUT, "", To.SYSTEM, "user:b", payload={"n": n}) for n in range(PER_APPEND)]
-    sealed, after = seal(head, facts)
+    sealed, after = seal(head, facts, chance(SALTS_BYTES * len(facts)))
     opening = [SessionRow(session_id, "w", "u", 0.0)] if not head.seq else []
     rows = [row_of(session_id, fact.seq, sentence(chance)) for fact in sealed]
     await store.append(Batch(session_id, epoch, head, after, sealed, [*opening, *rows]))

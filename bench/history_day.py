@@ -24,9 +24,10 @@ import msgspec
 from bench.paddock import paddock_launch
 from bench.servers import Server, cpu_of, serving
 from bench.verdicts import Line, shown
+from paddock.host.ids import chance
 from paddock.host.principals import DEV
 from paddock.ports import Batch, Store
-from paddock.rules.chain import seal
+from paddock.rules.chain import SALTS_BYTES, seal
 from paddock.rules.rows import SessionRow, TranscriptRow
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.ui_schema.compiler import compile_hints
@@ -72,7 +73,7 @@ async def fill(store: Store, items: int) -> None:
     head = claim.head
     while head.seq < items:
         facts = [Fact(Event.USER_INPUT, "", Target.SYSTEM, "user:b", payload={"n": n}) for n in range(PER_DAY)]
-        sealed, after = seal(head, facts)
+        sealed, after = seal(head, facts, chance(SALTS_BYTES * len(facts)))
         opening = [] if head.seq else [SessionRow(THREAD, DEV.workspace_id, DEV.user_id, FIRST_DAY.timestamp())]
         rows = [*opening, *rows_of(range(sealed[0].seq, sealed[-1].seq + 1))]
         await store.append(Batch(THREAD, claim.epoch, head, after, sealed, rows))

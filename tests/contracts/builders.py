@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.ports import Batch, Claim, EventLog
-from paddock.rules.chain import StoredFact, seal
+from paddock.rules.chain import SALTS_BYTES, StoredFact, seal
 from paddock.rules.rows import AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.rules.session.facts import Event, Fact, Target
 
@@ -97,7 +97,7 @@ class Owner:
         rests: bool = False,
     ) -> Batch:
         """The next batch; the first of a session opens it."""
-        sealed, after = seal(self.head, facts)
+        sealed, after = seal(self.head, facts, bytes(SALTS_BYTES * len(facts)))
         if not self.head.seq:
             rows = [a_session(self.claim.session_id), *rows]
         return Batch(

@@ -15,6 +15,8 @@ from paddock.storage.sqlite.migrate import migrate, migrations
 
 FIRST_RELEASE = 22
 """Up to this step hosts were never together with others of another release."""
+STOPPED_FOR = {"salted_digests"}
+"""Steps for which all hosts are stopped; they are refused while one serves the database."""
 ONE, TWO = Migration(1, "one", "create table one (a)"), Migration(2, "two", "create table two (b)")
 
 
@@ -45,7 +47,7 @@ def test_a_step_says_in_its_first_line_which_hosts_may_stay() -> None:
 
 def test_every_new_step_of_the_shared_store_lets_hosts_of_the_release_before_stay() -> None:
     new = [step for step in shipped_migrations("postgres") if step.number > FIRST_RELEASE]
-    assert [step.name for step in new if step.goes_with >= step.number] == []
+    assert {step.name for step in new if step.goes_with >= step.number} == STOPPED_FOR
 
 
 def test_a_step_that_is_not_the_one_we_know_is_refused() -> None:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from paddock.http_api.ag_ui import Peer
-from paddock.rules.chain import Head, StoredFact, seal
+from paddock.rules.chain import SALTS_BYTES, Head, StoredFact, seal
 from paddock.rules.outputs import a_delta
 from paddock.rules.session.facts import Event, Fact, Target
 
@@ -43,7 +43,7 @@ def user_input(door: str = "native", message: dict[str, Any] | None = None, **pa
 
 
 def stored(*facts: Fact, after: int = 0) -> list[StoredFact]:
-    return seal(Head(after), facts)[0]
+    return seal(Head(after), facts, bytes(SALTS_BYTES * len(facts)))[0]
 
 
 def parse(frames: list[bytes]) -> list[tuple[str, dict[str, Any]]]:

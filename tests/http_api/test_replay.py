@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from http_api.facts import NEW, OLD, delta, fact, message, output, user_input
 from paddock.http_api.ag_ui import Peer, frames
-from paddock.rules.chain import ERASED, Head, StoredFact, seal
+from paddock.rules.chain import ERASED, SALTS_BYTES, Head, StoredFact, seal
 from paddock.rules.replay import expand
 from paddock.rules.session.facts import Fact
 from paddock.rules.values import replace
@@ -37,7 +37,7 @@ class Story:
     names: Iterator[int] = field(default_factory=count)
 
     def tell(self, said: Fact) -> None:
-        self.facts += seal(Head(len(self.facts)), [said])[0]
+        self.facts += seal(Head(len(self.facts)), [said], bytes(SALTS_BYTES))[0]
 
     def step(self, what: str, slot: int, text: str) -> None:
         match what:

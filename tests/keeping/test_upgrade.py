@@ -101,10 +101,19 @@ def test_data_of_an_earlier_version_is_all_there_and_goes_on(upgraded: Upgraded)
     upgraded.talk.close()
     assert upgraded.host.stop() == 0, upgraded.host.output
     store = SqliteStore(upgraded.host.data) if upgraded.store is None else PostgresStore(upgraded.store)
-    assert lost(picture["facts"], facts_of(store, picture["facts"], noted["moment"])) == []
+    assert lost(without_digests(picture["facts"]), facts_of(store, picture["facts"], noted["moment"])) == []
     for command in (["verify"], ["rebuild", "--check"]):
         done = warm.run(["admin", *command, *upgraded.places], env=upgraded.host.env | dict(os.environ))
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def without_digests(logs: dict[str, Any]) -> dict[str, Any]:
+    """A log whose beginning was trimmed goes on from a digest, and a chain that is made anew from another one."""
+    for facts in logs.values():
+        for *header, payload, _ in facts:
+            if header[2] == "EVENT:LOG_TRIMMED":
+                payload.pop("digest", None)
+    return logs
 
 
 def found_by_the_same_names(upgraded: Upgraded) -> None:

@@ -15,7 +15,8 @@ from paddock.rules.rows import ArtifactRow
 from paddock.rules.values import replace
 
 KEEP_SECONDS = 30.0
-TOLD = ("artifact_id", "artifact_type", "mime_type", "name", "size_bytes", "sha256", "metadata")
+TOLD = ("artifact_id", "artifact_type", "mime_type", "name", "size_bytes", "metadata")
+"""Not its digest: a file is erased, or past its time, before the log is."""
 REFUSED = "artifact.refused"
 
 log = structlog.get_logger("paddock.artifacts")

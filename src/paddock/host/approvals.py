@@ -12,6 +12,7 @@ from uuid import uuid4
 import msgspec
 import structlog
 
+from paddock.host.ids import chance
 from paddock.host.principals import Principal
 from paddock.host.work import Work
 from paddock.ports.approvals import ApprovalRecords
@@ -20,6 +21,7 @@ from paddock.ports.platform import Performed, PlatformAction, PlatformActions
 from paddock.rules.approvals import DECIDED, DONE, HANDOVER, MAX_PER_RUN, Approval, Decision, approval_for
 from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.outputs import as_object
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow, Row
 from paddock.rules.values import replace
@@ -54,6 +56,8 @@ class Approvals:
         self._platform = platform
         self.clock = clock
         self._spawn = spawn
+        self._key = chance(32)
+        """Makes equal ids of equal requests of a run, and a run does not outlive the process it was started by."""
         self._asking: OrderedDict[str, dict[str, ApprovalRow]] = OrderedDict()
         """What runs asked for that nobody has decided about, by run, until the run has ended."""
 
@@ -67,7 +71,7 @@ class Approvals:
         self, grant: Grant, asked: PlatformRequestActionParams, audit: AuditRow
     ) -> PlatformRequestActionResult:
         """Ask the user. The same request again says what became of the first."""
-        row = approval_for(grant, asked.action, asked.target, asked.payload, self.clock())
+        row = approval_for(grant, asked.action, asked.target, asked.payload, self.clock(), key=self._key)
         known = await self._store.approval(row.approval_id)
         if known is not None:
             status = known.outcome(self.clock())
@@ -84,7 +88,8 @@ class Approvals:
 
     def requested(self, grant: Grant, data: Mapping[str, Any], asked_before: int) -> Sequence[Row]:
         """The rows that follow from an `action.requested`: an audit row, and an approval when it may have one."""
-        row = approval_for(grant, data["action"], data.get("target") or {}, data.get("payload") or {}, self.clock())
+        target, payload = as_object(data.get("target")), as_object(data.get("payload"))
+        row = approval_for(grant, data["action"], target, payload, self.clock(), key=self._key)
         if row.action == HANDOVER:
             return ()
         if row.action not in grant.platform_actions:

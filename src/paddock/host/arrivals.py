@@ -118,9 +118,9 @@ def owns(session: SessionRow, new: NewRun) -> bool:
     return (session.workspace_id, session.user_id) == (new.principal.workspace_id, new.principal.user_id)
 
 
-def same_answer(new: NewRun, body_hash: bytes, answer: Accepted) -> Accepted | HostError:
+def same_answer(new: NewRun, answer: Accepted, *, is_same: bool) -> Accepted | HostError:
     """The same request again gets the same answer; another one under the same name is refused."""
-    if body_hash == new.body_hash:
+    if is_same:
         return answer
     text = f"runId {new.client_run_id!r} was already used in this thread with another body or agent; use a new runId"
     return HostError(ErrorCode.CONFLICT, text)

@@ -9,13 +9,16 @@ from functools import partial
 from paddock.host.announced import REFUSED
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said, owns, reject, resolve, same_answer
 from paddock.host.draft_facts import DraftFacts
+from paddock.host.ids import chance
 from paddock.host.inputs import HANDOVER_ACTION, came_along, handover_wish, rows_of, user_input
 from paddock.host.principals import no_such_thread
+from paddock.rules.chain import SALT_BYTES
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.outputs import KNOWN_TYPES
 from paddock.rules.results import Result
 from paddock.rules.rows import AuditRow, InboxRow, SessionRow, ThreadNameRow
 from paddock.rules.run_context import RunInput
+from paddock.rules.salting import salted
 from paddock.rules.session.messages import Agents, Message, OpenRequested, OutputReceived, RunFailed
 from paddock.rules.values import replace
 
@@ -129,7 +132,7 @@ class Draft(DraftFacts):
             self.done.append(lambda: reject(order.answer, refusal))
             return
         known = self._memory.answers.get(order.new.client_run_id)
-        answer = self._admit(order) if known is None else same_answer(order.new, *known)
+        answer = self._admit(order) if known is None else _again(order.new, *known)
         if isinstance(answer, HostError):
             self.done.append(lambda: reject(order.answer, answer))
         else:
@@ -155,8 +158,9 @@ class Draft(DraftFacts):
             if new.thread_name is not None:
                 self.rows.append(_named(memory.book.session, new.thread_name))
         self.rows += new.rows
-        self.rows.append(InboxRow(memory.session_id, new.client_run_id, new.body_hash, order.task_id, now, opens))
-        self.rows += rows_of(new, order.task_id, now)
+        kept = salted(new.body_hash, chance(SALT_BYTES))
+        self.rows.append(InboxRow(memory.session_id, new.client_run_id, kept, order.task_id, now, opens))
+        self.rows += rows_of(new, order.task_id, kept, now)
         given = RunInput(
             new.text,
             new.message,
@@ -191,6 +195,10 @@ class Draft(DraftFacts):
     def _first_number(self) -> int:
         """The number the input, or what came along with it, will get: only the opening is recorded before it."""
         return self.seq + (1 if self.state.opened else 2)
+
+
+def _again(new: NewRun, body_hash: bytes, answer: Accepted) -> Accepted | HostError:
+    return same_answer(new, answer, is_same=body_hash == new.body_hash)
 
 
 def _with_scope_key(output: OutputReceived | RunFailed, scope_key: str | None) -> OutputReceived | RunFailed:

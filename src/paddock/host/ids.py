@@ -1,4 +1,4 @@
-"""Ids the host mints: for runs, messages and transactions. Nothing else makes them."""
+"""Ids the host mints, for runs, messages and transactions, and the chance they are made of. Nothing else makes them."""
 
 import os
 import time
@@ -13,30 +13,35 @@ class _Chance:
     loop has to win the interpreter back."""
 
     def __init__(self) -> None:
-        self._stock = ""
+        self._stock = b""
         self._used = 0
         os.register_at_fork(after_in_child=self._forget)
 
-    def take(self, digits: int) -> str:
-        """So many hexadecimal digits, given to nobody else."""
-        first, self._used = self._used, self._used + digits
+    def take(self, count: int) -> bytes:
+        """So many random bytes, given to nobody else."""
+        first, self._used = self._used, self._used + count
         if self._used > len(self._stock):
-            self._stock, first, self._used = os.urandom(STOCK_BYTES).hex(), 0, digits
+            self._stock, first, self._used = os.urandom(max(STOCK_BYTES, count)), 0, count
         return self._stock[first : self._used]
 
     def _forget(self) -> None:
         """A copy of this process must not mint the same ids."""
-        self._stock = ""
+        self._stock = b""
 
 
 _chance = _Chance()
 
 
+def chance(count: int) -> bytes:
+    """So many random bytes, given to nobody else: for salts."""
+    return _chance.take(count)
+
+
 def new_id() -> str:
     """A time-ordered UUID (version 7), so that ids sort by when they were made."""
     stamp = f"{time.time_ns() // 1_000_000:012x}"
-    chance = _chance.take(19)
-    return f"{stamp[:8]}-{stamp[8:]}-7{chance[:3]}-{_VARIANTS[chance[3]]}{chance[4:7]}-{chance[7:]}"
+    digits = _chance.take(10).hex()
+    return f"{stamp[:8]}-{stamp[8:]}-7{digits[:3]}-{_VARIANTS[digits[3]]}{digits[4:7]}-{digits[7:19]}"
 
 
 def id_of(name: str, space: UUID) -> str:

@@ -17,6 +17,7 @@ from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, RunRow
 from paddock.rules.run_events import CONTINUED, MESSAGE, is_message
+from paddock.rules.salting import is_salted
 from paddock.rules.session.mentions import leading_mention
 from paddock.rules.session.messages import CancelRequested
 from paddock.rules.values import replace
@@ -133,7 +134,7 @@ class Inbox:
         if row is None or run is None:
             return None
         given = Accepted(row.run_id, session.session_id, new.client_run_id, row.opened_session, run.first_seq)
-        answer = same_answer(new, row.body_hash, given)
+        answer = same_answer(new, given, is_same=is_salted(row.body_hash, new.body_hash))
         if isinstance(answer, HostError):
             raise answer
         return answer

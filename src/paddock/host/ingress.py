@@ -24,6 +24,7 @@ from paddock.rules.chat_questions import SUBMITTED
 from paddock.rules.delivery_rows import PlatformEventRow
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_events import CONTINUED, RunEvent, is_message
+from paddock.rules.salting import is_salted
 from paddock.rules.values import replace
 
 _NAMES = UUID("2c1a7d0e-58b5-5b0e-8a3c-9f4f1d6e7b52")
@@ -135,7 +136,7 @@ class Ingress:
 
 
 def _same(known: PlatformEventRow, digest: bytes, event: EventShape) -> Accepted:
-    if known.body_hash != digest:
+    if not is_salted(known.body_hash, digest):
         text = f"event {event.event_id!r} was accepted already with another body; use a new event_id"
         raise HostError(ErrorCode.CONFLICT, text)
     label = f"{known.platform}:{known.event_id}"

@@ -46,11 +46,11 @@ def user_input(order: Order, agents: Agents, now: float) -> UserInput:
     )
 
 
-def rows_of(new: NewRun, run_id: str, now: float) -> tuple[Row, ...]:
+def rows_of(new: NewRun, run_id: str, body_hash: bytes, now: float) -> tuple[Row, ...]:
     """What is on record of that which asked for a run, together with the run itself."""
     match cause := new.cause:
         case Arrived():
-            came = PlatformEventRow(cause.platform, cause.event_id, new.thread_id, run_id, new.body_hash, now)
+            came = PlatformEventRow(cause.platform, cause.event_id, new.thread_id, run_id, body_hash, now)
             return (came, PlatformConversationRow(new.thread_id, cause.platform, cause.reply_target, now))
         case Firing():
             return (TickRow(cause.job_id, cause.tick, cause.result, now, run_id, next_at=cause.next_at),)

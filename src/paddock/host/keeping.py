@@ -4,7 +4,7 @@ What was decided stays on the audit trail. What is forgotten by age is in `reten
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,9 +16,9 @@ from paddock.host.titles import repeats
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.chain import StoredFact
-from paddock.rules.erasing import artifacts_named, rows_of, without_copies
+from paddock.rules.erasing import artifacts_announced, artifacts_named, rows_of, without_copies
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.forgetting_rows import CallsErased, FactErased, SessionGone
+from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, RequestsErased, SessionGone
 from paddock.rules.outputs import as_object
 from paddock.rules.permissions import Grant, RunScope, state_key
 from paddock.rules.rows import (
@@ -149,7 +149,9 @@ class Keeping:
         copies = [row async for row in self._copies(item)]
         files = await self._files(thread_id, stored) if artifacts else []
         rows: list[Apart] = [*rows_of(session, run, stored), *copies, *_calls(item, stored)]
+        rows.append(RequestsErased(thread_id, run.run_id, run.created_at))
         rows += [ArtifactGone(row.artifact_id) for row in files]
+        rows += [row async for row in self._announcements(session, files, apart_from=stored.seq)]
         rows += await self._title_of(item)
         await self._store.write([*rows, self._audit(principal, "message.erase", item_id, thread_id, run)])
         self._sessions.tails.forget(thread_id)
@@ -199,6 +201,26 @@ class Keeping:
     async def _files(self, thread_id: str, stored: StoredFact) -> list[ArtifactRow]:
         found = [await self._store.artifact(artifact_id) for artifact_id in sorted(artifacts_named(stored))]
         return [row for row in found if row is not None and row.conversation_id == thread_id]
+
+    async def _announcements(
+        self, session: SessionRow, files: Sequence[ArtifactRow], *, apart_from: int
+    ) -> AsyncIterator[FactErased | ItemErased]:
+        """What tells of erased files elsewhere in the runs that made them: their names, and digests in older logs."""
+        going = {row.artifact_id for row in files}
+        for run_id in sorted({row.run_id for row in files if row.run_id is not None}):
+            run = await self._store.run(run_id)
+            async for fact in self._facts_of(session.session_id, run_id):
+                told = artifacts_announced(fact)
+                if told & going and fact.seq != apart_from:
+                    for row in rows_of(session, run, fact):
+                        yield row
+
+    async def _facts_of(self, thread_id: str, run_id: str) -> AsyncIterator[StoredFact]:
+        after = 0
+        while page := await self._store.read(thread_id, after=after, turn_id=run_id, limit=PART):
+            for fact in page:
+                yield fact
+            after = page[-1].position
 
     # --- readers that come too late ----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import structlog
 
 from paddock.host.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
 from paddock.host.draft import Draft
+from paddock.host.ids import chance
 from paddock.host.outage import Outage
 from paddock.host.principals import Principal
 from paddock.host.refusals import is_new, told, turn_away, turn_away_unsure, unavailable
@@ -22,7 +23,7 @@ from paddock.host.session_house import House
 from paddock.host.session_memory import Memory
 from paddock.host.watch import Watch
 from paddock.ports import Batch
-from paddock.rules.chain import Head, StoredFact, seal
+from paddock.rules.chain import SALTS_BYTES, Head, StoredFact, seal
 from paddock.rules.errors import (
     ErrorCode,
     HostError,
@@ -251,7 +252,7 @@ class SessionLoop:
         if not draft.facts and not draft.rows:
             self._act(draft)
             return
-        sealed, after = seal(self._memory.head, draft.facts)
+        sealed, after = seal(self._memory.head, draft.facts, chance(SALTS_BYTES * len(draft.facts)))
         if sealed:
             self._asked = after
             self._append(draft, arrivals, self._batch(draft, sealed, after))

@@ -13,6 +13,7 @@ import structlog
 from paddock.host.agents import Agents
 from paddock.host.arrivals import reject, resolve
 from paddock.host.audit import Audit
+from paddock.host.ids import chance
 from paddock.host.outage import Outage
 from paddock.host.recalling import STORE_AWAY, remembered, state_of, why_left
 from paddock.host.session_house import Manager, Performer
@@ -20,7 +21,7 @@ from paddock.host.session_loop import SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
 from paddock.ports import Batch, Claim, EventLog, Store
-from paddock.rules.chain import Head, seal
+from paddock.rules.chain import SALTS_BYTES, Head, seal
 from paddock.rules.errors import (
     ErrorCode,
     HostError,
@@ -212,7 +213,7 @@ class Sessions:
         if not self._rests(claim) or claim.session is None:
             return False
         state = state_of(claim)
-        sealed, after = seal(claim.head, [anchor(through, state, at, now)])
+        sealed, after = seal(claim.head, [anchor(through, state, at, now)], chance(SALTS_BYTES))
         row = LogTrimmed(session_id, through.seq, through.digest)
         batch = Batch(session_id, claim.epoch, claim.head, after, sealed, [row], to_bytes(state), rests=True)
         try:

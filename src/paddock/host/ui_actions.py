@@ -20,6 +20,7 @@ from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.outputs import as_object
 from paddock.rules.rows import AuditRow, RunRow
+from paddock.rules.salting import is_salted
 from paddock.rules.ui_schema.answers import InvalidAnswerError, as_text, filled_in, label_of, node_of
 from paddock.rules.values import Value
 
@@ -73,7 +74,7 @@ class UiActions:
     async def _check_unused(self, new: NewRun, action: Action) -> None:
         """The same again is answered as before; anything else is too late."""
         known = await self._records.inbox(new.thread_id, new.client_run_id)
-        if known is not None and known.body_hash != new.body_hash:
+        if known is not None and not is_salted(known.body_hash, new.body_hash):
             raise HostError(ErrorCode.CONFLICT, "this was answered already, and differently; it counts once")
         if known is None and self._clock() >= action.shown_at + SECONDS:
             raise HostError(ErrorCode.CONFLICT, "this button does not count any more; say what you want instead")

@@ -83,6 +83,7 @@ class Ingest:
         if not self.may_work():
             return job  # it is another host's by now, which goes on with it
         try:
+            ended = replace(ended, content_hash="")  # the document has it, and takes it along when it goes
             await self._store.finish(ended)
         except HostError as gone:  # the base was deleted meanwhile, and the job with it; or another host ended it
             log.info("a job had ended already", action="knowledge.ingest", job_id=job.job_id, reason=gone.message)

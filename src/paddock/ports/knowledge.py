@@ -74,6 +74,7 @@ class JobRow(Value, frozen=True):
     document_id: str
     name: str
     content_hash: str
+    """Empty when it has ended."""
     size_bytes: int
     created_at: float
     metadata: bytes = b""

@@ -4,6 +4,7 @@ Three must agree: the runner's manifest, the agent's owner, and the user whose c
 the grant. The third is a record per (run, action, target, payload): decided once, done once.
 """
 
+import hmac
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Literal
@@ -48,12 +49,15 @@ class Approval(Value, frozen=True):
 
 
 def approval_for(
-    grant: Grant, action: str, target: Mapping[str, Any], payload: Mapping[str, Any], at: float
+    grant: Grant, action: str, target: Mapping[str, Any], payload: Mapping[str, Any], at: float, *, key: bytes
 ) -> ApprovalRow:
-    """The record of one request. The same request of the same run is the same record."""
+    """The record of one request. The same request of the same run is the same record.
+
+    Its id is made of the request under a key that is stored nowhere, because audit rows with the id outlive the words.
+    """
     scope = grant.scope
     target_json, payload_json = _canonical(target), _canonical(payload)
-    digest = sha256(_canonical((scope.run_id, action, target, sha256(payload_json).hexdigest()))).hexdigest()
+    digest = hmac.digest(key, _canonical((scope.run_id, action, target, payload)), sha256).hex()
     return ApprovalRow(
         approval_id=f"ap_{digest[:40]}",
         workspace_id=scope.workspace_id,

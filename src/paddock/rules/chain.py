@@ -1,8 +1,10 @@
 """Numbers and digests of recorded facts: how a session's log proves that nothing in it changed.
 
 Durable facts form a chain, `digest = H(previous, header, H(metadata), H(payload))`, so either can be erased and the
-chain still verifies; a log whose beginning was trimmed verifies from its anchor on. Deltas carry a checksum of their
-own and are no link, so they can be compacted away. The chain finds damage, not an attacker. Pure: no clock, no storage.
+chain still verifies; a log whose beginning was trimmed verifies from its anchor on. Both begin with a salt of their own
+that is erased with them, so that a digest which outlives its words cannot be used to guess them. Deltas carry a
+checksum of their own, which goes when they are compacted away, and are no link. The chain finds damage, not an
+attacker. Pure: no clock, no storage, no chance.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,10 +19,17 @@ from paddock.rules.values import Value
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 NO_BYTES = b""
+SALTED = b"\x01"
+"""How salted bytes begin. The salt follows, then the JSON."""
+SALT_BYTES = 16
+SALTS_BYTES = 2 * SALT_BYTES
+"""Chance that one fact needs: a salt for its payload, one for its metadata."""
+DIGEST_BYTES = 32
+_BARE = len(SALTED) + SALT_BYTES
 ERASED = b"\x00erased:"
 """How erased bytes begin. The digest they had follows, so that the chain still verifies, and then what is left of
 them: the shape without the words, so that readers need not know of erasure. What is left is not part of the chain."""
-_LEFT = len(ERASED) + 32
+_LEFT = len(ERASED) + DIGEST_BYTES
 DELTA = "AGENT_OUTPUT:CHUNK"
 """A piece of a message still being written, as the log names it."""
 ANCHOR = "EVENT:LOG_TRIMMED"
@@ -60,21 +69,32 @@ class StoredFact(Value, frozen=True):
         return self.kind == DELTA
 
     def read_payload(self) -> Any:
-        payload = _left(self.payload) if self.payload.startswith(ERASED) else self.payload
+        payload = bare(self.payload)
         return _decode(payload) if payload else None
 
     def read_metadata(self) -> dict[str, Any]:
-        metadata = _left(self.metadata) if self.metadata.startswith(ERASED) else self.metadata
+        metadata = bare(self.metadata)
         return _decode(metadata) if metadata else {}
 
 
-def seal(head: Head, facts: Sequence[Fact]) -> tuple[list[StoredFact], Head]:
-    """Give each fact its number, bytes and digest; return them with the new end of the log."""
+def bare(stored: bytes) -> bytes:
+    """Return the JSON in stored bytes: without their salt, or what is left of erased ones."""
+    if stored.startswith(SALTED):
+        return stored[_BARE:]
+    return stored[_LEFT:] if stored.startswith(ERASED) else stored
+
+
+def seal(head: Head, facts: Sequence[Fact], chance: bytes) -> tuple[list[StoredFact], Head]:
+    """Give each fact its number, bytes and digest; return them with the new end of the log.
+
+    `chance` is random bytes that nobody else gets, `SALTS_BYTES` for each fact.
+    """
+    assert len(chance) == SALTS_BYTES * len(facts)
     sealed: list[StoredFact] = []
     seq, link = head.seq, head.digest
-    for fact in facts:
+    for place, fact in enumerate(facts):
         seq += 1
-        stored = _store(seq, link, fact)
+        stored = _store(seq, link, fact, chance[place * SALTS_BYTES : (place + 1) * SALTS_BYTES])
         if stored.kind != DELTA:
             link = stored.digest
         sealed.append(stored)
@@ -91,26 +111,22 @@ def digest_of(payload: bytes) -> bytes:
     return payload[len(ERASED) : _LEFT] if payload.startswith(ERASED) else sha256(payload).digest()
 
 
-def _left(erased: bytes) -> bytes:
-    return erased[_LEFT:]
-
-
 def erased(original: bytes, left: Any) -> bytes:
     """What is stored in the place of erased bytes: the digest they had, and what is left of them."""
     return ERASED + digest_of(original) + _encode(left)
 
 
-def _store(seq: int, link: bytes, fact: Fact) -> StoredFact:
+def _store(seq: int, link: bytes, fact: Fact, salts: bytes) -> StoredFact:
     kind, payload, metadata, position = fact.kind, NO_BYTES, NO_BYTES, seq
-    payload_digest = _DIGEST_OF_NOTHING
+    payload_digest, is_delta = _DIGEST_OF_NOTHING, kind == DELTA
     if fact.metadata:
-        metadata = _encode(fact.metadata)
+        metadata = _encode(fact.metadata) if is_delta else SALTED + salts[SALT_BYTES:] + _encode(fact.metadata)
         position = fact.metadata.get("first_seq", seq)
     if fact.payload is not None:
-        payload = _encode(fact.payload)
+        payload = _encode(fact.payload) if is_delta else SALTED + salts[:SALT_BYTES] + _encode(fact.payload)
         payload_digest = sha256(payload).digest()
     about = (fact.target, fact.sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
-    digest = payload_digest if kind == DELTA else _link(link, (seq, kind, *about), metadata, payload_digest)
+    digest = payload_digest if is_delta else _link(link, (seq, kind, *about), metadata, payload_digest)
     return StoredFact(seq, position, kind, *about, payload, metadata, digest, payload_digest)
 
 
@@ -136,18 +152,18 @@ def verify(facts: Iterable[StoredFact], *, start: bytes = NO_BYTES) -> Damage | 
             if fact.digest != fact.payload_digest:
                 return Damage(fact.seq, "delta differs from its checksum")
             continue
-        header = (
-            fact.seq,
-            fact.kind,
-            fact.target,
-            fact.sender,
-            fact.target_id,
-            fact.turn_id,
-            fact.trace_id,
-            fact.tx_id,
-            fact.time,
-        )
-        if _link(link, header, fact.metadata, fact.payload_digest) != fact.digest:
+        if not follows(fact, link):
             return Damage(fact.seq, "digest does not follow from the fact before it")
         link = fact.digest
     return None
+
+
+def follows(fact: StoredFact, previous: bytes) -> bool:
+    """Whether a durable fact is the one that was written after the fact of this digest."""
+    return link_of(fact, previous) == fact.digest
+
+
+def link_of(fact: StoredFact, previous: bytes) -> bytes:
+    """Return the digest of a durable fact that stands after the one of this digest."""
+    about = (fact.target, fact.sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
+    return _link(previous, (fact.seq, fact.kind, *about), fact.metadata, fact.payload_digest)

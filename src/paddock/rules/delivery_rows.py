@@ -11,6 +11,7 @@ class PlatformEventRow(Value, frozen=True):
     session_id: str
     run_id: str
     body_hash: bytes
+    """Salted (`rules/salting.py`); empty when words of the event were erased."""
     received_at: float
 
 

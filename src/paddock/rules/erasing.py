@@ -108,6 +108,12 @@ def artifacts_named(stored: StoredFact) -> frozenset[str]:
     return frozenset(found)
 
 
+def artifacts_announced(stored: StoredFact) -> frozenset[str]:
+    """The artifact whose making a fact tells of, by id; none for facts that tell of something else."""
+    payload = as_object(stored.read_payload())
+    return artifacts_named(stored) if payload.get("type") == "artifact.created" else frozenset()
+
+
 def _collect(value: Any, found: set[str]) -> None:
     if isinstance(value, dict):
         for name, held in cast("dict[str, Any]", value).items():

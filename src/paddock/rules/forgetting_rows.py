@@ -51,4 +51,12 @@ class CallsErased(Value, frozen=True):
     tool_name: str
 
 
-Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased
+class RequestsErased(Value, frozen=True):
+    """The digests of a run's request, and of those after it, are gone: clients send along what was said before."""
+
+    session_id: str
+    run_id: str
+    since: float
+
+
+Forgetting = SessionGone | LogTrimmed | FactErased | ItemErased | CallsErased | RequestsErased

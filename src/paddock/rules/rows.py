@@ -159,6 +159,7 @@ class InboxRow(Value, frozen=True):
     session_id: str
     key: str
     body_hash: bytes
+    """Salted (`rules/salting.py`); empty when words of the request were erased."""
     run_id: str
     created_at: float
     opened_session: bool = False

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
-from paddock.rules.chain import StoredFact
+from paddock.rules.chain import StoredFact, bare
 from paddock.rules.rows import ArtifactRow, AuditRow
 from paddock.rules.values import Value
 
@@ -48,7 +48,7 @@ def _fact(fact: StoredFact) -> Chapter:
             fact.time, "state", what, detail={**detail, "scope": known.get("scope"), "key": known.get("key")}
         )
     if payload is not None:
-        detail["payload"] = _shown(fact.payload)
+        detail["payload"] = _shown(bare(fact.payload))
     kind = "process" if fact.kind in PROCESS else "event"
     return Chapter(fact.time, kind, f"{fact.kind} {what}".strip(), detail=detail)
 

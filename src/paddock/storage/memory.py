@@ -14,7 +14,7 @@ from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow, ModelUsageRow,
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, RequestsErased, SessionGone
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
     AgentRow,
@@ -36,6 +36,7 @@ from paddock.rules.rows import (
     TranscriptRow,
     UserRow,
 )
+from paddock.rules.salting import ERASED_DIGEST
 from paddock.rules.values import replace
 from paddock.storage.compaction import without_replaced
 from paddock.storage.lost_answers import is_taken
@@ -82,10 +83,11 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
             TransactionRow: self._write_about_session,
             SessionDetailsRow: self._write_about_session,
             SessionGone: self._forget,
-            LogTrimmed: self._trim,
+            LogTrimmed: self._trim_log,
             FactErased: self._erase_fact,
             ItemErased: self._erase_item,
             CallsErased: self._erase_calls,
+            RequestsErased: self._erase_requests,
             UserRow: self._write_about_people,
             FeedbackRow: self._write_about_people,
             LeftBehindRow: self._write_about_people,
@@ -313,6 +315,22 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._inbox = {key: row for key, row in self._inbox.items() if key[0] != gone.session_id}
         self._labels = {key: run_id for key, run_id in self._labels.items() if run_id in self._runs}
         self._forget_state(gone.scope_keys)
+
+    def _trim_log(self, row: LogTrimmed) -> None:
+        going = [fact.time for fact in self._sessions[row.session_id].facts.values() if fact.seq <= row.through]
+        self._trim(row)
+        self._drop_digests(row.session_id, lambda _, at: at <= max(going, default=0.0))
+
+    def _erase_requests(self, row: RequestsErased) -> None:
+        self._drop_digests(row.session_id, lambda run_id, at: run_id == row.run_id or at >= row.since)
+
+    def _drop_digests(self, session_id: str, is_meant: Callable[[str, float], bool]) -> None:
+        for key, one in self._inbox.items():
+            if one.session_id == session_id and is_meant(one.run_id, one.created_at):
+                self._inbox[key] = replace(one, body_hash=ERASED_DIGEST)
+        for key, event in self._platform_events.items():
+            if event.session_id == session_id and is_meant(event.run_id, event.received_at):
+                self._platform_events[key] = replace(event, body_hash=ERASED_DIGEST)
 
     def _write_run(self, row: RunRow) -> None:
         known = self._runs.get(row.run_id)

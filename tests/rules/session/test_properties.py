@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.rules.chain import Head, seal
+from paddock.rules.chain import SALTS_BYTES, Head, seal
 from paddock.rules.session.commands import EndRun
 from paddock.rules.session.decide import step
 from paddock.rules.session.evolve import fold
@@ -147,8 +147,8 @@ def test_folding_the_recorded_facts_after_any_snapshot_gives_the_state_that_was_
 ) -> None:
     before = play(*messages[:cut])
     after = play(*messages[cut:], after=before)
-    first, head = seal(Head(), before.facts)
-    rest, _ = seal(head, after.facts)
+    first, head = seal(Head(), before.facts, bytes(SALTS_BYTES * len(before.facts)))
+    rest, _ = seal(head, after.facts, bytes(SALTS_BYTES * len(after.facts)))
 
     assert restore(SessionState(), [*first, *rest]) == after.state
     assert restore(from_bytes(to_bytes(before.state)), rest) == after.state

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from paddock.rules.chain import Head, seal
+from paddock.rules.chain import SALTS_BYTES, Head, seal
 from paddock.rules.session.commands import AskManager, AwaitAck, AwaitCancelAck, AwaitConfirm, AwaitManager
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import ENDINGS, VOCABULARY, Event, Fact, Target
@@ -41,7 +41,7 @@ def test_a_snapshot_of_another_version_is_read_as_far_as_it_is_known(busy: Sessi
 
 @spec("recovery/fold")
 def test_recorded_facts_are_read_back_as_they_were(busy: Session) -> None:
-    sealed, _ = seal(Head(), busy.facts)
+    sealed, _ = seal(Head(), busy.facts, bytes(SALTS_BYTES * len(busy.facts)))
 
     assert tuple(map(recalled, sealed)) == busy.facts
     assert restore(SessionState(), sealed) == busy.state

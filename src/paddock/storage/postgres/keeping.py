@@ -10,7 +10,15 @@ from typing import Any
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.rules.forgetting_rows import (
+    GONE_ON,
+    CallsErased,
+    FactErased,
+    ItemErased,
+    LogTrimmed,
+    RequestsErased,
+    SessionGone,
+)
 from paddock.rules.retention import OldFact, OldSession, first_id_after
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
@@ -95,12 +103,22 @@ async def _forget(connection: Connection, row: SessionGone) -> None:
 
 async def _trim(connection: Connection, row: LogTrimmed) -> None:
     number = await connection.fetchval(f"select {_SESSION_NO}", row.session_id)
+    await _trim_requests(connection, row, number)
     facts = "delete from facts where session_no = $1 and position <= $2 and seq <= $2"
     await connection.fetch(facts, number, row.through)
     items = await connection.fetch(
         "delete from transcript where session_no = $1 and seq <= $2 returning seq", number, row.through
     )
     await connection.fetch(_TRIMMED, number, row.through, row.digest, len(items))
+
+
+async def _trim_requests(connection: Connection, row: LogTrimmed, number: int) -> None:
+    """The digests of what was asked go with what was said."""
+    sql = "select max(time) from facts where session_no = $1 and position <= $2 and seq <= $2"
+    last = await connection.fetchval(sql, number, row.through)
+    await connection.fetch("update inbox set body_hash = '' where session_no = $1 and created_at <= $2", number, last)
+    sql = "update platform_events set body_hash = '' where session_id = $1 and received_at <= $2"
+    await connection.fetch(sql, row.session_id, last)
 
 
 async def _erase_fact(connection: Connection, row: FactErased) -> None:
@@ -123,12 +141,21 @@ async def _erase_calls(connection: Connection, row: CallsErased) -> None:
     await connection.fetch(sql, row.run_id, row.tool_name)
 
 
+async def _erase_requests(connection: Connection, row: RequestsErased) -> None:
+    place = (row.session_id, row.run_id, row.since)
+    sql = f"update inbox set body_hash = '' where session_no = {_SESSION_NO} and (run_id = $2 or created_at >= $3)"
+    await connection.fetch(sql, *place)
+    sql = "update platform_events set body_hash = '' where session_id = $1 and (run_id = $2 or received_at >= $3)"
+    await connection.fetch(sql, *place)
+
+
 FORGETTING: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     SessionGone: _forget,
     LogTrimmed: _trim,
     FactErased: _erase_fact,
     ItemErased: _erase_item,
     CallsErased: _erase_calls,
+    RequestsErased: _erase_requests,
 }
 
 

@@ -31,7 +31,7 @@ _DROP_DOCUMENTS = "delete from knowledge_documents where document_no = any($1::b
 _CHANGED = "update knowledge_bases set version = version + 1 where kb_no = $1"
 _ADD_JOB = f"insert into knowledge_jobs ({queries.JOB}, kb_no) values ({', '.join(f'${n}' for n in range(1, 16))})"
 _SET_JOB = """
-update knowledge_jobs set status = $2, done = $3, total = $4, message = $5
+update knowledge_jobs set status = $2, done = $3, total = $4, message = $5, content_hash = $6
  where job_id = $1 and status in ('queued', 'running') returning 1"""
 _ADD_SOURCE = "insert into knowledge_sources (job_id, part, bytes) values ($1, $2, $3)"
 _DROP_SOURCE = "delete from knowledge_sources where job_id = $1"
@@ -227,7 +227,8 @@ async def _execute(connection: Connection, sql: str, values: queries.Values) -> 
 
 
 async def _set_job(connection: Connection, job: JobRow) -> None:
-    if not await connection.fetch(_SET_JOB, job.job_id, job.status, job.done, job.total, job.message):
+    told = (job.status, job.done, job.total, job.message, job.content_hash)
+    if not await connection.fetch(_SET_JOB, job.job_id, *told):
         text = "the job has ended already, at another host or with its knowledge base"
         raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 

@@ -42,9 +42,16 @@ async def refuse_while_served(connection: Connection, advice: str) -> None:
         raise StorageUnavailableError(f"{serving} host(s) serve this database; {advice}")
 
 
-async def _lock(connection: Connection) -> bool:
+async def keep_hosts_out(connection: Connection) -> None:
+    """Keep hosts out until the transaction ends. Raises StorageUnavailableError when one serves this database."""
+    if not await _lock(connection, "select pg_try_advisory_xact_lock($1)"):
+        text = "this upgrade changes how the log is kept: stop all hosts that serve this database, then start one"
+        raise StorageUnavailableError(text)
+
+
+async def _lock(connection: Connection, sql: str = "select pg_try_advisory_lock_shared($1)") -> bool:
     end = asyncio.get_running_loop().time() + PATIENCE_SECONDS
-    while not (taken := await connection.fetchval("select pg_try_advisory_lock_shared($1)", _LOCK)):
+    while not (taken := await connection.fetchval(sql, _LOCK)):
         if asyncio.get_running_loop().time() > end:
             break
         await asyncio.sleep(0.1)

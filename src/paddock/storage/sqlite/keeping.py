@@ -11,7 +11,15 @@ from typing import Any
 from paddock.ports.keeping import OldRows
 from paddock.rules.chain import Head
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
+from paddock.rules.forgetting_rows import (
+    GONE_ON,
+    CallsErased,
+    FactErased,
+    ItemErased,
+    LogTrimmed,
+    RequestsErased,
+    SessionGone,
+)
 from paddock.rules.retention import OldFact, OldSession, first_id_after
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.pool import Answer
@@ -95,6 +103,7 @@ def _drop_approvals(cursor: Cursor, found: str, runs: Sequence[str]) -> None:
 
 def _trim(cursor: Cursor, row: LogTrimmed) -> None:
     number = cursor.execute(_NUMBER, (row.session_id,)).fetchone()[0]
+    _trim_requests(cursor, row, number)
     cursor.execute(
         "delete from facts where session_no = ? and position <= ? and seq <= ?", (number, row.through, row.through)
     )
@@ -102,6 +111,15 @@ def _trim(cursor: Cursor, row: LogTrimmed) -> None:
     items = cursor.execute("select changes()").fetchone()[0]
     sql = "update sessions set trimmed_seq = ?, trimmed_digest = ?, item_count = item_count - ? where session_no = ?"
     cursor.execute(sql, (row.through, row.digest, items, number))
+
+
+def _trim_requests(cursor: Cursor, row: LogTrimmed, number: int) -> None:
+    """The digests of what was asked go with what was said."""
+    sql = "select max(time) from facts where session_no = ? and position <= ? and seq <= ?"
+    last = cursor.execute(sql, (number, row.through, row.through)).fetchone()[0]
+    cursor.execute("update inbox set body_hash = x'' where session_no = ? and created_at <= ?", (number, last))
+    sql = "update platform_events set body_hash = x'' where session_id = ? and received_at <= ?"
+    cursor.execute(sql, (row.session_id, last))
 
 
 def _erase_fact(cursor: Cursor, row: FactErased) -> None:
@@ -122,12 +140,21 @@ def _erase_calls(cursor: Cursor, row: CallsErased) -> None:
     cursor.execute(sql, (row.run_id, row.tool_name))
 
 
+def _erase_requests(cursor: Cursor, row: RequestsErased) -> None:
+    place = (row.session_id, row.run_id, row.since)
+    sql = f"update inbox set body_hash = x'' where session_no = ({_NUMBER}) and (run_id = ? or created_at >= ?)"
+    cursor.execute(sql, place)
+    sql = "update platform_events set body_hash = x'' where session_id = ? and (run_id = ? or received_at >= ?)"
+    cursor.execute(sql, place)
+
+
 FORGETTING: Mapping[type, Callable[[Cursor, Any], None]] = {
     SessionGone: _bury,
     LogTrimmed: _trim,
     FactErased: _erase_fact,
     ItemErased: _erase_item,
     CallsErased: _erase_calls,
+    RequestsErased: _erase_requests,
 }
 
 

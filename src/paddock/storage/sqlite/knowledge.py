@@ -26,7 +26,8 @@ _DROP_JOBS = "delete from knowledge_jobs where kb_no = ?"
 _DROP_DOCUMENT = "delete from knowledge_documents where document_no = ?"
 _CHANGED = "update knowledge_bases set version = version + 1 where kb_no = ?"
 _ADD_JOB = f"insert into knowledge_jobs ({queries.JOB}, kb_no) values ({', '.join('?' * 15)})"
-_SET_JOB = "update knowledge_jobs set status = ?, done = ?, total = ?, message = ? where job_id = ? returning 1"
+_SET_JOB = """
+update knowledge_jobs set status = ?, done = ?, total = ?, message = ?, content_hash = ? where job_id = ? returning 1"""
 _ADD_SOURCE = "insert into knowledge_sources (job_id, part, bytes) values (?, ?, ?)"
 _DROP_SOURCE = "delete from knowledge_sources where job_id = ?"
 _ADD_DOCUMENT = f"""
@@ -223,7 +224,7 @@ def _execute(cursor: Cursor, sql: str, values: queries.Values) -> None:
 
 
 def _set_job(cursor: Cursor, job: JobRow) -> None:
-    values = (job.status, job.done, job.total, job.message, job.job_id)
+    values = (job.status, job.done, job.total, job.message, job.content_hash, job.job_id)
     if cursor.execute(_SET_JOB, values).fetchone() is None:
         raise ValueError("the job is gone: its knowledge base was deleted")
 

@@ -69,7 +69,8 @@ _NO_END = 1 << 62
 _PAYLOAD = FACT.split(", ").index("payload")
 
 
-def _fact(found: Values) -> StoredFact:
+def fact_of(found: Values) -> StoredFact:
+    """A row of `FACT` columns."""
     return StoredFact(*found, payload_digest=digest_of(found[_PAYLOAD]))
 
 
@@ -112,11 +113,11 @@ class Reader:
         return self._facts(_AFTER, (session_id, after, session_id, after, after, limit))
 
     def _facts(self, sql: str, values: Values) -> list[StoredFact]:
-        return [_fact(found) for found in self._all(sql, values)]
+        return [fact_of(found) for found in self._all(sql, values)]
 
     def facts_in_order(self, session_id: str) -> Iterator[StoredFact]:
         """All facts of a session in order of number, one at a time."""
-        return (_fact(found) for found in self._cursor(_IN_ORDER, (session_id,)))
+        return (fact_of(found) for found in self._cursor(_IN_ORDER, (session_id,)))
 
     # --- what is looked up beside it
 
