@@ -146,6 +146,8 @@ def test_a_damaged_archive_is_a_sentence_and_never_a_crash(tmp_path: Path, data:
         (("[permissions]", "[python]\nrequirements = ['x @ http://y']\n[permissions]"), "package name"),
         (("[permissions]", "[python]\nrequirements = ['git+https://y']\n[permissions]"), "package name"),
         (("[permissions]", "[python]\nrequirements = 'x'\n[permissions]"), "must be a list"),
+        (("[permissions]", "[python]\npath = ['/root']\n[permissions]"), "outside the plugin's directory"),
+        (("[permissions]", "[python]\npath = ['../..']\n[permissions]"), "outside the plugin's directory"),
     ],
 )
 def test_a_wrong_plugin_file_is_a_sentence_that_names_the_place(

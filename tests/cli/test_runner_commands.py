@@ -202,6 +202,16 @@ def test_the_network_and_the_level_are_shown_before_the_yes_and_in_the_list(padd
     assert f"  runs    {AT_L1}" in listed
 
 
+def test_the_memory_that_it_may_use_is_shown_before_the_yes(paddock: Command, tmp_path: Path) -> None:
+    asking = f"{NETWORK}memory_mb = 3000\n".encode()
+    source = a_directory(tmp_path / "s", {**HONEST, "paddock-plugin.toml": asking})
+    shown = paddock("runner", "install", source, "--data", tmp_path / "d").stdout
+    assert "  Each of its processes may use 3000 MiB of memory.\n" in shown
+    env = {"PADDOCK_PLUGIN_MEMORY_MB": "1000"}
+    shown = paddock("runner", "install", source, "--data", tmp_path / "d", env=env).stdout
+    assert "3000 MiB of memory, and this host gives at most 1000 (plugin_memory_mb): it refuses to start it." in shown
+
+
 def test_a_plugin_that_does_not_ask_for_a_level_gets_the_one_the_host_is_set_to(
     paddock: Command, tmp_path: Path
 ) -> None:

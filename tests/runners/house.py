@@ -115,7 +115,7 @@ class House:
 
 
 @asynccontextmanager
-async def house(data: Path, plugins: Sequence[Plugin] = (), **options: Any) -> AsyncIterator[House]:
+async def house(data: Path, /, plugins: Sequence[Plugin] = (), **options: Any) -> AsyncIterator[House]:
     calls, foreign = Calls(), []
     catalog = Catalog({each.id: each for each in plugins or [plugin()]})
     options = {"mark": f"test-{uuid4().hex}", "host_version": "0.0.0"} | options

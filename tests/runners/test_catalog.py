@@ -63,6 +63,8 @@ FAULTS = [
     (GOOD.replace('"L1"', '"L7"'), 'isolation level must be "L0" or "L1"'),
     (GOOD.replace('["page"]', '["everything"]'), "[permissions] history.0"),
     (GOOD.replace("history =", "histories ="), "[permissions] knows no 'histories'"),
+    (GOOD.replace('["src"]', '["/etc"]'), "[python] path names '/etc', which lies outside the plugin's directory"),
+    (GOOD.replace('["src"]', '["src", "src/../../up"]'), "[python] path names 'src/../../up', which lies outside"),
 ]
 
 
@@ -74,6 +76,13 @@ def test_a_bad_plugin_file_is_said_in_one_sentence(tmp_path: Path, text: str, sa
     assert str(tmp_path / "bad") in str(fault.value)
     assert str(fault.value).endswith(".")
     assert "\n" not in str(fault.value)
+
+
+def test_a_python_path_that_leads_out_through_a_link_is_refused(tmp_path: Path) -> None:
+    directory = write(tmp_path / "good")
+    (directory / "src").symlink_to(tmp_path)
+    with pytest.raises(PluginError, match=r"\[python\] path names 'src', which lies outside the plugin's directory"):
+        load_plugin(directory)
 
 
 def test_a_bad_plugin_never_hides_the_others(tmp_path: Path) -> None:

@@ -2,18 +2,23 @@
 
 import os
 import socket
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from needs import install, not_run
 from paddock.confinement import sandbox
 from paddock.confinement.homes import FIRST_UID, LAST_UID
+from paddock.confinement.sandbox import OTHER_DIRECTORY, Sandbox, filtered
+from paddock.confinement.trees import known, pinned
+from paddock.ports import ANYWHERE, Placement
 from paddock.runners import isolation
 from paddock.runners.isolation import ActiveLevel, active_level
-from runners.house import FIXTURES, House, eventually, house, marked, plugin
+from runners.house import FIXTURES, House, News, eventually, house, marked, plugin
 
 pytestmark = pytest.mark.anyio
 AS_ROOT = os.geteuid() == 0
@@ -136,6 +141,79 @@ async def test_a_level_that_cannot_be_had_is_refused_and_never_lowered(
         assert news.losses == [("runner.start_failed", sentence)]
         [status] = await here.gateway.list_runners()
         assert (status.state, status.detail) == ("stopped", sentence)
+
+
+async def refused(here: House, attempt: str = "who", placement: Placement = ANYWHERE) -> str:
+    news, run_id = News(), str(uuid4())
+    context = {"run_id": run_id, "input": {"text": attempt}}
+    await here.gateway.start_run("plugin:test/nasty/default", run_id, context, news, placement)
+    [(code, sentence)] = (await news.over()).losses
+    assert code == "runner.start_failed"
+    return sentence
+
+
+async def test_more_memory_than_the_operator_gives_is_refused(bubblewrap: None, tmp_path: Path) -> None:
+    greedy = plugin(program="prober.py", isolation="L1", memory_mb=3000)
+    async with house(tmp_path, [greedy], memory_mb=1000) as here:
+        said = await refused(here)
+    assert said == (
+        "test/nasty asks for 3000 MiB of memory; this host gives a process at most 1000 (the setting plugin_memory_mb)"
+    )
+
+
+async def test_what_holds_the_hosts_data_is_shown_to_no_confined_process(bubblewrap: None, tmp_path: Path) -> None:
+    data = tmp_path / "project" / ".paddock"
+    data.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "project")
+    around = plugin(program="prober.py", isolation="L1", directory=tmp_path / "project")
+    async with house(data, [around], data=data) as here:
+        assert f"would be shown {tmp_path}/project, which holds this host's data ({data})" in await refused(here)
+    async with house(data, [plugin(program="prober.py")], data=data) as here:
+        for named in (tmp_path / "project", tmp_path, data):
+            for placed in ({"directory": str(named)}, {"visible": (str(named),)}):
+                said = await refused(here, placement=Placement(isolation="L1", **placed))
+                assert f"would be shown {named}, which holds this host's data" in said
+        (data / "files").mkdir()
+        said = await refused(here, placement=Placement(isolation="L1", visible=(str(data / "files"),)))
+        assert f"would be shown {data}/files, which is part of this host's data" in said
+        said = await refused(here, placement=Placement(isolation="L1", visible=(str(tmp_path / "link"),)))
+        assert "link is a link" in said
+
+
+async def test_a_program_outside_of_its_directory_does_not_show_it_what_lies_beside(
+    bubblewrap: None, tmp_path: Path
+) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "key").touch(0o755)
+    outside = plugin(program="prober.py", isolation="L1", command=(str(tmp_path / "secrets" / "key"),))
+    async with house(tmp_path, [outside]) as here:
+        assert "lies outside its directory and is not seen at isolation L1" in await refused(here)
+
+
+def test_the_hosts_data_are_covered_where_something_around_them_is_shown(bubblewrap: None, tmp_path: Path) -> None:
+    data = tmp_path / "around" / "data"
+    (data / "homes").mkdir(parents=True)
+    (data / "secret").write_text("of the host")
+    shown = Sandbox(read_only=(known(tmp_path / "around"),), writable=(known(data / "homes"),), hidden=data)
+    with filtered(shown.around(("sh", "-c", f"cd {data}; ls; echo x > homes/mine; echo x > new"))) as (argv, files):
+        done = subprocess.run(argv, capture_output=True, pass_fds=files, check=False, text=True)
+    assert done.stdout == "homes\n"
+    assert "new: Read-only file system" in done.stderr
+    assert (data / "homes" / "mine").exists()
+
+
+def test_a_directory_that_was_exchanged_on_the_way_ends_the_process_before_its_first_line(
+    bubblewrap: None, tmp_path: Path
+) -> None:
+    (tmp_path / "one").mkdir()
+    meant = pinned(tmp_path / "one")
+    (tmp_path / "one").rename(tmp_path / "away")
+    (tmp_path / "one").mkdir()
+    for shown in (Sandbox(read_only=(meant,)), Sandbox(writable=(meant,)), Sandbox(moved=((meant, Path("/other")),))):
+        with filtered(shown.around(("echo", "begun"))) as (argv, files):
+            done = subprocess.run(argv, capture_output=True, pass_fds=files, check=False, text=True)
+        assert (done.returncode, done.stdout) == (OTHER_DIRECTORY, "")
+        assert "exchanged for something else" in done.stderr
 
 
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ def install(source: Path, *, data: Path | None, yes: bool, replace: bool) -> int
     _check_free(plugins, package.about.id, replace=replace)
     cluster = sharing.store_of(data)
     sharing.check_free(cluster, package, replace=replace)
-    _say(_description(package, plugins.get(package.about.id), _host_level(data)))
+    _say(_description(package, plugins.get(package.about.id), _host(data)))
     if not yes:
         want_yes(
             "Install it?",
@@ -47,7 +47,7 @@ def list_installed(data: Path | None) -> int:
     entries = _entries(plugins)
     if not entries:
         _say(f"No plugins are installed. Install one with: {command('runner install PATH', data=data)}")
-    host_level = _host_level(data)
+    host_level = _host(data).isolation
     for entry in entries:
         _say(f"{entry.plugin}  {entry.version}  {'ok' if not plugins.problem(entry) else 'CHANGED'}")
         _say(f"  sha256  {entry.sha256}")
@@ -107,9 +107,9 @@ def _check_free(plugins: InstalledPlugins, plugin: str, *, replace: bool) -> Non
         raise CommandError(str(error)) from error
 
 
-def _host_level(data: Path | None) -> Level:
-    """The isolation that the host of this data directory is set to."""
-    return settings.load({"data": data}).isolation
+def _host(data: Path | None) -> settings.Settings:
+    """How the host of this data directory is set."""
+    return settings.load({"data": data})
 
 
 def _stronger(one: Level, other: Level) -> Level:
@@ -126,6 +126,11 @@ def _level_words(level: Level, *, network: bool) -> str:
     return f"at isolation L1: apart from your files, {'with' if network else 'without'} this machine's network"
 
 
+def _memory_words(asked: int, most: int) -> str:
+    more = f", and this host gives at most {most} (plugin_memory_mb): it refuses to start it" if asked > most else ""
+    return f"  Each of its processes may use {asked} MiB of memory{more}."
+
+
 def _entries(plugins: InstalledPlugins) -> list[Installed]:
     try:
         return plugins.list()
@@ -133,10 +138,10 @@ def _entries(plugins: InstalledPlugins) -> list[Installed]:
         raise CommandError(str(error)) from error
 
 
-def _description(package: Package, present: Installed | None, host_level: Level) -> str:
+def _description(package: Package, present: Installed | None, host: settings.Settings) -> str:
     """What a person decides by. The package's own words are shown on one line each and cannot paint over ours."""
     about = package.about
-    level = _stronger(about.isolation, host_level)
+    level = _stronger(about.isolation, host.isolation)
     wants = plain_words(about.ceiling, network=about.network)
     lines = [f"{about.id} {_one_line(about.version)}: {_one_line(about.description) or 'no description'}"]
     lines += [f"  replaces  {present.version}"] if present else []
@@ -146,6 +151,7 @@ def _description(package: Package, present: Installed | None, host_level: Level)
     lines += [f"  It needs these Python packages: {', '.join(package.requirements)}"] if package.requirements else []
     lines += [f"  Left out: {_one_line(one)}, where a host keeps its data" for one in package.contents.data_directories]
     lines += [f"  It runs {_level_words(level, network=about.network)}."]
+    lines += [_memory_words(about.memory_mb, host.plugin_memory_mb)] if level == "L1" else []
     lines += ["  Install only what you trust."] if level == "L0" else []
     return "\n".join(lines)
 

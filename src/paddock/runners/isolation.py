@@ -24,7 +24,8 @@ __all__ = ["ActiveLevel", "Ground", "active_level", "confine", "level_for"]
 
 PIDS_OF_MANY = 512
 """Where each run has a process of its own, all processes of the plugin share one count."""
-MEMORY_MB = 4096
+MEMORY_MB = 16_384
+"""As much as the official harness runners ask for: programs of Node.js reserve far more than they use."""
 START_FAILED = "runner.start_failed"
 
 

@@ -139,7 +139,7 @@ class _Reader:
             ceiling=self._ceiling(),
             runs_per_process=self._number(table, "runs_per_process", 0),
             needs_settings=self._flag(table, "needs_settings"),
-            python_path=tuple(directory / path for path in self._strings(self._table("python"), "path")),
+            python_path=self._python_path(directory),
             isolation=self._level(isolation),
             network=self._flag(isolation, "network"),
             memory_mb=self._number(isolation, "memory_mb", 2048) or 2048,
@@ -203,6 +203,14 @@ class _Reader:
         if not command or not command[0]:
             raise self._fault("[plugin] must say its command, a list of strings")
         return command
+
+    def _python_path(self, directory: Path) -> tuple[Path, ...]:
+        """Directories to import from. They are shown to a confined process, so they are the plugin's own."""
+        named = self._strings(self._table("python"), "path")
+        for path in named:
+            if Path(path).is_absolute() or not (directory / path).resolve().is_relative_to(directory.resolve()):
+                raise self._fault(f"[python] path names {path!r}, which lies outside the plugin's directory")
+        return tuple(directory / path for path in named)
 
     def _level(self, table: dict[str, Any]) -> Level:
         level = self._string(table, "level", "L0")

@@ -148,7 +148,7 @@ class Settings(BaseModel):
         "L0", "how runner processes are kept apart", "L0 (same user) or L1 (own namespaces, needs bubblewrap)"
     )
     plugin_memory_mb: Int = setting(
-        4096,
+        16384,
         "how many MiB of memory a plugin may ask for, for each of its processes at isolation L1",
         "a whole number from 64 to 1048576",
         ge=64,
