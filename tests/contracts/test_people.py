@@ -4,6 +4,7 @@ import pytest
 
 from contracts.builders import SESSION, Owner, a_decision, an_item, said
 from paddock.ports import ApiKeyRow, Store
+from paddock.rules.errors import HostError
 from paddock.rules.forgetting_rows import SessionGone
 from paddock.rules.history_search import transcript_query
 from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, UserRow
@@ -103,3 +104,10 @@ async def test_a_user_has_each_name_for_a_conversation_once_and_it_goes_with_the
     assert await store.thread_named("w", "ann", "main", SESSION) is None
     assert await store.thread_named("w", "bob", "main", SESSION) == "bobs"
     assert await store.is_buried(SESSION)
+
+
+async def test_what_exists_already_is_told_without_the_words_of_the_database(store: Store) -> None:
+    row = ApiKeyRow("k1", b"1" * 32, "acme", "ann", "user", 0.0)
+    await store.add_key(row)
+    with pytest.raises(HostError, match=r"^this (key )?exists already$"):
+        await store.add_key(row)

@@ -197,7 +197,10 @@ async def test_a_secret_reaches_the_runner_and_no_record(tmp_path: Path, monkeyp
         row = await house.run(failed)
         assert row.code == "agent.config_invalid"
         assert row.message is not None
-        assert "the host's environment has no variable PADDOCK_TEST_KEY" in row.message
+        assert row.message.endswith("set up wrongly: a secret that the agents file names cannot be had")
+        refusal = house.runs.authority.refusal("one", "default")
+        assert refusal is not None
+        assert "the host's environment has no variable PADDOCK_TEST_KEY" in refusal.for_operators
 
 
 @pytest.mark.anyio

@@ -137,10 +137,10 @@ async def test_a_level_that_cannot_be_had_is_refused_and_never_lowered(
     monkeypatch.setattr(isolation, "active_level", lambda: ActiveLevel("L0", "bwrap is not installed"))
     async with house(tmp_path, [plugin(program="prober.py", isolation="L1")]) as here:
         news, _ = await here.run("who")
-        sentence = "test/nasty must run at isolation L1, which cannot be had: bwrap is not installed"
+        sentence = "test/nasty must run at isolation L1, which cannot be had here"
         assert news.losses == [("runner.start_failed", sentence)]
         [status] = await here.gateway.list_runners()
-        assert (status.state, status.detail) == ("stopped", sentence)
+        assert (status.state, status.detail) == ("stopped", f"{sentence}: bwrap is not installed")
 
 
 async def refused(here: House, attempt: str = "who", placement: Placement = ANYWHERE) -> str:

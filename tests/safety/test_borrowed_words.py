@@ -1,5 +1,7 @@
 """Words that one user's run wrote, or a library said, reach nobody else: what clients are told is the host's own."""
 
+import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,97 @@ async def test_who_runs_an_agent_that_cannot_start_is_told_so_and_operators_are_
             assert "No such file" not in message
         told = await detail(here)
         assert "words of a library" in told or "cannot start there-is-no-such-program: No such file" in told
+
+
+ROOMS = ("rules", "host", "http_api", "models", "tools", "knowledge", "images", "platforms", "runners", "storage")
+SOURCE = Path(__file__).parents[2] / "src" / "paddock"
+QUIET = {"log", "_log", "isinstance", "type"}
+"""Whom an exception may be given without anybody being told of it."""
+
+
+def own_errors() -> set[str]:
+    """Exceptions of the host: their texts are its own sentences, checked where they are raised."""
+    trees = [ast.parse(file.read_text()) for file in SOURCE.rglob("*.py")]
+    found = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    return {name for name in found if name.endswith("Error")}
+
+
+def quotations(tree: ast.AST, ours: set[str]) -> Iterator[int]:
+    """Lines that put the text of somebody else's exception into an error, an answer or a row."""
+    for handler in (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and node.name):
+        caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+        if all(isinstance(one, ast.Name) and one.id in ours for one in caught):
+            continue
+        yield from (line for part in handler.body for line in _quoting(part, str(handler.name)))
+
+
+def _quoting(node: ast.AST, name: str) -> Iterator[int]:
+    if isinstance(node, ast.Call):
+        called = node.func
+        while isinstance(called, ast.Attribute):
+            called = called.value
+        if isinstance(called, ast.Name) and called.id in QUIET:
+            return
+        if isinstance(called, ast.Name) and called.id == "str" and _names(node, name):
+            yield node.lineno
+    if isinstance(node, ast.keyword) and node.arg == "for_operators":
+        return
+    if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name) and node.value.id == name:
+        yield node.lineno
+    for child in ast.iter_child_nodes(node):
+        yield from _quoting(child, name)
+
+
+def _names(call: ast.Call, name: str) -> bool:
+    return any(isinstance(argument, ast.Name) and argument.id == name for argument in call.args)
+
+
+OF_THE_CALLER = (
+    "rules/results.py",
+    "rules/run_input.py",
+    "rules/schedule.py",
+    "host/artifacts.py",
+    "http_api/bodies.py",
+    "http_api/knowledge.py",
+    "knowledge/formats.py",
+    "knowledge/word.py",
+    "runners/attach.py",
+    "runners/frames.py",
+    "runners/gateway.py",
+    "tools/functions.py",
+)
+"""Complaints about what the caller itself sent, told to that caller."""
+FOR_OPERATORS = (
+    "host/agents_file.py",
+    "host/platforms.py",
+    "host/retention.py",
+    "host/stored_agents.py",
+    "tools/loading.py",
+    "tools/signatures.py",
+    "runners/isolation.py",
+    "runners/manifests.py",
+    "runners/packages/archives.py",
+    "runners/packages/environment.py",
+    "runners/packages/installed.py",
+    "runners/packages/langbot.py",
+    "runners/plugins.py",
+    "runners/shared_plugins.py",
+    "runners/supervisor.py",
+    "storage/backup.py",
+    "storage/signing_keys.py",
+    "storage/sqlite/copying.py",
+    "storage/sqlite/transaction.py",
+)
+"""Settings, plugins and files of the host: in the log, on a terminal, or as `for_operators`."""
+ALLOWED = {*OF_THE_CALLER, *FOR_OPERATORS}
+
+
+def test_no_answer_quotes_the_exception_of_a_library() -> None:
+    ours = own_errors()
+    found = {
+        f"{file.relative_to(SOURCE)}": [*quotations(ast.parse(file.read_text()), ours)]
+        for room in ROOMS
+        for file in (SOURCE / room).rglob("*.py")
+    }
+    assert {file: lines for file, lines in found.items() if lines and file not in ALLOWED} == {}
+    assert {file for file, lines in found.items() if lines} >= ALLOWED, "no longer needed"

@@ -177,9 +177,9 @@ class House:
         return True, "; ".join(["ready", *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        """What does not keep the host from working, but somebody should see to. Names only: no key is needed here."""
+        """What does not keep the host from working, but somebody should see to. Numbers only: no key is needed here."""
         unable = self.health.unable(HOME)
-        remarks = [f"cannot answer: {', '.join(unable)} (GET /api/v1/agents says why)"] if unable else []
+        remarks = [f"{unable} of the agents cannot answer (GET /api/v1/agents says which)"] if unable else []
         if self.health.file_problem is not None:
             remarks.append(
                 "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"

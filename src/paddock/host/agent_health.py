@@ -69,10 +69,10 @@ class AgentHealth:
         """How far its next run would be kept apart."""
         return self._authority.isolation(binding, workspace)
 
-    def unable(self, workspace: str) -> list[str]:
-        """Agents of everybody that are known to be unable to answer."""
+    def unable(self, workspace: str) -> int:
+        """How many agents of everybody are known to be unable to answer."""
         everybodys = (one for one in self._agents.list(workspace) if self._agents.in_file(one.agent_id))
-        return [one.agent_id for one in everybodys if self._authority.refusal(one.agent_id, workspace) is not None]
+        return sum(1 for one in everybodys if self._authority.refusal(one.agent_id, workspace) is not None)
 
 
 def shown_definition(binding: AgentBinding, manifest: AgentRunnerManifest | None) -> Mapping[str, Any]:

@@ -186,10 +186,13 @@ def settle_config(binding: AgentBinding, manifest: AgentRunnerManifest) -> tuple
         config = resolved(with_defaults(binding.config, form), passwords_of(form), binding.base, "config")
         servers = resolved({"mcp": list(binding.extras.mcp)}, frozenset(), binding.base, "mcp")["mcp"]
     except SecretError as error:
-        raise _invalid(binding, str(error)) from error
+        if binding.base is None:
+            raise _invalid(binding, str(error)) from error
+        raise _invalid(binding, "a secret that the agents file names cannot be had", str(error)) from error
     return config, msgspec.structs.replace(binding.extras, mcp=tuple(servers))
 
 
-def _invalid(binding: AgentBinding, problem: str) -> HostError:
+def _invalid(binding: AgentBinding, problem: str, for_operators: str = "") -> HostError:
     text = f"agent {binding.agent_id!r} is set up wrongly: {problem}"
-    return HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": CONFIG_INVALID})
+    more = f"{text} ({for_operators})" if for_operators else ""
+    return HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": CONFIG_INVALID}, for_operators=more)

@@ -222,6 +222,7 @@ class Runs:
             error = self.authority.refusal(command.agent_id, session.owner.workspace_id)
             code = _start_code(error) if error else "runner.not_found"
             message = error.message if error else f"agent {command.agent_id!r} is not configured"
+            _log_why(command.turn_id, error)
             self._refuse(session, command.turn_id, code, message)
         elif not self._at_once(run):
             run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
@@ -252,6 +253,7 @@ class Runs:
                 return
             run.handle = self._gateway.start_at_once(*asked) or await self._gateway.start_run(*asked)
         except HostError as error:
+            _log_why(run.turn_id, error)
             run.lost(_start_code(error), error.message)
             return
         except Exception:  # a run that cannot be started must end, whatever the reason
@@ -381,6 +383,12 @@ def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput
 
 def _start_code(error: HostError) -> str:
     return str(error.details.get("run_code") or START_CODES.get(error.code, "runner.start_failed"))
+
+
+def _log_why(run_id: str, error: HostError | None) -> None:
+    """What its user is not told."""
+    if error is not None and error.for_operators != error.message:
+        log.warning("a run cannot be started", action="run.start", run_id=run_id, reason=error.for_operators)
 
 
 async def _asked(handle: RunHandle, reason: str) -> bool:

@@ -89,14 +89,15 @@ class WorkingDirectories:
             with trees.inside(self._root, *names, make=True):
                 return WorkingDirectory(str(self._root.resolve().joinpath(*names)), shared=False)
         except OSError as error:
-            raise _unusable(f"the working directory {path} cannot be made: {error.strerror}") from error
+            raise _unusable(f"the working directory cannot be made: {error.strerror}", str(path)) from error
 
     def _named(self, agent_id: str, path: Path) -> WorkingDirectory:
         if not path.is_dir():
-            raise _unusable(f"the working directory of agent {agent_id!r} is not there: {path}")
+            raise _unusable(f"the working directory of agent {agent_id!r} is not there", str(path))
         real = path.resolve()
         if self._apart_from is not None and _touch(real, self._apart_from.resolve()):
-            raise _unusable(f"the working directory of agent {agent_id!r} holds or lies in the host's own data: {path}")
+            text = f"the working directory of agent {agent_id!r} holds or lies in the host's own data"
+            raise _unusable(text, str(path))
         return WorkingDirectory(str(real), shared=True)
 
     def _remove(self, workspace: str, conversation: str) -> None:
@@ -137,5 +138,6 @@ def _tell(name: str) -> None:
     log.warning("something in a working directory could not be removed", action="directories.forget", name=name)
 
 
-def _unusable(text: str) -> HostError:
-    return HostError(ErrorCode.INVALID_ARGUMENT, text, details={"run_code": UNUSABLE})
+def _unusable(text: str, where: str) -> HostError:
+    details = {"run_code": UNUSABLE}
+    return HostError(ErrorCode.INVALID_ARGUMENT, text, details=details, for_operators=f"{text}: {where}")

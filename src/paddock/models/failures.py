@@ -1,4 +1,8 @@
-"""What can go wrong with a provider, as the host says it: a code, a sentence with cause and cure, never a key."""
+"""What can go wrong with a provider, as the host says it: a code, a sentence with cause and cure, never a key.
+
+A provider's words about the question are told to whoever asked it. Its words about the account, its failures and its
+address are for whoever runs the host.
+"""
 
 from collections.abc import Mapping
 
@@ -23,24 +27,28 @@ def refused(model_id: str, status: int, words: str, *, retry_after: float | None
     match status:
         case _ if status in TO_MEND:
             what, cure = TO_MEND[status]
-            return HostError(ErrorCode.RUNTIME_ERROR, f"the provider of {name} {what}{said}; {cure}", details=details)
+            text = f"the provider of {name} {what}; {cure}"
+            return HostError(ErrorCode.RUNTIME_ERROR, text, details=details, for_operators=text + said)
         case 413:
             return HostError(
                 ErrorCode.PAYLOAD_TOO_LARGE, f"the question is too large for {name}{said}", details=details
             )
         case 429:
-            text = f"the provider of {name} wants fewer questions{said}; try again later"
-            return HostError(ErrorCode.RATE_LIMITED, text, retryable=True, details=details)
+            text = f"the provider of {name} wants fewer questions; try again later"
+            code = ErrorCode.RATE_LIMITED
+            return HostError(code, text, retryable=True, details=details, for_operators=text + said)
         case _ if 400 <= status < 500 and status not in {408, 409, 425}:
             return HostError(ErrorCode.INVALID_ARGUMENT, f"{name} refused the question{said}", details=details)
         case _:
-            text = f"the provider of {name} failed with status {status}{said}; try again later"
-            return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True, details=details)
+            text = f"the provider of {name} failed with status {status}; try again later"
+            code = ErrorCode.RUNTIME_ERROR
+            return HostError(code, text, retryable=True, details=details, for_operators=text + said)
 
 
 def unreachable(model_id: str, address: str) -> HostError:
-    text = f"the provider of the model {model_id!r} cannot be reached at {address}; is it running there?"
-    return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True)
+    text = f"the provider of the model {model_id!r} cannot be reached"
+    where = f"{text} at {address}; is it running there?"
+    return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True, for_operators=where)
 
 
 def silent(model_id: str, seconds: float) -> HostError:
@@ -54,12 +62,19 @@ def broken_off(model_id: str) -> HostError:
 
 
 def rubbish(model_id: str, what: str) -> HostError:
-    text = f"the provider of the model {model_id!r} said something that is not its API ({what}); check `base_url`"
-    return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True)
+    text = f"the provider of the model {model_id!r} said something that is not its API"
+    more = f"{text} ({what}); check `base_url`"
+    return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True, for_operators=more)
 
 
 def no_key(model_id: str, why: str) -> HostError:
-    return HostError(ErrorCode.RUNTIME_ERROR, f"the model {model_id!r} has no key: {why}")
+    text = f"the model {model_id!r} has no key"
+    return HostError(ErrorCode.RUNTIME_ERROR, text, for_operators=f"{text}: {why}")
+
+
+def unforeseen(model_id: str, words: str) -> HostError:
+    text = f"the model {model_id!r} failed"
+    return HostError(ErrorCode.RUNTIME_ERROR, text, for_operators=f"{text}: {words}")
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio.to_thread
 import msgspec
+import structlog
 
 from paddock.models import failures
 from paddock.models.keys import Key, MissingKeyError
@@ -26,6 +27,8 @@ from paddock.rules.values import replace
 
 if TYPE_CHECKING:
     from paddock.models.connections import Answer, Client, Connections
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("paddock.models")
 
 Read = TypeVar("Read")
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -167,7 +170,9 @@ class RemoteModel(ABC):
         try:
             return self.key.read()
         except MissingKeyError as error:
-            raise failures.no_key(self.info.model_id, str(error)) from None
+            missing = failures.no_key(self.info.model_id, str(error))
+            log.warning("a model has no key", action="models.failed", reason=missing.for_operators)
+            raise missing from None
 
     def _loaded(self) -> Any:
         """The provider's library, with what sends. Slow: called on a thread."""
@@ -192,7 +197,10 @@ class _Translated:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if error is None or isinstance(error, HostError) or not isinstance(error, Exception):
             return
-        raise self._ours(error) from None  # the cause may hold the key in a header
+        ours = self._ours(error)
+        if ours.for_operators != ours.message:
+            log.warning("a model failed", action="models.failed", model=self._model_id, reason=ours.for_operators)
+        raise ours from None  # the cause may hold the key in a header
 
     def _ours(self, error: Exception) -> HostError:
         from paddock.models.connections import StatusError
@@ -218,8 +226,7 @@ class _Translated:
             case BrokenOffError():
                 return failures.broken_off(self._model_id)
             case _:
-                text = self._key.hide(f"the model {self._model_id!r} failed: {error}")
-                return HostError(ErrorCode.RUNTIME_ERROR, text)
+                return failures.unforeseen(self._model_id, self._key.hide(str(error)))
 
 
 def joined(pieces: Iterable[ModelPiece | None]) -> Iterator[ModelPiece]:

@@ -4,7 +4,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import structlog
+
 from paddock.ports.webhooks import Posted
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Response
@@ -29,7 +33,8 @@ class HttpWebhooks:
         except TimeoutError:
             return Posted(None, f"no answer within {seconds:g} seconds")
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, OSError) as error:
-            return Posted(None, f"{type(error).__name__}: {error}"[:300])
+            log.info("a webhook was not reached", action="webhooks.post", reason=str(error)[:300])
+            return Posted(None, f"it cannot be reached ({type(error).__name__})")
 
     async def close(self) -> None:
         if self._client is not None:

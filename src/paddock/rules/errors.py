@@ -51,6 +51,18 @@ class WrongParamsError(HostError):
         super().__init__(ErrorCode.INVALID_ARGUMENT, message)
 
 
+def exists_already(which: str) -> HostError:
+    """A row is there that may be there once. Which rule of the database says so is no caller's business."""
+    text = "this exists already"
+    return HostError(ErrorCode.CONFLICT, text, for_operators=f"{text}: {which}")
+
+
+def cannot_be_stored(why: Exception) -> HostError:
+    """A value that the database does not take. Its words may quote the row, and rows of others."""
+    text = "this cannot be stored"
+    return HostError(ErrorCode.INVALID_ARGUMENT, text, for_operators=f"{text}: {type(why).__name__}")
+
+
 class StaleOwnerError(Exception):
     """Somebody else owns the session now: what this owner wanted to write was not written."""
 

@@ -46,7 +46,8 @@ def level_for(plugin: Plugin, wanted: Level) -> Level:
         return "L0"
     offered, why = active_level()
     if offered != "L1":
-        raise StartError(START_FAILED, f"{plugin.id} must run at isolation L1, which cannot be had: {why}")
+        text = f"{plugin.id} must run at isolation L1, which cannot be had here"
+        raise StartError(START_FAILED, text, f"{text}: {why}")
     return "L1"
 
 

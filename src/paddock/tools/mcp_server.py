@@ -31,6 +31,8 @@ MAX_TOOLS = 500
 MAX_DESCRIPTION = 4000
 BROKEN_STATUS = 500
 ANEW = "it began anew"
+ENDED = "it ended"
+NOT_YET = "it has not been started yet"
 
 
 class McpServer:
@@ -49,7 +51,8 @@ class McpServer:
         self.name = name
         self.tools: Mapping[str, tuple[str, ToolInfo]] = {}
         """By the name tools have here: the name they have there, and what is known of them. Kept while it restarts."""
-        self.problem: str | None = "it has not been started yet"
+        self.problem: str | None = NOT_YET
+        """For whoever runs the host: all workspaces share the server, and a library may quote anything."""
         self.spec = spec
         self._reveal = reveal
         self._mark = mark
@@ -60,7 +63,7 @@ class McpServer:
         self._up = asyncio.Event()
         self._forgotten = False
         """A server over HTTP that began anew does not know this session: what it was asked in it was not done."""
-        self._not_started = ""
+        self._not_started = self._complaint = ""
         self._broken = 0
         """How often it answered over HTTP that it, or whoever stands before it, broke: what was asked may be done."""
         self._settled = asyncio.Event()
@@ -72,7 +75,7 @@ class McpServer:
         while True:
             try:
                 await self._serve()
-                self.problem = self.problem or "it ended"
+                self.problem = self.problem or ENDED
             except Exception as error:  # noqa: BLE001 - whatever a server does, the host goes on
                 self.problem = ANEW if self._forgotten else self._not_started or _first_words(error)
             self._session = None
@@ -92,7 +95,7 @@ class McpServer:
     async def call(self, use: ToolUse) -> ToolAnswer:
         session, (theirs, _) = self._session, self.tools[use.name]
         if session is None:
-            return failed(f"the MCP server {self.name} is down ({self.problem}); try again later")
+            return failed(f"the MCP server {self.name} is down{self._why(self.problem)}; try again later")
         seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
         broken = self._broken
         try:
@@ -104,8 +107,8 @@ class McpServer:
         except Exception as error:  # noqa: BLE001 - an answer to the model, whatever it was
             if not (self._gone.is_set() or was_lost(error) or self._broken > broken):
                 return failed(f"{use.name}: {_first_words(error)}")
-            why = (self.problem or "it ended") if self._gone.is_set() else _first_words(error)
-            text = f"the MCP server {self.name} was lost in the call ({why}); whether it did its work is not known"
+            why = self._why((self.problem or ENDED) if self._gone.is_set() else None)
+            text = f"the MCP server {self.name} was lost in the call{why}; whether it did its work is not known"
             return failed(text, unknown=True)
 
     # --- within
@@ -191,7 +194,7 @@ class McpServer:
                     async for message in read:
                         await send.send(message)
             finally:
-                self._session, self.problem = None, self.problem or "it ended"
+                self._session, self.problem = None, self.problem or ENDED
                 self._gone.set()
 
         async with anyio.create_task_group() as group:
@@ -210,7 +213,11 @@ class McpServer:
             self._gone.set()
 
     def _complain(self, problem: str) -> None:
-        self.problem = problem
+        self.problem = self._complaint = problem
+
+    def _why(self, problem: str | None) -> str:
+        """A problem as a caller is told it: the host's own sentences, never those of a library or a program."""
+        return f" ({problem})" if problem and problem in (ENDED, NOT_YET, ANEW, self._complaint) else ""
 
     def _told(self, line: str) -> None:
         """A program that does not exist is named; what a running one says is for the host's log alone."""

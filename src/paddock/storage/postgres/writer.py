@@ -17,7 +17,12 @@ from typing import Any
 import asyncpg
 
 from paddock.ports import ApiKeyRow, Batch
-from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.errors import (
+    StaleOwnerError,
+    StorageUnavailableError,
+    cannot_be_stored,
+    exists_already,
+)
 from paddock.rules.rows import Row
 from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
 from paddock.storage.postgres.group import Group, Work, take_group
@@ -285,8 +290,8 @@ class Writer:
 def _guilt(error: Exception) -> Exception:
     match error:
         case asyncpg.IntegrityConstraintViolationError():
-            return HostError(ErrorCode.CONFLICT, f"this exists already: {error}")
+            return exists_already(type(error).__name__)
         case asyncpg.LockNotAvailableError():
             return StorageUnavailableError("another transaction holds what this would change")
         case _:
-            return HostError(ErrorCode.INVALID_ARGUMENT, f"this cannot be stored: {error}")
+            return cannot_be_stored(error)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from paddock.ports import ApiKeyRow, Batch
-from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
+from paddock.rules.errors import HostError, StaleOwnerError, cannot_be_stored, exists_already
 from paddock.rules.rows import AgentRow, InboxRow, Row, StateRow, TranscriptRow
 from paddock.storage.compaction import without_replaced
 from paddock.storage.sqlite import approvals
@@ -98,9 +98,9 @@ def write_apart(connection: Connection, works: Sequence[Work], owners: Mapping[s
         except HostError as error:
             work.error = error
         except apsw.ConstraintError as error:
-            work.error = HostError(ErrorCode.CONFLICT, f"this exists already: {error}")
+            work.error = exists_already(str(error))
         except GUILTY as error:
-            work.error = HostError(ErrorCode.INVALID_ARGUMENT, f"this cannot be stored: {error}")
+            work.error = cannot_be_stored(error)
 
 
 def _collect(pile: _Pile, work: Work, session_no: int) -> list[Row | ApiKeyRow]:
