@@ -63,7 +63,7 @@ def test_each_bad_day_is_one_clear_end_and_the_next_turn_is_answered(
 
     assert "cannot be reached" in failure(agent="away")[1]
     assert "wants fewer questions" in failure(Says(status=429, error="slow down"))[1]
-    assert "status 500: oops" in failure(Says(status=500, error="oops"))[1]
+    assert "failed with status 500" in failure(Says(status=500, error="oops"))[1]
     assert "not its API" in failure(Says(rubbish=b"<html>hello</html>"))[1]
     said, why = failure(Says("one two three four five", cut_after=4))
     assert (said.strip(), "broke off" in why) == ("one two three", True), (said, why)
