@@ -146,7 +146,6 @@ FOR_OPERATORS = (
     "host/stored_agents.py",
     "tools/loading.py",
     "tools/signatures.py",
-    "runners/isolation.py",
     "runners/manifests.py",
     "runners/packages/archives.py",
     "runners/packages/environment.py",

@@ -60,8 +60,8 @@ def confine(
     try:
         return _sandbox(plugin, command, ground, place, socket).around(command)
     except OSError as problem:
-        said = f"{plugin.id} cannot be confined: {problem.strerror} ({problem.filename or 'in its home'})"
-        raise StartError(START_FAILED, said) from problem
+        said = f"{plugin.id} cannot be confined: {problem.strerror}"
+        raise StartError(START_FAILED, said, f"{said} ({problem.filename or 'in its home'})") from problem
 
 
 def _sandbox(plugin: Plugin, command: Sequence[str], ground: Ground, place: Place, socket: Path | None) -> Sandbox:
@@ -107,8 +107,8 @@ def _visible(plugin: Plugin, command: Sequence[str]) -> list[Pinned]:
     if program in (plugin.python, Path(sys.executable)):
         wanted += [program.parent, *_interpreter(program)]
     elif program.is_absolute() and not _lies_in(program, (plugin.directory, Path("/usr"), *map(Path, SYSTEM))):
-        said = f"{plugin.id} starts {program}, which lies outside its directory and is not seen at isolation L1"
-        raise StartError(START_FAILED, said)
+        said = f"{plugin.id} starts a program that lies outside its directory and is not seen at isolation L1"
+        raise StartError(START_FAILED, said, f"{said}: {program}")
     return [known(path.absolute()) for path in wanted if path.exists()]
 
 
@@ -126,8 +126,8 @@ def _check_apart(plugin: Plugin, data: Path | None, shown: Iterable[Pinned], nam
     holding = [one.path for one in (*shown, *named) if real.is_relative_to(one.path.resolve())]
     within = [one.path for one in named if one.path.is_relative_to(real)]
     for path in (*holding, *within):
-        said = f"{plugin.id} would be shown {path}, which {'holds' if path in holding else 'is part of'}"
-        raise StartError(START_FAILED, f"{said} this host's data ({real}); move one of them elsewhere")
+        said = f"{plugin.id} would be shown what {'holds' if path in holding else 'is part of'} this host's data"
+        raise StartError(START_FAILED, said, f"{said}: {path}; move it or the data ({real}) elsewhere")
 
 
 def _outermost(places: Iterable[Pinned]) -> tuple[Pinned, ...]:
