@@ -44,6 +44,10 @@ ETC = (
     "mime.types",
 )
 ETC_FOR_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "services")
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "console", "shm", "core", "fd")
+"""All that may be in /dev, besides the three standard streams; a console only where the host has a terminal."""
+READ_ONLY_OF_PROCESSES = ("sys", "sysrq-trigger", "irq", "bus")
+"""Parts of /proc over which a read-only view lies, as far as they could be written in at all."""
 PROGRAMS = ("bwrap", "prlimit", "setpriv", "env", "sh", "stat")
 _FILTER = "@filter"
 """Stands in a command line for the open file with the filter, which has a number only when the process is started."""

@@ -11,16 +11,25 @@ from functools import cache
 
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_ANY_BIT, _JUMP_IF_GREATER, _RETURN = 0x20, 0x15, 0x45, 0x25, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
-_ALLOW, _REFUSE, _UNKNOWN = 0x7FFF_0000, 0x0005_0000 | 1, 0x0005_0000 | 38
-"""Let it happen; EPERM; ENOSYS, which makes programs try an older way."""
+_ALLOW, _REFUSE, _UNKNOWN, _NO_FAMILY = 0x7FFF_0000, 0x0005_0000 | 1, 0x0005_0000 | 38, 0x0005_0000 | 97
+"""Let it happen; EPERM; ENOSYS, which makes programs try an older way; EAFNOSUPPORT."""
 _NEW_USER_NAMESPACE = 0x1000_0000
 _X32 = 0x3FFF_FFFF
 
 _OLDER_WAY = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
 _WITH_FLAGS = ("unshare", "clone")
-_NEVER = ("setns", "add_key", "request_key", "keyctl", "bpf", "perf_event_open", "userfaultfd", "open_by_handle_at")
-REFUSED = (*_OLDER_WAY, *_WITH_FLAGS, *_NEVER)
-"""Whole, but for unshare and clone: of these, what makes a user namespace."""
+_NEVER = (
+    *("setns", "add_key", "request_key", "keyctl", "bpf", "perf_event_open", "userfaultfd", "open_by_handle_at"),
+    *("syslog", "socketcall"),
+)
+_SOCKET = ("socket",)
+_NOT_THERE = 0xFFFF_FFFF
+"""The number of a call that a machine does not have."""
+REFUSED = (*_OLDER_WAY, *_WITH_FLAGS, *_NEVER, *_SOCKET)
+"""Whole, but for unshare and clone: of these, what makes a user namespace; and for sockets of the usual families."""
+FAMILIES = (1, 2, 10, 16)
+"""Unix, IPv4, IPv6, netlink. Others know no network namespace (AF_VSOCK leads to the machine around this one) or are
+parts of the kernel that runners do not need."""
 
 
 def _numbers(*own: int) -> Mapping[str, int]:
@@ -28,9 +37,9 @@ def _numbers(*own: int) -> Mapping[str, int]:
     return dict(zip(REFUSED, (425, 426, 427, 435, *own), strict=True))
 
 
-_GENERIC = _numbers(97, 220, 268, 217, 218, 219, 280, 241, 282, 265)
-_X86_64 = _numbers(272, 56, 308, 248, 249, 250, 321, 298, 323, 304)
-_I386 = _numbers(310, 120, 346, 286, 287, 288, 357, 336, 374, 342)
+_GENERIC = _numbers(97, 220, 268, 217, 218, 219, 280, 241, 282, 265, 116, _NOT_THERE, 198)
+_X86_64 = _numbers(272, 56, 308, 248, 249, 250, 321, 298, 323, 304, 103, _NOT_THERE, 41)
+_I386 = _numbers(310, 120, 346, 286, 287, 288, 357, 336, 374, 342, 103, 102, 359)
 _KINDS: Mapping[str, Mapping[int, Mapping[str, int]]] = {
     "x86_64": {0xC000_003E: _X86_64, 0x4000_0003: _I386},
     "aarch64": {0xC000_00B7: _GENERIC},
@@ -58,14 +67,22 @@ def _checks(numbers: Mapping[str, int]) -> Iterator[bytes]:
     yield _step(_LOAD, _NUMBER)
     yield _step(_JUMP_IF_GREATER, _X32, otherwise=1) + _step(_RETURN, _UNKNOWN)
     for name, number in numbers.items():
-        if name in _WITH_FLAGS:
-            yield _step(_JUMP_IF_EQUAL, number, otherwise=4) + _step(_LOAD, _FIRST_ARGUMENT)
-            yield _step(_JUMP_IF_ANY_BIT, _NEW_USER_NAMESPACE, otherwise=1)
-            yield _step(_RETURN, _REFUSE) + _step(_RETURN, _ALLOW)
-        else:
-            yield _step(_JUMP_IF_EQUAL, number, otherwise=1)
-            yield _step(_RETURN, _UNKNOWN if name in _OLDER_WAY else _REFUSE)
+        body = b"".join(_answer(name))
+        yield _step(_JUMP_IF_EQUAL, number, otherwise=len(body) // 8) + body
     yield _step(_RETURN, _ALLOW)
+
+
+def _answer(name: str) -> Iterator[bytes]:
+    """How one of the calls is answered."""
+    if name in _WITH_FLAGS:
+        yield _step(_LOAD, _FIRST_ARGUMENT) + _step(_JUMP_IF_ANY_BIT, _NEW_USER_NAMESPACE, otherwise=1)
+        yield _step(_RETURN, _REFUSE) + _step(_RETURN, _ALLOW)
+    elif name in _SOCKET:
+        yield _step(_LOAD, _FIRST_ARGUMENT)
+        yield from (_step(_JUMP_IF_EQUAL, family, otherwise=1) + _step(_RETURN, _ALLOW) for family in FAMILIES)
+        yield _step(_RETURN, _NO_FAMILY)
+    else:
+        yield _step(_RETURN, _UNKNOWN if name in _OLDER_WAY else _REFUSE)
 
 
 def _step(code: int, value: int, *, otherwise: int = 0) -> bytes:

@@ -20,7 +20,7 @@ from paddock.confinement.trees import Pinned, known, pinned
 from paddock.runners.errors import StartError
 from paddock.runners.plugins import OPEN, Place, Plugin
 
-__all__ = ["ActiveLevel", "Ground", "active_level", "confine", "level_for"]
+__all__ = ["ActiveLevel", "Ground", "active_level", "confine", "level_for", "sandbox_of"]
 
 PIDS_OF_MANY = 512
 """Where each run has a process of its own, all processes of the plugin share one count."""
@@ -58,13 +58,16 @@ def confine(
     and nothing else. Raises StartError."""
     _check_memory(plugin, ground)
     try:
-        return _sandbox(plugin, command, ground, place, socket).around(command)
+        return sandbox_of(plugin, command, ground, place, socket).around(command)
     except OSError as problem:
         said = f"{plugin.id} cannot be confined: {problem.strerror}"
         raise StartError(START_FAILED, said, f"{said} ({problem.filename or 'in its home'})") from problem
 
 
-def _sandbox(plugin: Plugin, command: Sequence[str], ground: Ground, place: Place, socket: Path | None) -> Sandbox:
+def sandbox_of(
+    plugin: Plugin, command: Sequence[str], ground: Ground, place: Place = OPEN, socket: Path | None = None
+) -> Sandbox:
+    """The view of a confined process of a plugin. Raises StartError and OSError."""
     homes, owner = ground.homes, (plugin.author, plugin.name)
     home = pinned(homes.home(*owner))
     uid = homes.own_user(*owner) if os.geteuid() == 0 else None
