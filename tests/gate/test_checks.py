@@ -158,8 +158,16 @@ def test_each_field_may_hold_exactly_its_cap(action: str, cap: Cap) -> None:
     check_size(looked, asked(action, **{cap.field: less}), action, 0)
     error = refused(check_size, looked, asked(action, **{cap.field: over(cap)}), action, 0)
     assert error.code is ErrorCode.PAYLOAD_TOO_LARGE
-    assert error.message == f"{cap.field} may have at most {cap.most} {cap.measure}; this one has {cap.most + 1}"
+    said = f"{cap.field} may have at most {cap.most} {cap.measure}; this one has {cap.most + 1}"
+    assert error.message == (f"{said}; {cap.instead}" if cap.instead else said)
     assert not error.retryable
+
+
+@pytest.mark.parametrize("action", ["state.set", "storage.set"])
+def test_a_value_over_its_cap_is_told_which_call_takes_it(action: str) -> None:
+    [cap] = [cap for cap in LOOKED_AT[action].caps if cap.field.startswith("value")]
+    error = refused(check_size, LOOKED_AT[action], asked(action, **{cap.field: over(cap)}), action, 0)
+    assert "storage.set" in error.message
 
 
 @pytest.mark.parametrize("padding", ["", "=", "=="])

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import uuid
+from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,9 +14,10 @@ import structlog
 
 from host.scripted import ANN, ScriptedGateway, SmallHouse, small_house
 from paddock.ports import ANYWHERE, Caller, Placement, RunHandle, RunListener
-from paddock.rules.results import MAX_RESULT_BYTES
+from paddock.rules.limits import MAX_ARTIFACT_INLINE_BYTES
 from paddock.rules.rows import AuditRow
 from paddock.runners.connection import Connection, Peer
+from paddock_sdk.protocol.frames import longest_result
 from paddock_sdk.protocol.results import KNOWN_RESULTS, TERMINAL_TYPES
 
 pytestmark = pytest.mark.anyio
@@ -192,10 +194,10 @@ async def test_a_result_of_the_wrong_shape_fails_its_run_and_says_why(scene: Sce
 @pytest.mark.parametrize("kind", KNOWN_RESULTS)
 async def test_a_result_over_the_cap_fails_its_run_and_nothing_of_it_is_kept(scene: Scene, kind: str) -> None:
     run = await scene.a_run()
-    scene.runner.says(run, kind, 1, SAID[kind], padding="x" * MAX_RESULT_BYTES)
+    scene.runner.says(run, kind, 1, SAID[kind], padding="x" * longest_result(kind))
     assert await scene.ended(run) == ("failed", "payload_too_large")
     row = await scene.house.view.find(ANN, run)
-    assert str(MAX_RESULT_BYTES) in (row.message or "")
+    assert str(longest_result(kind)) in (row.message or "")
     assert await scene.heard(run, kind) == 0
 
 
@@ -283,6 +285,15 @@ async def test_a_state_update_outside_the_grant_or_its_caps_is_refused_and_the_r
     assert await scene.ended(run) == ("completed", None)
     rows = [row for row in await scene.house.store.audit(run_id=run) if row.action == "state.updated"]
     assert [row.result for row in rows] == [status]
+
+
+async def test_an_announced_file_may_have_all_of_its_documented_bytes(scene: Scene) -> None:
+    run = await scene.a_run()
+    content = b64encode(b"x" * MAX_ARTIFACT_INLINE_BYTES).decode()
+    scene.runner.says(run, "artifact.created", 1, {"artifact_type": "file", "content_base64": content})
+    scene.runner.says(run, "run.completed", 2, {})
+    assert await scene.ended(run) == ("completed", None)
+    assert await scene.heard(run, "artifact.created") == 1
 
 
 @pytest.mark.parametrize("data", [None, [], [1], "three", 3, {"steps": 3}])

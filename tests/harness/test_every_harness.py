@@ -13,14 +13,24 @@ from typing import Any
 import pytest
 
 from harness.fixtures import KINDS, Desk, Kind, a_desk, alive
+from paddock.rules.permissions import BindingPolicy, allowance
 from paddock_runners.harness.process import HURRIED
 from paddock_runners.harness.wire import COOPERATIVE_SECONDS
 from paddock_sdk import encoding
+from paddock_sdk.protocol.frames import PluginInfo
+from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.results import RunCompleted, RunFailed
 from paddock_sdk.testing import PretendRun
 from patience import at_most
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_harness_that_asks_for_it_can_search_the_history(kind: str) -> None:
+    manifest = KINDS[kind].runner().manifest(PluginInfo(author="paddock", name=kind))
+    given = allowance(manifest, BindingPolicy(), frozenset(HOST_CALLS))
+    assert {"history.page", "history.search"} <= given.actions
 
 
 @pytest.fixture(params=sorted(KINDS))

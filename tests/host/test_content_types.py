@@ -1,19 +1,37 @@
 """What a file is follows from its bytes."""
 
 import io
+import random
 import zipfile
 
 import pytest
 
 from paddock.host.content_types import HEAD_BYTES, content_type
 
+OFFICE = "application/vnd.openxmlformats-officedocument"
+
+
+def an_archive(*entries: tuple[str, str | bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, content in entries:
+            archive.writestr(name, content, zipfile.ZIP_STORED if name == "mimetype" else None)
+    return file.getvalue()
+
+
+def an_office_file(part: str, *, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """One with a picture before its first part, as the programs write them."""
+    types = f'<Types><Override PartName="/{part}" ContentType="x"/></Types>'
+    picture = ("docProps/thumbnail.jpeg", random.Random(1).randbytes(3 * HEAD_BYTES))
+    return an_archive(("[Content_Types].xml", types), picture, (part, "<document/>"), compression=compression)
+
+
+def a_compound_file(stream: str) -> bytes:
+    return b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\x00" * 1024 + stream.encode("utf-16-le") + b"\x00" * 1024
+
 
 def a_document() -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("[Content_Types].xml", "<Types/>")
-        archive.writestr("word/document.xml", "<document/>")
-    return file.getvalue()
+    return an_archive(("[Content_Types].xml", "<Types/>"), ("word/document.xml", "<document/>"))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +59,24 @@ def a_document() -> bytes:
         (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + b"\x00" * 20, "image/jpeg"),
         (b"GIF89a" + b"\x00" * 20, "image/gif"),
         (b"\x00\x01\x02", "application/octet-stream"),
-        (a_document(), "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        (a_document(), f"{OFFICE}.wordprocessingml.document"),
+        (an_office_file("word/document.xml"), f"{OFFICE}.wordprocessingml.document"),
+        (an_office_file("xl/workbook.xml"), f"{OFFICE}.spreadsheetml.sheet"),
+        (an_office_file("xl/workbook.xml", compression=zipfile.ZIP_STORED), f"{OFFICE}.spreadsheetml.sheet"),
+        (an_office_file("ppt/presentation.xml"), f"{OFFICE}.presentationml.presentation"),
+        (an_archive(("a.txt", "words")), "application/zip"),
+        (an_archive(("[Content_Types].xml", "<Types/>"), ("a.bin", "x")), "application/zip"),
+        (an_archive(), "application/zip"),
+        (an_archive(("META-INF/MANIFEST.MF", "x")), "application/zip"),
+        (
+            an_archive(("mimetype", "application/vnd.oasis.opendocument.spreadsheet"), ("content.xml", "<x/>")),
+            "application/vnd.oasis.opendocument.spreadsheet",
+        ),
+        (an_archive(("mimetype", "application/epub+zip"), ("a", "b")), "application/epub+zip"),
+        (an_archive(("mimetype", "text/html"), ("a", "b")), "application/zip"),
+        (a_compound_file("WordDocument"), "application/msword"),
+        (a_compound_file("Workbook"), "application/vnd.ms-excel"),
+        (a_compound_file("Other"), "application/x-ole-storage"),
     ],
 )
 def test_bytes_say_what_they_are(content: bytes, expected: str) -> None:

@@ -11,7 +11,7 @@ from paddock_sdk.calls import RunCalls
 from paddock_sdk.encoding import ResultEncoder
 from paddock_sdk.host_api import HostApi
 from paddock_sdk.protocol.errors import PAYLOAD_TOO_LARGE, RUNNER_ERROR
-from paddock_sdk.protocol.frames import Limits
+from paddock_sdk.protocol.frames import Limits, longest_result
 from paddock_sdk.results import TERMINAL_TYPES, Delta, Result, completed, failed
 from paddock_sdk.runner import AgentRunner, Results, RunContext
 from paddock_sdk.secrets import NO_SECRETS
@@ -125,8 +125,8 @@ class Run:
             line = self._encode.delta(result.text, sequence, now)
         else:
             line = self._encode.result(result.type, result.data, sequence, now)
-        if len(line) > self._max_bytes:
-            raise ResultTooLargeError(f"{result.type} has {len(line)} bytes; the host takes {self._max_bytes}")
+        if len(line) > self._max_bytes and len(line) > (most := longest_result(result.type, self._max_bytes)):
+            raise ResultTooLargeError(f"{result.type} has {len(line)} bytes; the host takes {most}")
         self._sequence = sequence
         self._credit -= 1
         self._send(line)

@@ -2,6 +2,8 @@
 
 import codecs
 import re
+import zlib
+from collections.abc import Iterator
 from typing import Any, cast
 
 HEAD_BYTES = 8192
@@ -14,6 +16,21 @@ INERT_TEXTS = frozenset(
 )
 """Texts that no reader runs: between them the sender may choose, because their bytes tell nothing."""
 
+ZIP = "application/zip"
+OLE = "application/x-ole-storage"
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_OFFICE_FOLDERS = {
+    b"word": f"{_OFFICE}.wordprocessingml.document",
+    b"xl": f"{_OFFICE}.spreadsheetml.sheet",
+    b"ppt": f"{_OFFICE}.presentationml.presentation",
+}
+_OLE_STREAMS = {
+    "WordDocument": "application/msword",
+    "Workbook": "application/vnd.ms-excel",
+    "PowerPoint Document": "application/vnd.ms-powerpoint",
+}
+_ZIP_ENTRY, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_STATED_TYPE = re.compile(rb"application/(?:epub\+zip|vnd\.oasis\.opendocument\.[a-z-]{1,40})")
 _SPACE = re.compile(r"\s*")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _DECLARATION = re.compile(r"<\?xml[\s?>]", re.IGNORECASE)
@@ -29,7 +46,7 @@ def content_type(head: bytes, claimed: str | None = None) -> str:
     """The MIME type of bytes that begin with `head`."""
     text = _as_text(head[:HEAD_BYTES], whole=len(head) < HEAD_BYTES)
     if text is None:
-        return _of_binary(head[:HEAD_BYTES])
+        return _of_binary(head[:HEAD_BYTES], claimed or "")
     if found := _of_markup(text):
         return found
     wanted = (claimed or "").split(";")[0].strip().lower()
@@ -73,7 +90,46 @@ def _as_text(head: bytes, *, whole: bool) -> str | None:
     return None if _CONTROL.search(text) else text
 
 
-def _of_binary(head: bytes) -> str:
+def _of_binary(head: bytes, claimed: str) -> str:
+    if head.startswith(_ZIP_ENTRY):
+        return _of_zip(head, claimed)
+    if head.startswith(_OLE):
+        return next((mime for name, mime in _OLE_STREAMS.items() if name.encode("utf-16-le") in head), OLE)
+    return _by_magic(head)
+
+
+def _of_zip(head: bytes, claimed: str) -> str:
+    """Tell office files from archives by the names of their first entries and by their table of contents."""
+    entries = dict(_zip_entries(head))
+    if stated := entries.get(b"mimetype"):  # OpenDocument and EPUB say it there, not compressed
+        found = _STATED_TYPE.match(head, stated)
+        return found[0].decode("ascii") if found else ZIP
+    folders = {name.partition(b"/")[0] for name in entries}
+    if at := entries.get(b"[Content_Types].xml"):
+        parts = _inflated(head[at:])
+        folders |= {folder for folder in _OFFICE_FOLDERS if b'PartName="/%s/' % folder in parts}
+    kinds = [kind for folder, kind in _OFFICE_FOLDERS.items() if folder in folders]
+    return claimed if claimed in kinds else kinds[0] if kinds else ZIP
+
+
+def _zip_entries(head: bytes) -> Iterator[tuple[bytes, int]]:
+    """The names of the first entries, and where the bytes of each begin."""
+    at = head.find(_ZIP_ENTRY)
+    while at >= 0 and at + 30 <= len(head):
+        name, extra = (int.from_bytes(head[at + field : at + field + 2], "little") for field in (26, 28))
+        yield head[at + 30 : at + 30 + name], at + 30 + name + extra
+        at = head.find(_ZIP_ENTRY, at + 30)
+
+
+def _inflated(data: bytes) -> bytes:
+    """As much as can be had of bytes that may be compressed."""
+    try:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(data, 8 * HEAD_BYTES)
+    except zlib.error:
+        return data
+
+
+def _by_magic(head: bytes) -> str:
     import puremagic
 
     try:

@@ -15,6 +15,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import (
     MAX_ACTION_BYTES,
     MAX_ARTIFACT_INLINE_BYTES,
+    MAX_BLOB_BYTES,
     MAX_MODEL_CALL_BYTES,
     MAX_PAGE,
     MAX_QUERY_CHARS,
@@ -44,6 +45,8 @@ class Cap(Value, frozen=True):
     field: str
     most: int
     measure: Measure
+    instead: str = ""
+    """What takes more."""
 
 
 class Looked(Value, frozen=True):
@@ -67,6 +70,7 @@ class Looked(Value, frozen=True):
     """The field that asks for so many: brought into 1..`MAX_PAGE`, because a page that is shorter says so."""
 
 
+IN_PARTS = f"send it with storage.set in parts (offset, more), together up to {MAX_BLOB_BYTES} bytes"
 _KEY = Cap("key", MAX_STATE_KEY_CHARS, "characters")
 _BLOB_KEY = Cap("key", MAX_STORAGE_KEY_CHARS, "characters")
 
@@ -113,10 +117,14 @@ LOOKED_AT: Final[Mapping[str, Looked]] = MappingProxyType(
             "name", caps=(Cap("content_base64", MAX_ARTIFACT_INLINE_BYTES, "bytes"),), call_bytes=NO_BOUND
         ),
         "state.get": _state(),
-        "state.set": _state(Cap("value", MAX_STATE_VALUE_BYTES, "bytes of JSON"), call_bytes=NO_BOUND),
+        "state.set": _state(
+            Cap("value", MAX_STATE_VALUE_BYTES, "bytes of JSON", "storage.set takes larger values"), call_bytes=NO_BOUND
+        ),
         "state.delete": _state(),
         "storage.get": _storage(_BLOB_KEY),
-        "storage.set": _storage(_BLOB_KEY, Cap("value_base64", MAX_STORAGE_VALUE_BYTES, "bytes"), call_bytes=NO_BOUND),
+        "storage.set": _storage(
+            _BLOB_KEY, Cap("value_base64", MAX_STORAGE_VALUE_BYTES, "bytes", IN_PARTS), call_bytes=NO_BOUND
+        ),
         "storage.delete": _storage(_BLOB_KEY),
         "storage.list": _storage(Cap("prefix", MAX_STORAGE_KEY_CHARS, "characters"), resource="prefix"),
         "steering.pull": Looked(at_most="limit"),
@@ -246,7 +254,9 @@ def check_size(looked: Looked, asked: Any, method: str, size: int) -> None:
     for cap in looked.caps:
         value = _field(asked, cap.field)
         if value is not None and (amount := _amount(cap.measure, value)) > cap.most:
-            raise _too_large(f"{cap.field} may have at most {cap.most} {cap.measure}; this one has {amount}")
+            instead = f"; {cap.instead}" if cap.instead else ""
+            text = f"{cap.field} may have at most {cap.most} {cap.measure}; this one has {amount}{instead}"
+            raise _too_large(text)
 
 
 def _amount(measure: Measure, value: Any) -> int:

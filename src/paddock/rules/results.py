@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from paddock.rules.limits import MAX_ACTION_BYTES, MAX_ARTIFACT_INLINE_BYTES
+from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, longest_result
 
-MAX_RESULT_BYTES = 1_048_576
 MAX_ACTION_CHARS = 128
 MAX_STEP_CHARS = 128
 TERMINAL_TYPES = frozenset({"run.completed", "run.failed"})
@@ -37,8 +37,8 @@ class Wrong(msgspec.Struct, frozen=True):
 
 def problem_with(result: Result, size: int) -> Wrong | None:
     """The first thing wrong with a result, or None. Unknown types are never wrong."""
-    if size > MAX_RESULT_BYTES:
-        text = f"a {result.type} of {size} bytes is over the cap of {MAX_RESULT_BYTES}; send large data as an artifact"
+    if size > MAX_RESULT_BYTES and size > (cap := longest_result(result.type)):
+        text = f"a {result.type} of {size} bytes is over the cap of {cap}; send large data as an artifact"
         return Wrong("payload_too_large", text)
     shape = SHAPES.get(result.type)
     what = shape(result.data) if shape else None

@@ -22,7 +22,7 @@ from paddock.runners.errors import HandshakeError, PeerRefusedError
 from paddock.runners.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.noise import Allowance, Noise
 from paddock.runners.runs import Run
-from paddock_sdk.protocol.frames import PARSE_ERROR
+from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, PARSE_ERROR
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 
@@ -54,7 +54,7 @@ class Limits:
     """What both sides agree to; the peer hears of them in the handshake."""
 
     max_frame_bytes: int = frames.MAX_FRAME_BYTES
-    max_result_bytes: int = frames.MAX_RESULT_BYTES
+    max_result_bytes: int = MAX_RESULT_BYTES
     run_credit: int = frames.RUN_CREDIT
     call_credit: int = frames.CALL_CREDIT
 

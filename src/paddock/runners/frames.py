@@ -13,7 +13,6 @@ from paddock.ports import Unreadable
 from paddock.rules.results import SHAPES, Result
 
 MAX_FRAME_BYTES = 4_194_304
-MAX_RESULT_BYTES = 1_048_576
 RUN_CREDIT = 256
 CALL_CREDIT = 64
 

@@ -22,6 +22,7 @@ from paddock_sdk import (
 )
 from paddock_sdk.endpoint import run_endpoint
 from paddock_sdk.projection import Harness
+from paddock_sdk.protocol.manifest import AgentRunnerContextPolicy
 
 PERMISSIONS = AgentRunnerPermissions(
     tools=["detail", "call"],
@@ -42,6 +43,7 @@ class HarnessRunner(AgentRunner):
     harness: Harness
     title: str
     permissions = PERMISSIONS
+    context = AgentRunnerContextPolicy(supports_history_search=True)
     capabilities = AgentRunnerCapabilities(
         streaming=True,
         tool_calling=True,

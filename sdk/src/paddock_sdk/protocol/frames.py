@@ -14,6 +14,9 @@ from paddock_sdk.protocol.run_context import AgentRunRequest
 
 FrameId = int | str
 
+MAX_RESULT_BYTES: Final = 1_048_576
+INLINE_BASE64_BYTES: Final = 1_398_104
+"""The content that an `artifact.created` may carry, 1 MiB, as base64."""
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
@@ -64,7 +67,7 @@ class ErrorResponse(WireModel):
 
 class Limits(WireModel):
     max_frame_bytes: int = 4_194_304
-    max_result_bytes: int = 1_048_576
+    max_result_bytes: int = MAX_RESULT_BYTES
     run_credit: int = 256
     call_credit: int = 64
 
@@ -190,3 +193,8 @@ HOST_NOTIFICATIONS: Final[Mapping[str, type[WireModel]]] = MappingProxyType(
 PLUGIN_NOTIFICATIONS: Final[Mapping[str, type[WireModel]]] = MappingProxyType(
     {"run_result": AgentRunResult, "call_credit": CallCreditParams}
 )
+
+
+def longest_result(kind: str, max_result_bytes: int = MAX_RESULT_BYTES) -> int:
+    """How long a result of this type may be: a file that comes along has room of its own."""
+    return max_result_bytes + (INLINE_BASE64_BYTES if kind == "artifact.created" else 0)
