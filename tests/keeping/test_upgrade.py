@@ -3,12 +3,14 @@
 Each fixture is named by the newest schema step of the version that wrote it, see `make_upgrade_fixtures.py`.
 """
 
+import asyncio
 import json
 import lzma
 import os
 import shutil
 import tarfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from keeping.upgrading import (
     native_body,
     shown,
 )
+from paddock.rules.chain import word_bytes
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from postgres_server import the_server
@@ -80,6 +83,21 @@ def restored(dump: Path) -> str:
     return server.url(name)
 
 
+async def words_differ(store: PostgresStore | SqliteStore, threads: Iterable[str]) -> list[str]:
+    """Whose words are counted otherwise than their logs hold them. The store is nobody's, and closed again."""
+    await store.open()
+    try:
+        held: Counter[tuple[str, str]] = Counter()
+        for thread in threads:
+            if (session := await store.session(thread)) is not None:
+                facts = await store.read(thread, limit=100_000)
+                held[session.workspace_id, session.user_id] += word_bytes(facts)
+        assert held.total() > 0
+        return [str(who) for who, size in held.items() if await store.words_of(*who) < size]
+    finally:
+        await store.close()
+
+
 @pytest.fixture(params=VERSIONS)
 def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Upgraded]:
     picture = unpacked(request.param, tmp_path)
@@ -102,6 +120,7 @@ def test_data_of_an_earlier_version_is_all_there_and_goes_on(upgraded: Upgraded)
     assert upgraded.host.stop() == 0, upgraded.host.output
     store = SqliteStore(upgraded.host.data) if upgraded.store is None else PostgresStore(upgraded.store)
     assert lost(without_digests(picture["facts"]), facts_of(store, picture["facts"], noted["moment"])) == []
+    assert asyncio.run(words_differ(store, picture["facts"])) == []
     for command in (["verify"], ["rebuild", "--check"]):
         done = warm.run(["admin", *command, *upgraded.places], env=upgraded.host.env | dict(os.environ))
         assert done.returncode == 0, done.stdout + done.stderr

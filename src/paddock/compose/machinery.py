@@ -36,6 +36,7 @@ from paddock.host.storage_areas import StorageAreas
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.surroundings import Surroundings
 from paddock.host.users import Users
+from paddock.host.words import WordLimits
 from paddock.host.working_directories import WorkingDirectories
 from paddock.http_api.mcp import McpDoor
 from paddock.rules.limits import Rates
@@ -192,4 +193,7 @@ def _sessions(ground: Ground, granted: Resources, runs: Runs) -> Sessions:
         spawn=spawn,
         shared=ground.near.shared,
         deliveries_wait=granted.deliveries.wake,
+        word_limits=WordLimits(
+            of_user=ground.settings.user_words_mib * MIB, of_workspace=ground.settings.workspace_words_mib * MIB
+        ),
     )

@@ -29,6 +29,8 @@ from paddock.rules.tokens import Phrase
 from paddock.rules.values import Value, replace
 
 NEEDS_AGENT = frozenset({"SWITCH_AGENT", "INVITE_AGENT", "REMOVE_AGENT"})
+ADDS_WORDS = frozenset({"SESSION_OPEN", "SWITCH_AGENT", "INVITE_AGENT"})
+"""What somebody without room for words may not ask for. They may stop, leave, answer and close what is there."""
 MAX_TITLE = 200
 SETTLE_SECONDS = MANAGER_SECONDS + 2.0
 
@@ -115,6 +117,8 @@ class Controls:
         session = await self._sessions.open(thread_id)
         if subtype != "SESSION_OPEN" and not _is_of(session, principal):
             raise no_such_thread()
+        if subtype in ADDS_WORDS:
+            await self._sessions.words.check(principal)
         await self._make_ready(session.state, subtype, payload, principal.workspace_id)
         answers = subtype.startswith("HANDOVER_")
         item = MessageItem(

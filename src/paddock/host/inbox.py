@@ -103,6 +103,7 @@ class Inbox:
             session = await self._sessions.open(new.thread_id)
             if session.exists and (known := await self._known(session, new)) is not None:
                 return known
+            await self._sessions.words.check(new.principal)
             if complete is not None:
                 new = _mentioning(await complete(new, session.exists), agents)
             admission = self._runs.admission

@@ -8,6 +8,7 @@ from paddock.host.audit import Audit
 from paddock.host.outage import Outage
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
+from paddock.host.words import Words
 from paddock.ports import EventLog
 from paddock.rules.session.commands import ChainCommand, RunCommand
 from paddock.rules.session.messages import Agents
@@ -58,6 +59,7 @@ class House(Protocol):
     clock: Callable[[], float]
     watch: Watch
     outage: Outage
+    words: Words
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
 
     def agents(self, workspace: str) -> Agents: ...

@@ -304,6 +304,7 @@ class SessionLoop:
         try:
             memory = self._memory
             memory.head, memory.state, memory.exists = batch.after, draft.state, True
+            self._house.words.grew(self.owner, batch.facts)
             self._house.tails.publish(self.session_id, batch.facts)
             self._act(draft)
         except Exception as mistake:  # noqa: BLE001 - the same

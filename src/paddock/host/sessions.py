@@ -20,6 +20,7 @@ from paddock.host.session_house import Manager, Performer
 from paddock.host.session_loop import SessionLoop
 from paddock.host.tails import Tails
 from paddock.host.watch import Watch
+from paddock.host.words import WordLimits, Words
 from paddock.ports import Batch, Claim, EventLog, Store
 from paddock.rules.chain import SALTS_BYTES, Head, seal
 from paddock.rules.errors import (
@@ -79,7 +80,9 @@ class Sessions:
         watch: Watch | None = None,
         shared: bool = False,
         deliveries_wait: Callable[[], None] = lambda: None,
+        word_limits: WordLimits | None = None,
     ) -> None:
+        self.words = Words(store, spawn=spawn, limits=word_limits)
         self.deliveries_wait = deliveries_wait
         self.shared = shared
         """Whether other hosts may work on the same sessions, so that what rests here may have gone on there."""

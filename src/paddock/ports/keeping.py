@@ -25,6 +25,11 @@ class KeepingRecords(Protocol):
         """The last fact that was trimmed from the beginning of a log; number 0 when none was."""
         ...
 
+    async def words_of(self, workspace_id: str, user_id: str | None) -> int:
+        """How many bytes the logs of a user hold, or those of a whole workspace (`word_bytes`). Adds up one number per
+        conversation, so it is not for every run."""
+        ...
+
     async def sessions_opened_before(self, time: float, *, after: int = 0, limit: int = 200) -> Sequence[OldSession]:
         """Sessions in the order in which they were opened, those behind the one with the number `after`."""
         ...

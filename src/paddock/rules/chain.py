@@ -167,3 +167,8 @@ def link_of(fact: StoredFact, previous: bytes) -> bytes:
     """Return the digest of a durable fact that stands after the one of this digest."""
     about = (fact.target, fact.sender, fact.target_id, fact.turn_id, fact.trace_id, fact.tx_id, fact.time)
     return _link(previous, (fact.seq, fact.kind, *about), fact.metadata, fact.payload_digest)
+
+
+def word_bytes(facts: Iterable[StoredFact]) -> int:
+    """How much of a quota of words facts take up. Pieces do not count: the finished message does that replaces them."""
+    return sum(len(fact.payload) for fact in facts if fact.kind != DELTA)

@@ -239,6 +239,20 @@ class Settings(BaseModel):
         le=100_000,
     )
 
+    user_words_mib: Int = setting(
+        1024,
+        "how many MiB of words one user may keep, in all their conversations",
+        "a whole number from 0 to 1048576 (0 lifts the limit)",
+        ge=0,
+        le=1_048_576,
+    )
+    workspace_words_mib: Int = setting(
+        20480,
+        "how many MiB of words the users of one workspace may keep",
+        "a whole number from 0 to 1048576 (0 lifts the limit)",
+        ge=0,
+        le=1_048_576,
+    )
     artifact_days: Int = setting(
         30,
         "how many days files are kept",

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from paddock.ports.keeping import OldRows
-from paddock.rules.chain import Head, StoredFact
+from paddock.rules.chain import Head, StoredFact, word_bytes
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.forgetting_rows import GONE_ON, CallsErased, FactErased, ItemErased, LogTrimmed, SessionGone
 from paddock.rules.retention import OldFact, OldSession
@@ -47,6 +47,10 @@ class MemoryKeeping(MemoryCalls, MemoryApprovals, MemoryAutomations, MemoryDeliv
 
     async def is_buried(self, session_id: str) -> bool:
         return session_id in self._tombstones
+
+    async def words_of(self, workspace_id: str, user_id: str | None) -> int:
+        logs = (log for log in self._sessions.values() if log.row.workspace_id == workspace_id)
+        return sum(word_bytes(log.facts.values()) for log in logs if user_id in (None, log.row.user_id))
 
     async def trimmed(self, session_id: str) -> Head:
         log = self._sessions.get(session_id)

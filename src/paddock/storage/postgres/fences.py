@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.ports import Batch
+from paddock.rules.chain import word_bytes
 from paddock.rules.rows import SessionRow, TranscriptRow
 from paddock.storage.postgres.tables import Values
 from paddock.storage.postgres.texts import escaped_column
@@ -16,14 +17,16 @@ from paddock.storage.postgres.texts import escaped_column
 _ADVANCING = """
 fence as (
   select * from unnest($1::int[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[],
-                       $8::double precision[], $9::bigint[], $10::bytea[], $11::bigint[], $12::boolean[])
-    as f (b, session_id, epoch, before, head_seq, head_digest, items, time, snapshot_seq, snapshot, host, rests)),
+                       $8::bigint[], $9::double precision[], $10::bigint[], $11::bytea[], $12::bigint[], $13::boolean[])
+    as f (b, session_id, epoch, before, head_seq, head_digest, items, words, time, snapshot_seq, snapshot, host,
+          rests)),
 locked as (
   select s.session_no, f.* from sessions as s join fence as f on s.session_id = f.session_id
    order by s.session_id for update of s),
 advanced as (
   update sessions as s
      set epoch = f.epoch, head_seq = f.head_seq, head_digest = f.head_digest, item_count = item_count + f.items,
+         word_bytes = word_bytes + f.words,
          updated_at = coalesce(f.time, updated_at), snapshot_seq = coalesce(f.snapshot_seq, s.snapshot_seq),
          snapshot = coalesce(f.snapshot, s.snapshot), boot = case when f.rests then null else f.host end
     from locked as f where s.session_no = f.session_no and s.epoch <= f.epoch and s.head_seq = f.before
@@ -32,13 +35,13 @@ advanced as (
 _OPENING = """
 opening as (
   select * from unnest({arrays})
-    as o (b, session_id, workspace_id, user_id, created_at, epoch, head_seq, head_digest, items, snapshot_seq,
-          snapshot, host, rests)),
+    as o (b, session_id, workspace_id, user_id, created_at, epoch, head_seq, head_digest, items, words,
+          snapshot_seq, snapshot, host, rests)),
 opened as (
   insert into sessions (session_id, workspace_id, user_id, created_at, updated_at, epoch, head_seq, head_digest,
-                        item_count, snapshot_seq, snapshot, boot)
-  select session_id, workspace_id, user_id, created_at, created_at, epoch, head_seq, head_digest, items, snapshot_seq,
-         snapshot, case when rests then null else host end from opening
+                        item_count, word_bytes, snapshot_seq, snapshot, boot)
+  select session_id, workspace_id, user_id, created_at, created_at, epoch, head_seq, head_digest, items, words,
+         snapshot_seq, snapshot, case when rests then null else host end from opening
    where host is null or exists (select 1 from hosts where boot = host and gone is null) order by session_id
   on conflict (session_id) do nothing returning session_id, session_no)"""
 _OPENING_TYPES = (
@@ -50,6 +53,7 @@ _OPENING_TYPES = (
     "bigint",
     "bigint",
     "bytea",
+    "bigint",
     "bigint",
     "bigint",
     "bytea",
@@ -90,7 +94,7 @@ class Chain:
     def _end(self) -> Values:
         after = self.batches[-1].after
         items = sum(type(row) is TranscriptRow for batch in self.batches for row in batch.rows)
-        return after.seq, after.digest, items
+        return after.seq, after.digest, items, sum(word_bytes(batch.facts) for batch in self.batches)
 
     def _time(self) -> float | None:
         return next((batch.facts[-1].time for batch in reversed(self.batches) if batch.facts), None)
@@ -106,7 +110,7 @@ def fence_sql(*, advancing: bool, opening: bool) -> tuple[str, int]:
     if advancing:
         parts.append(_ADVANCING)
         passed.append("select b, session_no from advanced")
-        free += 12
+        free += 13
     if opening:
         arrays = ", ".join(f"${free + index}::{kind}[]" for index, kind in enumerate(_OPENING_TYPES))
         parts.append(_OPENING.format(arrays=arrays))

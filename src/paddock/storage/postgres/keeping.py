@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from paddock.ports.keeping import OldRows
-from paddock.rules.chain import Head
+from paddock.rules.chain import DELTA, Head
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.forgetting_rows import (
     GONE_ON,
@@ -47,6 +47,14 @@ _OF_SESSION = (
 )
 _TRIMMED = """
 update sessions set trimmed_seq = $2, trimmed_digest = $3, item_count = item_count - $4 where session_no = $1"""
+_FEWER_WORDS = f"""
+update sessions set word_bytes = greatest(0, word_bytes + coalesce((
+  select sum($2::bigint - octet_length(payload)) from facts
+   where session_no = $1 and kind <> '{DELTA}' and {{which}}), 0)) where session_no = $1"""
+"""Facts are about to have so many bytes each."""
+_WORDS = """
+select coalesce(sum(word_bytes), 0)::bigint from sessions
+ where workspace_id = $1 and ($2::text is null or user_id = $2)"""
 _BURY = "insert into tombstones (session_id, deleted_at) values ($1, $2) on conflict (session_id) do nothing"
 _OPENED_BEFORE = """
 select session_no, session_id, workspace_id, user_id, updated_at, trimmed_seq from sessions
@@ -104,6 +112,7 @@ async def _forget(connection: Connection, row: SessionGone) -> None:
 async def _trim(connection: Connection, row: LogTrimmed) -> None:
     number = await connection.fetchval(f"select {_SESSION_NO}", row.session_id)
     await _trim_requests(connection, row, number)
+    await connection.fetch(_FEWER_WORDS.format(which="position <= $3 and seq <= $3"), number, 0, row.through)
     facts = "delete from facts where session_no = $1 and position <= $2 and seq <= $2"
     await connection.fetch(facts, number, row.through)
     items = await connection.fetch(
@@ -122,6 +131,9 @@ async def _trim_requests(connection: Connection, row: LogTrimmed, number: int) -
 
 
 async def _erase_fact(connection: Connection, row: FactErased) -> None:
+    number = await connection.fetchval(f"select {_SESSION_NO}", row.session_id)
+    left = (number, len(row.payload), row.position, row.seq)
+    await connection.fetch(_FEWER_WORDS.format(which="position = $3 and seq = $4"), *left)
     sql = (
         f"update facts set payload = $4, metadata = $5 where session_no = {_SESSION_NO} and position = $2 and seq = $3"
     )
@@ -161,6 +173,10 @@ FORGETTING: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
 
 class KeepingReads(HasReader):
     """The part of the store that forgets."""
+
+    async def words_of(self, workspace_id: str, user_id: str | None) -> int:
+        found = await self.reader.one(_WORDS, *escaped_column([workspace_id, user_id]))
+        return int(found[0]) if found else 0
 
     async def trimmed(self, session_id: str) -> Head:
         sql = "select trimmed_seq, trimmed_digest from sessions where session_id = $1"

@@ -9,21 +9,24 @@ from functools import cache
 from itertools import chain
 
 from paddock.ports import Batch
+from paddock.rules.chain import word_bytes
 from paddock.rules.rows import SessionRow, TranscriptRow
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.rows import Values, chunks
 
 _OPEN = """
 insert into sessions (session_id, workspace_id, user_id, created_at, updated_at,
-                      epoch, head_seq, head_digest, item_count, snapshot_seq, snapshot)
+                      epoch, head_seq, head_digest, item_count, word_bytes, snapshot_seq, snapshot)
 values {rows}
 on conflict (session_id) do nothing returning session_id, session_no"""
 
 _ADVANCE = """
-with batch (session_id, epoch, before, head_seq, head_digest, items, time, snapshot_seq, snapshot) as (values {rows})
+with batch (session_id, epoch, before, head_seq, head_digest, items, words, time, snapshot_seq, snapshot)
+  as (values {rows})
 update sessions
    set epoch = batch.epoch, head_seq = batch.head_seq, head_digest = batch.head_digest,
-       item_count = item_count + batch.items, updated_at = coalesce(batch.time, updated_at),
+       item_count = item_count + batch.items, word_bytes = word_bytes + batch.words,
+       updated_at = coalesce(batch.time, updated_at),
        snapshot_seq = coalesce(batch.snapshot_seq, sessions.snapshot_seq),
        snapshot = coalesce(batch.snapshot, sessions.snapshot)
   from batch
@@ -81,10 +84,11 @@ def _for(statement: str, count: int, width: int) -> str:
 def _advance(batch: Batch, items: int) -> Values:
     after, time = batch.after, batch.facts[-1].time if batch.facts else None
     snapshot = (after.seq, batch.snapshot) if batch.snapshot else (None, None)
-    return batch.session_id, batch.epoch, batch.before.seq, after.seq, after.digest, items, time, *snapshot
+    words = word_bytes(batch.facts)
+    return batch.session_id, batch.epoch, batch.before.seq, after.seq, after.digest, items, words, time, *snapshot
 
 
 def _open(batch: Batch, row: SessionRow, items: int) -> Values:
     who = (row.session_id, row.workspace_id, row.user_id, row.created_at, row.created_at)
-    place = (batch.epoch, batch.after.seq, batch.after.digest, items)
+    place = (batch.epoch, batch.after.seq, batch.after.digest, items, word_bytes(batch.facts))
     return *who, *place, batch.after.seq if batch.snapshot else 0, batch.snapshot

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from paddock.ports.keeping import OldRows
-from paddock.rules.chain import Head
+from paddock.rules.chain import DELTA, Head
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.forgetting_rows import (
     GONE_ON,
@@ -34,6 +34,13 @@ _NUMBER = "select session_no from sessions where session_id = ?"
 _OWNED = "select session_no, epoch from sessions where session_id = ?"
 _BURY = "update sessions set session_id = ? || session_id, workspace_id = '', user_id = '' where session_no = ?"
 _PURGED = "select session_no from sessions where session_id >= 'deleted:' and session_id < 'deleted;' limit 1"
+_FEWER_WORDS = f"""
+update sessions set word_bytes = max(0, word_bytes + coalesce((
+  select sum(?2 - length(payload)) from facts where session_no = ?1 and kind <> '{DELTA}' and {{which}}), 0))
+ where session_no = ?1"""
+"""Facts are about to have so many bytes each."""
+_WORDS = """
+select coalesce(sum(word_bytes), 0) from sessions where workspace_id = ?1 and (?2 is null or user_id = ?2)"""
 _OPENED_BEFORE = """
 select session_no, session_id, workspace_id, user_id, updated_at, trimmed_seq from sessions
  where session_no > ? and created_at < ? and user_id <> '' order by session_no limit ?"""
@@ -104,6 +111,7 @@ def _drop_approvals(cursor: Cursor, found: str, runs: Sequence[str]) -> None:
 def _trim(cursor: Cursor, row: LogTrimmed) -> None:
     number = cursor.execute(_NUMBER, (row.session_id,)).fetchone()[0]
     _trim_requests(cursor, row, number)
+    cursor.execute(_FEWER_WORDS.format(which="position <= ?3 and seq <= ?3"), (number, 0, row.through))
     cursor.execute(
         "delete from facts where session_no = ? and position <= ? and seq <= ?", (number, row.through, row.through)
     )
@@ -123,6 +131,10 @@ def _trim_requests(cursor: Cursor, row: LogTrimmed, number: int) -> None:
 
 
 def _erase_fact(cursor: Cursor, row: FactErased) -> None:
+    number = cursor.execute(_NUMBER, (row.session_id,)).fetchone()
+    if number is not None:
+        left = (number[0], len(row.payload), row.position, row.seq)
+        cursor.execute(_FEWER_WORDS.format(which="position = ?3 and seq = ?4"), left)
     sql = f"update facts set payload = ?, metadata = ? where session_no = ({_NUMBER}) and position = ? and seq = ?"
     cursor.execute(sql, (row.payload, row.metadata, row.session_id, row.position, row.seq))
 
@@ -222,6 +234,12 @@ class KeepingReads(ABC):
 
     async def trimmed(self, session_id: str) -> Head:
         return self._reader.trimmed(session_id)
+
+    async def words_of(self, workspace_id: str, user_id: str | None) -> int:
+        def add_up(connection: Connection) -> int:
+            return int(connection.execute(_WORDS, (workspace_id, user_id)).fetchone()[0])
+
+        return await self.ask(add_up)
 
     async def sessions_opened_before(self, time: float, *, after: int = 0, limit: int = 200) -> Sequence[OldSession]:
         def look(connection: Connection) -> list[OldSession]:
