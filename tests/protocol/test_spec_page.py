@@ -12,7 +12,9 @@ from paddock.host.authority import CONFIG_INVALID, ISOLATION_TOO_LOW
 from paddock.host.recalling import STORE_AWAY
 from paddock.host.runs import START_CODES
 from paddock.host.working_directories import FULL, UNUSABLE
+from paddock.rules.gate import LOOKED_AT, NO_BOUND
 from paddock.rules.leases import WHY
+from paddock.rules.limits import MAX_CALL_BYTES, MAX_PAGE
 from paddock.runners.supervisor import REPLACED
 from paddock_sdk.protocol.errors import API_ERROR_CODES, HOST_FAILURE_CODES
 from paddock_sdk.protocol.frames import HOST_NOTIFICATIONS, HOST_REQUESTS, PLUGIN_NOTIFICATIONS
@@ -93,3 +95,23 @@ def test_every_code_that_ends_a_run_is_in_the_list_and_on_the_page_for_clients()
     listed = page[page.index("| code | what happened |") :].partition("\n\n")[0]
     codes = "".join(row.split("|")[1] for row in listed.splitlines())
     assert set(re.findall(r"`([a-z_.]+)`", codes)) == HOST_FAILURE_CODES
+
+
+@pytest.mark.spec("wire/caps")
+@pytest.mark.parametrize("method", HOST_CALLS)
+def test_the_caps_of_every_call_are_on_the_page(method: str) -> None:
+    looked = LOOKED_AT[method]
+    whole = f"{MAX_CALL_BYTES if looked.call_bytes == NO_BOUND else looked.call_bytes:,}"
+    fields = ", ".join(f"`{cap.field}` {cap.most:,} {cap.measure}" for cap in looked.caps)
+    if looked.at_most:
+        fields = ", ".join(filter(None, [fields, f"`{looked.at_most}` 1 to {MAX_PAGE} (cut to it)"]))
+    assert f"  | `{method}` | {whole} | {fields} |" in PAGE
+
+
+@pytest.mark.spec("wire/cancel-reasons")
+def test_every_reason_of_a_cancel_is_on_the_page() -> None:
+    said = re.compile(r'(?:ask_to_stop|CancelRun|_cancel|cancel_by_id)\([^\n]*"(\w+)"')
+    used = {word for path in (ROOT / "src" / "paddock").rglob("*.py") for word in said.findall(path.read_text())}
+    assert used >= {"agent_removed", "interrupted", "run_over", "reader_gone", "protocol_error"}
+    [line] = re.findall(r"- `reason` is one of .*\n.*", PAGE)
+    assert used <= set(re.findall(r"`(\w+)`", line))

@@ -213,7 +213,7 @@ class Runs:
             run.handle.release()
             run.handle = None  # it knows us, as above
         elif not run.stopping:
-            self._spawn(self._cancel(run, "the run has ended"))
+            self._spawn(self._cancel(run, "run_over"))
 
     def _start(self, session: SessionLoop, run: LiveRun | None, command: StartRun) -> None:
         if self.draining:

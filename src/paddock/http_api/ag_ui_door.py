@@ -137,7 +137,7 @@ class AgUiDoor:
             return None
 
         async def cancel() -> None:
-            await self._inbox.cancel_by_id(accepted.task_id, principal, "its reader went away")
+            await self._inbox.cancel_by_id(accepted.task_id, principal, "reader_gone")
 
         return cancel
 
