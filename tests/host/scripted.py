@@ -59,6 +59,7 @@ from paddock.ports.platform import PlatformActions
 from paddock.ports.webhooks import Webhooks
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.host_only import ApiAgents
 from paddock.rules.limits import Rates
 from paddock.rules.platform_specs import PlatformSpec
 from paddock.rules.results import Result
@@ -85,6 +86,7 @@ agents:
   two: {runner: "plugin:test/two/default", while_busy: reject}
 """
 HERE = "http://host.test"
+OPENED = ApiAgents(urls=["https://example.org"])
 """Where clients of a small house would reach it."""
 KEYS = SigningKeys("k1", {"k1": b"k" * 32})
 BUILTIN = tools_in(builtin, "paddock", tool_type="builtin")
@@ -356,6 +358,7 @@ async def small_house(
         deadline_seconds=60,
         actions=approvals,
         artifacts=artifacts,
+        opened=OPENED,
     )
     calls.serve(runs)
     steering.serve(runs)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from host.scripted import manifest_of
 from paddock.host import stored_agents as room
 from paddock.host.agents import Agents
 from paddock.host.principals import Principal
@@ -30,7 +31,7 @@ class Host:
         self.stored = StoredAgents(self.agents, kept=store, records=store, clock=lambda: 1.0)
 
     async def put(self, agent_id: str = "writer", **config: Any) -> None:
-        await self.stored.put(ADA, agent_id, {"runner": RUNNER, "config": config}, None)
+        await self.stored.put(ADA, agent_id, {"runner": RUNNER, "config": config}, manifest_of(RUNNER, {}))
 
 
 async def config_of(store: Store, agent_id: str = "writer") -> Any:

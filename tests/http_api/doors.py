@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import httpx
 import uvicorn
 
-from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
+from host.scripted import OPENED, AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.ordering import Overheard
 from paddock.host.agent_health import AgentHealth
 from paddock.host.attaching import Attaching
@@ -229,7 +229,7 @@ def app_of(
     )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
-    stored = StoredAgents(house.agents, kept=store, records=store, clock=clock)
+    stored = StoredAgents(house.agents, kept=store, records=store, clock=clock, opened=OPENED)
     names, history = ThreadNames(store), ClientHistory(store)
     standing = Standing(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history

@@ -213,3 +213,68 @@ async def test_an_agent_of_the_api_names_no_directory_of_the_hosts_machine(said:
     async with open_doors() as doors:
         answer = await put(doors, "writer", {"runner": RUNNER, **said})
         assert (answer.status_code, "agents file only" in answer.json()["detail"]) == (422, True)
+
+
+FIELDS = [{"type": "json", "name": "launcher", "host_only": True}, {"type": "string", "name": "url", "host_only": True}]
+
+
+def with_marks(doors: Doors) -> None:
+    async def manifest(runner_id: str, _workspace: str = "") -> AgentRunnerManifest:
+        raw = manifest_of(runner_id, doors.gateway.permissions).model_dump()
+        return AgentRunnerManifest.model_validate(raw | {"config_schema": FIELDS})
+
+    doors.gateway.manifest = manifest  # type: ignore[method-assign]
+
+
+@pytest.mark.spec("http/agent-host-only")
+@pytest.mark.spec("wire/host-only")
+async def test_what_names_a_program_or_an_address_is_refused_over_the_api_with_the_file_to_write_it_in() -> None:
+    async with open_doors() as doors:
+        with_marks(doors)
+        for config in (
+            {"launcher": ["sh"]},
+            {"url": "https://example.net/x"},
+            {"url": "https://example.org.evil.test"},
+        ):
+            answer = await put(doors, "x", {"runner": RUNNER, "config": config})
+            assert_problem(
+                answer, 422, "invalid_argument", f"agent 'x' is set up wrongly: config.{next(iter(config))} names"
+            )
+            assert "write this agent in the agents file (agents.yaml)" in answer.json()["detail"]
+        assert (
+            await put(doors, "x", {"runner": RUNNER, "config": {"url": "https://example.org/x"}})
+        ).status_code == 201
+
+
+@pytest.mark.spec("http/agent-host-only")
+async def test_an_agent_whose_runner_was_not_known_when_it_was_made_is_judged_before_it_runs() -> None:
+    async with open_doors() as doors:
+        doors.gateway.missing.add(RUNNER)
+        assert (await put(doors, "x", {"runner": RUNNER, "config": {"launcher": ["sh"]}})).status_code == 201
+        doors.gateway.missing.clear()
+        with_marks(doors)
+        seen = (await doors.client.get("/api/v1/agents/x")).json()
+        assert (seen["health"], "in the agents file" in seen["problem"]) == ("problem", True)
+        accepted = await doors.post(a_body(), params={"agent": "x"})
+        run = (await doors.client.get(f"/api/v1/agent/runs/{accepted.json()['taskId']}")).json()
+        assert (run["status"], run["code"]) == ("failed", "agent.config_invalid")
+
+
+@pytest.mark.spec("http/agent-host-only")
+async def test_runs_of_an_agent_of_the_api_are_told_to_reach_public_addresses_only() -> None:
+    async with open_doors() as doors:
+        await put(doors, "x", {"runner": RUNNER})
+        for agent, reach in (("x", "public"), ("one", None)):
+            await doors.post(a_body(), params={"agent": agent})
+            assert (await doors.gateway.next()).context["runtime"].get("reach") == reach
+
+
+@pytest.mark.spec("http/agent-put")
+async def test_a_secret_is_asked_for_again_when_the_address_beside_it_changes_or_nobody_knows_which_it_is() -> None:
+    async with open_doors() as doors:
+        doors.gateway.missing.add(RUNNER)
+        await put(doors, "x", {"runner": RUNNER, "config": {"place": "a", "key": "hush"}})
+        again = await put(doors, "x", {"runner": RUNNER, "config": {"place": "b", "key": "***"}})
+        assert_problem(again, 422, "invalid_argument", "config.key is masked, and the program or the address")
+        same = await put(doors, "x", {"runner": RUNNER, "label": "X", "config": {"place": "***", "key": "***"}})
+        assert same.status_code == 200

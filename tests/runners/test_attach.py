@@ -11,10 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
+from paddock.ports import Placement
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.attach import TOKEN_SECONDS, AttachTokens
 from paddock.runners.gateway import Gateway
-from paddock_sdk.protocol.manifest import AgentRunnerPermissions
+from paddock_sdk.protocol.manifest import AgentRunnerPermissions, DynamicFormItemSchema
 from runners.house import FIXTURES, PYTHON, House, News, eventually, house, plugin
 
 pytestmark = pytest.mark.anyio
@@ -71,6 +72,24 @@ async def attached(here: House, bridge: Bridge, workspace: str = "w1", permissio
     with anyio.fail_after(30):
         await peer.introduced()
     return peer
+
+
+async def test_settings_go_to_the_runner_whose_form_they_were_checked_against(tmp_path: Path) -> None:
+    """Else a runner that is attached under the name of an installed one vouches for settings that the other gets."""
+    runner = "plugin:test/nasty/default"
+    async with house(tmp_path) as here:
+        installed = await here.gateway.manifest(runner)
+        field = DynamicFormItemSchema(type="string", name="command")
+        other = installed.model_copy(update={"config_schema": [field]})
+        context = {"run_id": "r", "input": {"text": "pid"}, "conversation": {"workspace_id": "w1"}}
+        for changed in (other, installed.model_copy(update={"host_only": True})):
+            news, place = News(), Placement(checked_for=changed)
+            assert here.gateway.start_at_once(runner, "r", context, news, place) is None
+            await here.gateway.start_run(runner, "r", context, news, place)
+            assert news.code == "runner.replaced"
+        news, place = News(), Placement(checked_for=installed.model_copy())
+        await here.gateway.start_run(runner, "r", context, news, place)
+        assert (await news.over()).ended
 
 
 async def test_an_attached_runner_takes_the_new_runs_of_its_workspace_and_no_others(tmp_path: Path) -> None:

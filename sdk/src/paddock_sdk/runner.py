@@ -60,6 +60,8 @@ class AgentRunner:
     permissions: ClassVar[AgentRunnerPermissions | Mapping[str, Any]] = {}
     context: ClassVar[AgentRunnerContextPolicy | Mapping[str, Any]] = {}
     config_schema: ClassVar[Sequence[DynamicFormItemSchema | Mapping[str, Any]]] = ()
+    host_only: ClassVar[bool] = False
+    """Its agents act on the machine it runs on (a shell, a coding harness): only whoever runs the host makes them."""
     metadata: ClassVar[Mapping[str, Any]] = {}
     bootstrap: ClassVar[Literal["none", "recent_tail"]] = "none"
     """`recent_tail`: the last items of the conversation are fetched into `ctx.recent_tail` before `run()`."""
@@ -87,6 +89,7 @@ class AgentRunner:
                 "permissions": self._permissions(),
                 "context": self.context,
                 "config_schema": list(self.config_schema),
+                "host_only": self.host_only,
                 "metadata": dict(self.metadata),
             }
         )

@@ -88,6 +88,7 @@ def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
         artifacts=ground.artifacts,
         admission=Admission(ground.settings.max_runs),
         around=Surroundings(gateway, endpoints, directories, spawn),
+        opened=ground.settings.api_agents,
     )
     granted.beside.live = lambda: [run.turn_id for run in runs.live]
     granted.tool_calls.goes_on = lambda run_id: runs.find(run_id) is not None
@@ -158,7 +159,8 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
     agents = ground.agents
     sessions = _sessions(ground, granted, runs)
     peers = peers_of(near, sessions=sessions, tails=ground.tails, runs=runs, audit=ground.audit, clock=clock)
-    stored_agents, users = StoredAgents(agents, kept=store, records=store, clock=clock), Users(store, clock=clock)
+    opened, users = ground.settings.api_agents, Users(store, clock=clock)
+    stored_agents = StoredAgents(agents, kept=store, records=store, clock=clock, opened=opened)
     keep_in_step(ground.settings, peers, stored_agents, granted.ingest)
     directories = everywhere(machinery.directories, near.owners, peers)
     inbox = Inbox(

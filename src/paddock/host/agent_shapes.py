@@ -275,7 +275,7 @@ class AgentShape(_Shape):
             deadline_seconds=self.deadline_seconds,
             policy=self._policy(files),
             events=tuple(self.events),
-            extras=self._extras(base or Path()),
+            extras=self._extras(base or Path(), public_only=origin == "api"),
             isolation=self.isolation,
             origin=origin,
             base=base,
@@ -306,7 +306,7 @@ class AgentShape(_Shape):
             run_endpoint=self.run_endpoint,
         )
 
-    def _extras(self, base: Path) -> AgentExtras:
+    def _extras(self, base: Path, *, public_only: bool) -> AgentExtras:
         named = self.working_directory
         return AgentExtras(
             skills=tuple(skill.told(base) for skill in self.skills),
@@ -316,6 +316,7 @@ class AgentShape(_Shape):
             locale=self.locale,
             time_zone=self.time_zone,
             isolation=self.isolation,
+            public_only=public_only,
             readable=tuple(str(real(base, path)) for path in self.readable),
             working_directory=None if named is None else str(real(base, named)),
         )

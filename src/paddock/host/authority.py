@@ -13,6 +13,7 @@ from paddock.host.secrets import SecretError, resolved
 from paddock.ports import RunnerGateway
 from paddock.rules.agent_config import passwords_of, problems, with_defaults
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.host_only import NOTHING_OPENED, ApiAgents, refused_over_api
 from paddock.rules.permissions import allowance, granted_files
 from paddock.rules.resources import NOTHING_OFFERED, Offered, not_offered
 from paddock.rules.run_context import AgentExtras, AgentPart, agent_part
@@ -22,6 +23,8 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest
 MAX_KEPT = 4096
 """Agents whose part is remembered; more are worked out again when they speak."""
 CONFIG_INVALID = "agent.config_invalid"
+IN_FILE_ONLY = "directories of the host's machine are named in the agents file only"
+OTHERS_WORDS = "agents that read everybody's conversations are written in the agents file only"
 ISOLATION_TOO_LOW = "agent.isolation_too_low"
 
 
@@ -42,7 +45,10 @@ class Authority:
         agents: Callable[[], Agents],
         offered: frozenset[str],
         offers: Offers | None = None,
+        opened: ApiAgents = NOTHING_OPENED,
     ) -> None:
+        """`opened`: what agents of the API may name, though it belongs to whoever runs the host."""
+        self._opened = opened
         self._gateway = gateway
         self._agents = agents
         self._offered = offered
@@ -150,8 +156,8 @@ class Authority:
     ) -> AgentPart:
         self._check_isolation(binding, workspace)
         allowed = allowance(manifest, binding.policy, self._offered, there)
-        config, extras = settle_config(binding, manifest)
-        return agent_part(
+        config, extras = settle_config(binding, manifest, self._opened)
+        part = agent_part(
             allowed,
             config,
             wants_static_refs=manifest.context.wants_static_context_refs,
@@ -159,6 +165,7 @@ class Authority:
             files=granted_files(manifest.permissions, binding.policy, there, allowed.knowledge_bases),
             extras=extras,
         )
+        return msgspec.structs.replace(part, checked_for=manifest) if binding.origin == "api" else part
 
     def _check_isolation(self, binding: AgentBinding, workspace: str) -> None:
         if binding.isolation is None:
@@ -176,10 +183,14 @@ def _asks_for_resources(manifest: AgentRunnerManifest) -> bool:
     return bool(asked.models or asked.tools or asked.knowledge_bases or asked.files)
 
 
-def settle_config(binding: AgentBinding, manifest: AgentRunnerManifest) -> tuple[Mapping[str, Any], AgentExtras]:
+def settle_config(
+    binding: AgentBinding, manifest: AgentRunnerManifest, opened: ApiAgents = NOTHING_OPENED
+) -> tuple[Mapping[str, Any], AgentExtras]:
     """The config as the runner gets it: checked, defaults filled in, secrets looked up. Raises HostError."""
     form = manifest.config_schema
     found = problems(binding.config, form)
+    if binding.origin == "api":
+        found += leads_outside(binding) or refused_over_api(manifest, binding.config, binding.extras.mcp, opened)
     if found:
         raise _invalid(binding, "; ".join(found[:5]))
     try:
@@ -190,6 +201,17 @@ def settle_config(binding: AgentBinding, manifest: AgentRunnerManifest) -> tuple
             raise _invalid(binding, str(error)) from error
         raise _invalid(binding, "a secret that the agents file names cannot be had", str(error)) from error
     return config, msgspec.structs.replace(binding.extras, mcp=tuple(servers))
+
+
+def leads_outside(binding: AgentBinding) -> list[str]:
+    """Fields of an agent, whatever its runner, that lead further than an agent of the API may."""
+    extras = binding.extras
+    paths: dict[str, object] = {"working_directory": extras.working_directory, "readable": extras.readable or None}
+    paths |= {f"skills.{number}.path": skill.get("path") for number, skill in enumerate(extras.skills)}
+    found = [f"{name}: {IN_FILE_ONLY}" for name, path in paths.items() if path is not None]
+    if binding.policy.history_scope == "workspace":
+        found.append(f"history_scope: {OTHERS_WORDS}")
+    return found
 
 
 def _invalid(binding: AgentBinding, problem: str, for_operators: str = "") -> HostError:

@@ -19,6 +19,7 @@ from paddock.host.session_loop import SessionLoop
 from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.permissions import RunScope, state_key
 from paddock.rules.rows import TranscriptRow
 from paddock.rules.run_context import RunInput, run_context, unseen_tools, with_tools
@@ -85,10 +86,11 @@ class Runs:
         admission: Admission | None = None,
         around: Around | None = None,
         observer: Observer | None = None,
+        opened: ApiAgents = NOTHING_OPENED,
     ) -> None:
         self.around = around
         self._observer = observer or NOBODY
-        self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers)
+        self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers, opened=opened)
         self._gateway = gateway
         self._agents = agents
         self._records = records
@@ -233,7 +235,7 @@ class Runs:
         if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run) or not self._is_sure():
             return False
         context = self._context(run, {})
-        run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run)
+        run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run, _usual_place(run))
         if run.handle is None:
             return False
         self._arm_both(run)
@@ -247,7 +249,8 @@ class Runs:
             look_up = partial(self._look_up, run)
             state = await (self.outage.outlast(look_up) if self.outage is not None else look_up())
             context = self._context(run, state)
-            place = await self.around.prepare(run, context) if self.around and self.around.needed(run) else ANYWHERE
+            needed = self.around is not None and self.around.needed(run)
+            place = await self.around.prepare(run, context) if self.around and needed else _usual_place(run)
             asked = (run.grant.runner_id, run.turn_id, context, run, place)
             if not await self._has_it(run):
                 return
@@ -349,6 +352,11 @@ class Runs:
             if there is not None:
                 snapshot[scope] = {name: _decode(value) for name, value in there.values.items()}
         return snapshot
+
+
+def _usual_place(run: LiveRun) -> Placement:
+    """Where a run is put that finds nothing around itself."""
+    return ANYWHERE if run.part.checked_for is None else Placement(checked_for=run.part.checked_for)
 
 
 def _takes_over(run: LiveRun) -> bool:

@@ -5,7 +5,7 @@ the host's operator.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -14,12 +14,13 @@ from pydantic import ValidationError
 
 from paddock.host.agent_shapes import AgentShape, in_words, name_problem
 from paddock.host.agents import AgentBinding, Agents
-from paddock.host.authority import settle_config
+from paddock.host.authority import leads_outside, settle_config
 from paddock.host.principals import Principal
 from paddock.ports import Records
 from paddock.ports.agents import AgentRecords
-from paddock.rules.agent_config import MASK, references, unmasked
+from paddock.rules.agent_config import ALWAYS, MASK, masked_again, references, unmasked, with_defaults
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.host_only import NOTHING_OPENED, ApiAgents, named_outside
 from paddock.rules.resources import OfferedFile
 from paddock.rules.rows import AgentRow, AuditRow
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -27,12 +28,23 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest
 log = structlog.get_logger("paddock.agents")
 
 READ_AT_ONCE = 20
+ELSEWHERE = "the program or the address beside it is another now; write its value again"
 MAX_AGENTS = 500
 """Agents one workspace may make."""
 
 
 class StoredAgents:
-    def __init__(self, agents: Agents, *, kept: AgentRecords, records: Records, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        agents: Agents,
+        *,
+        kept: AgentRecords,
+        records: Records,
+        clock: Callable[[], float],
+        opened: ApiAgents = NOTHING_OPENED,
+    ) -> None:
+        """`opened`: what these agents may name, though it belongs to whoever runs the host."""
+        self._opened = opened
         self._agents = agents
         self._kept = kept
         self._records = records
@@ -63,7 +75,8 @@ class StoredAgents:
             about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
             log.warning("a stored agent cannot be used", action="agents.load", **about)
         else:
-            files = [await self._file(row.workspace_id, file_id) for file_id in shape.files]
+            giver = Principal(row.workspace_id, row.updated_by)
+            files = [await self._file(giver, file_id) for file_id in shape.files]
             there = tuple(file for file in files if file is not None)
             self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
         self._in_force[row.workspace_id, row.agent_id] = row.body
@@ -90,11 +103,13 @@ class StoredAgents:
         await self._look_again(who.workspace_id, agent_id)
         before = self._agents.stored(who.workspace_id).get(agent_id)
         try:
-            shape = self._checked(who, agent_id, given, before)
-            files = await self._files(who.workspace_id, shape)
+            shape = self._checked(who, agent_id, _with_secrets_of(before, given, manifest), before)
+            files = await self._files(who, shape)
             binding = shape.bound_as(agent_id, origin="api", files=files)
+            if problems := leads_outside(binding):
+                raise HostError(ErrorCode.INVALID_ARGUMENT, problems[0])
             if manifest is not None:
-                settle_config(binding, manifest)
+                settle_config(binding, manifest, self._opened)
         except HostError as error:
             await self._records.write([self._audit(who, "agents.put", agent_id, error)])
             raise
@@ -134,25 +149,27 @@ class StoredAgents:
         self._check_mine(agent_id)
         if before is None and len(self._agents.stored(who.workspace_id)) >= MAX_AGENTS:
             raise HostError(ErrorCode.CONFLICT, f"a workspace makes at most {MAX_AGENTS} agents; delete one first")
-        shape = _read(_with_secrets_of(before, given))
+        shape = _read(given)
         _refuse_references(shape)
         return shape
 
-    async def _files(self, workspace: str, shape: AgentShape) -> tuple[OfferedFile, ...]:
-        """The workspace's own files that the agent is given. Raises HostError for one it does not have."""
+    async def _files(self, who: Principal, shape: AgentShape) -> tuple[OfferedFile, ...]:
+        """The files that the agent is given, each uploaded by who gives it. Raises HostError for any other."""
         files: list[OfferedFile] = []
         for file_id in shape.files:
-            file = await self._file(workspace, file_id)
+            file = await self._file(who, file_id)
             if file is None:
                 raise HostError(
-                    ErrorCode.INVALID_ARGUMENT, f"files: there is no artifact {file_id[:64]!r}; upload it first"
+                    ErrorCode.INVALID_ARGUMENT,
+                    f"files: there is no artifact {file_id[:64]!r} of yours; upload it first",
                 )
             files.append(file)
         return tuple(files)
 
-    async def _file(self, workspace: str, file_id: str) -> OfferedFile | None:
+    async def _file(self, giver: Principal, file_id: str) -> OfferedFile | None:
+        """Only their own: whoever talks to the agent can have it read, and other people's files are not theirs."""
         row = await self._records.artifact(file_id)
-        if row is None or row.workspace_id != workspace:
+        if row is None or (row.workspace_id, row.user_id) != (giver.workspace_id, giver.user_id):
             return None
         return OfferedFile(file_id, row.name or "", row.mime_type or "")
 
@@ -183,26 +200,61 @@ def _read(given: Mapping[str, Any]) -> AgentShape:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{place} {in_words(first)}") from error
 
 
-def _with_secrets_of(before: AgentBinding | None, given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Whoever changes an agent saw its secrets masked; what comes back as the mask stays as it was."""
-    config = given.get("config")
-    if not isinstance(config, dict):
-        return given
-    known: Mapping[str, Any] = before.defined.get("config", {}) if before is not None else {}
-    whole = unmasked(cast("dict[str, Any]", config), known)
+def _with_secrets_of(
+    before: AgentBinding | None, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
+) -> Mapping[str, Any]:
+    """Put back secrets that somebody saw masked and sends back so. Raises HostError for one that would go elsewhere.
+
+    A secret belongs to the program and the address it was written for: else an administrator who never knew it could
+    name a server of their own and receive it.
+    """
+    known: Mapping[str, Any] = before.defined if before is not None else {}
+    whole = dict(given)
+    if isinstance(given.get("config"), dict):
+        moved = before is not None and given.get("runner") != before.runner_id
+        whole["config"] = _config_of(known.get("config", {}), given["config"], manifest, moved=moved)
+    if isinstance(given.get("mcp"), list):
+        whole["mcp"] = [
+            _server_of(known.get("mcp", ()), server, number)
+            for number, server in enumerate(cast("list[Any]", given["mcp"]))
+        ]
+    return whole
+
+
+def _config_of(
+    known: Mapping[str, Any], given: dict[str, Any], manifest: AgentRunnerManifest | None, *, moved: bool
+) -> dict[str, Any]:
+    def outside(config: Mapping[str, Any]) -> object:
+        if manifest is None:  # any of them may be an address
+            return {name: value for name, value in config.items() if name not in ALWAYS}
+        return named_outside(with_defaults(config, manifest.config_schema), manifest.config_schema)
+
+    whole = unmasked(given, known)
     hidden = next((name for name, value in whole.items() if value == MASK), None)
     if hidden is not None:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"config.{hidden} is masked and was never set; write its value")
-    return {**given, "config": whole}
+    again = next((name for name, value in given.items() if value == MASK), None) if moved else None
+    if again := again or masked_again(given, known, outside):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"config.{again} is masked, and {ELSEWHERE}")
+    return whole
+
+
+def _server_of(known: Sequence[Mapping[str, Any]], given: Any, number: int) -> Any:
+    """An MCP server with its headers; masked ones stay as they were for the server at the very same address."""
+    server = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    headers = cast("dict[str, Any]", server["headers"]) if isinstance(server.get("headers"), dict) else {}
+    if MASK not in headers.values():
+        return cast("Any", given)
+    named = (server.get("name"), server.get("url"))
+    same: Mapping[str, Any] = next((one for one in known if (one["name"], one["url"]) == named), dict[str, Any]())
+    whole = unmasked(headers, same.get("headers", {}))
+    if hidden := next((name for name, value in whole.items() if value == MASK), None):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"mcp.{number}.headers.{hidden} is masked, and {ELSEWHERE}")
+    return {**server, "headers": whole}
 
 
 def _refuse_references(shape: AgentShape) -> None:
-    """What leads to the host's own secrets and files is its operator's to say, and no workspace's."""
-    paths = {"working_directory": shape.working_directory, "readable": shape.readable or None}
-    paths |= {f"skills.{number}.path": skill.path for number, skill in enumerate(shape.skills)}
-    for name in (name for name, path in paths.items() if path is not None):
-        text = f"{name}: directories of the host's machine are named in the agents file only"
-        raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+    """What leads to the host's own secrets is its operator's to say, and no workspace's."""
     given = {"config": shape.config, "mcp": [server.headers for server in shape.mcp]}
     for place, _ in references(given, frozenset()):
         name = ".".join(map(str, place))

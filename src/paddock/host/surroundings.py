@@ -35,6 +35,7 @@ class Surroundings:
         secrets: Mapping[str, str] = self._endpoint(run, context) if grant.mcp else {}
         return Placement(
             secrets=secrets,
+            checked_for=run.part.checked_for,
             isolation=extras.isolation,
             directory=directory,
             directory_is_ours=extras.working_directory is None,

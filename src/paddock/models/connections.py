@@ -142,7 +142,7 @@ class Connections:
         """Ask. Nothing is waited for longer than `seconds`. Whoever gets the answer closes it."""
         response = await self._sent(URL(f"{self._base}/{path}"), msgspec.json.encode(body), seconds)
         answer = Answer(response)
-        if response.status < 400:
+        if response.status < 300:
             return answer
         async with answer:
             raise StatusError(response.status, await answer.read(MAX_ERROR_BYTES), response.headers)
@@ -151,7 +151,9 @@ class Connections:
         timeout = aiohttp.ClientTimeout(sock_connect=min(CONNECT_SECONDS, seconds), sock_read=seconds)
         data = body if len(body) <= IN_ONE_PIECE else io.BytesIO(body)
         try:
-            return await self._session.post(url, data=data, headers=self._headers, timeout=timeout, **self._proxy)
+            return await self._session.post(
+                url, data=data, headers=self._headers, timeout=timeout, allow_redirects=False, **self._proxy
+            )
         except TimeoutError as error:
             raise SilentError from error
         except (aiohttp.ClientError, OSError) as error:

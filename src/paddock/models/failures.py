@@ -29,6 +29,9 @@ def refused(model_id: str, status: int, words: str, *, retry_after: float | None
             what, cure = TO_MEND[status]
             text = f"the provider of {name} {what}; {cure}"
             return HostError(ErrorCode.RUNTIME_ERROR, text, details=details, for_operators=text + said)
+        case _ if 300 <= status < 400:
+            text = f"the provider of {name} sends questions elsewhere, and nobody follows; check `base_url`"
+            return HostError(ErrorCode.RUNTIME_ERROR, text, details=details)
         case 413:
             return HostError(
                 ErrorCode.PAYLOAD_TOO_LARGE, f"the question is too large for {name}{said}", details=details

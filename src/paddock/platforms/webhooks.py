@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from paddock.ports.webhooks import Posted
+from paddock_sdk import outbound
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -46,7 +47,7 @@ class HttpWebhooks:
 
         if self._client is None:
             limits = httpx2.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=8)
-            self._client = httpx2.AsyncClient(limits=limits, timeout=None, follow_redirects=False, trust_env=False)
+            self._client = outbound.client("any", limits=limits, timeout=None, trust_env=False)
         return self._client
 
 

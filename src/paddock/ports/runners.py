@@ -104,6 +104,8 @@ class Placement(Value, frozen=True):
     """Whether the host made it, and may give it to another user."""
     visible: tuple[str, ...] = ()
     """What it must be able to read besides."""
+    checked_for: AgentRunnerManifest | None = None
+    """Whose form its settings were checked against; a runner with another form must not get them."""
     conversation: str | None = None
     """Under what name its plugin keeps things of this conversation at home; from L1 up it sees no other's."""
 

@@ -3,7 +3,7 @@
 A runner without a form takes anything. `instructions` and `context` may always be given: every agent can have them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal, cast
 
@@ -83,6 +83,14 @@ def masked(config: Mapping[str, Any], form: Form | None) -> dict[str, Any]:
     secret = passwords_of(form)
     shown = {name: MASK if name in secret and value not in (None, "") else value for name, value in config.items()}
     return cast("dict[str, Any]", with_values(shown, {place: MASK for place, _ in references(shown, frozenset())}))
+
+
+def masked_again(
+    config: Mapping[str, Any], before: Mapping[str, Any], outside: Callable[[Mapping[str, Any]], object]
+) -> str | None:
+    """A setting that came back masked though what `outside` tells of the settings has changed since it was written."""
+    hidden = next((name for name, value in config.items() if value == MASK), None)
+    return hidden if hidden is not None and outside(unmasked(config, before)) != outside(before) else None
 
 
 def unmasked(config: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from paddock.rules.resources import (
 from paddock.rules.run_events import MESSAGE, RunEvent, actor_of, subject_of
 from paddock.rules.time_zones import LAST_RESORT, device_zone
 from paddock.rules.values import Value, replace
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 HOST_NAME = "paddock"
 TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host_adapter"]
@@ -48,6 +49,8 @@ class AgentExtras(Value, frozen=True):
     """How far its runs are kept apart at least."""
     working_directory: str | None = None
     """Where its runs work; None: in one of their conversation."""
+    public_only: bool = False
+    """Whether addresses in its settings came over the API and must lead to the public internet."""
     readable: tuple[str, ...] = ()
     """What its runs may read from L1 up, besides what they need to run at all."""
 
@@ -66,6 +69,8 @@ class AgentPart(Value, frozen=True):
     extras: AgentExtras = NO_EXTRAS
     read_only_tools: frozenset[str] = frozenset()
     """Of the granted tools, those that change nothing."""
+    checked_for: AgentRunnerManifest | None = None
+    """Whose form the settings of an agent of the API were checked against."""
     granted: msgspec.Raw = msgspec.Raw(b"{}")
     """The summary of every grant that comes of it, as JSON: it goes on record with each run and is written out once."""
 
@@ -117,7 +122,7 @@ def agent_part(
     }
     refs = _static_refs(allowance, config, resources) if wants_static_refs else {}
     harmless = frozenset(tool.name for tool in there.tools if tool.read_only and tool.name in allowance.tools)
-    return AgentPart(allowance, config, resources, apis, refs, extras, harmless, _granted(allowance))
+    return AgentPart(allowance, config, resources, apis, refs, extras, harmless, granted=_granted(allowance))
 
 
 def with_tools(part: AgentPart, names: Iterable[str]) -> AgentPart:
@@ -254,6 +259,8 @@ def run_context(
         context["subject"] = subject
     if locale := given.locale or part.extras.locale:
         context["runtime"]["locale"] = locale
+    if part.extras.public_only:
+        context["runtime"]["reach"] = "public"
     if event is not None:
         _tell_more(context, event)
     if given.params:

@@ -37,7 +37,7 @@ from paddock.runners.process import Launch
 from paddock.runners.shared import START_SECONDS, Surroundings, not_refused
 from paddock.runners.spares import SPARE_SECONDS
 from paddock.runners.staff import Staff
-from paddock.runners.supervisor import LOGGED, Supervisor
+from paddock.runners.supervisor import LOGGED, REPLACED, Supervisor
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -186,7 +186,7 @@ class Gateway:
         plugin = plugin_of(runner_id)
         supervisor = self._staff.get(plugin)
         manifest = (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
-        if supervisor is None or manifest is None or self.guests.serve(plugin):
+        if supervisor is None or manifest is None or self.guests.serve(plugin) or not _takes(manifest, placement):
             return None
         return supervisor.start_at_once(manifest, run_id, context, listener, placement)
 
@@ -201,6 +201,8 @@ class Gateway:
         """Write the `run_agent` frame (starting the process first if need be) and return; news goes to `listener`."""
         try:
             manifest, place = await self._find(runner_id, workspace_of(context))
+            if not _takes(manifest, placement):
+                raise StartError(REPLACED, "the runner became another one while the run was started; try again")
             if isinstance(place, Supervisor):
                 return await place.start_run(manifest, run_id, context, listener, placement)
             secrets = placement.secrets
@@ -301,6 +303,16 @@ class Gateway:
                 if self._staff.get(plugin) is supervisor:
                     return supervisor, offered
         return None, {}
+
+
+def _takes(manifest: AgentRunnerManifest, placement: Placement) -> bool:
+    """Whether settings that were checked against a form may go to this runner: another may come between the two."""
+    checked = placement.checked_for
+    return (
+        checked is None
+        or checked is manifest
+        or (checked.host_only, checked.config_schema) == (manifest.host_only, manifest.config_schema)
+    )
 
 
 def _installed_names(staff: Iterable[Supervisor]) -> Names:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import structlog
 from pydantic import ValidationError
 
+from paddock.rules.host_only import marked
 from paddock.rules.permissions import ABOVE_CEILING
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
@@ -85,6 +86,7 @@ def _checked(plugin: str, raw: Any) -> AgentRunnerManifest:
         )
     try:
         manifest = AgentRunnerManifest.model_validate(raw)
+        manifest = manifest.model_copy(update={"config_schema": marked(manifest.config_schema)})
     except ValidationError as problem:
         raise ValueError(in_plain_words(problem)) from None
     owner = str(RunnerId.parse(manifest.id).plugin)

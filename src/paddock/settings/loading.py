@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from paddock.rules.addresses import is_private_way, without_secrets
+from paddock.rules.host_only import ApiAgents
 from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.platform_specs import PlatformSpec
@@ -162,7 +163,12 @@ def _validate(origins: Mapping[str, _Origin]) -> Settings:
         raise SettingsError(_sentence(error, origins)) from None
 
 
-TABLES: Mapping[str, type[BaseModel]] = {"models": ModelSpec, "mcp_servers": McpServerSpec, "platforms": PlatformSpec}
+TABLES: Mapping[str, type[BaseModel]] = {
+    "models": ModelSpec,
+    "mcp_servers": McpServerSpec,
+    "platforms": PlatformSpec,
+    "api_agents": ApiAgents,
+}
 
 
 def _sentence(error: ValidationError, origins: Mapping[str, _Origin]) -> str:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from paddock.rules.addresses import is_loopback, is_postgres, openid_configuration_of, without_secrets
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
+from paddock.rules.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.platform_specs import PlatformSpec
@@ -222,6 +223,11 @@ class Settings(BaseModel):
     )
     mcp_servers: dict[str, McpServerSpec] = setting(
         {}, "MCP servers whose tools agents may use, by name", "a table of servers, each with a command or a url"
+    )
+    api_agents: ApiAgents = setting(
+        NOTHING_OPENED,
+        "what agents made over the API may name besides: runners whose settings name programs and paths, and addresses",
+        'a table such as {runners = ["plugin:paddock/codex/default"], urls = ["https://*.example.com"]}',
     )
     platforms: dict[str, PlatformSpec] = setting(
         {},

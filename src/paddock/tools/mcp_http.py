@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from paddock.tools.mcp_stdio import MAX_MESSAGE, TOO_LONG
+from paddock_sdk import outbound
 
 SILENT_SECONDS = 30.0
 """To connect and to send. A call has its own time, and between calls the server may be silent."""
@@ -30,7 +31,7 @@ async def over_http(
 
     timeout, hooks = httpx2.Timeout(SILENT_SECONDS, read=None), {"response": [seen, bounded]}
     async with (
-        httpx2.AsyncClient(headers=dict(headers), timeout=timeout, event_hooks=hooks) as client,
+        outbound.client("any", headers=dict(headers), timeout=timeout, event_hooks=hooks) as client,
         streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE) as streams,
     ):
         yield streams[0], streams[1]

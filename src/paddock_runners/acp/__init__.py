@@ -61,6 +61,7 @@ class Acp(HarnessRunner):
             "type": "json",
             "label": both("Command line", "命令行"),
             "default": [],
+            "host_only": True,
             "description": both(
                 "Program and arguments, such as [kimi, acp]; needed for custom.",
                 "程序及参数，例如 [kimi, acp]；选择 custom 时必填。",

@@ -42,6 +42,7 @@ COMMAND: Mapping[str, Any] = {
     "type": "string",
     "label": both("Program", "程序"),
     "default": "",
+    "host_only": True,
     "description": both(
         "Its name or path, when it is not on the PATH under its own name.",
         "程序名或路径；若不在 PATH 中或名称不同时填写。",
@@ -55,13 +56,21 @@ FORM: tuple[Mapping[str, Any], ...] = (
         "type": "string",
         "label": both("Address of the model's provider", "模型提供方的地址"),
         "default": "",
+        "host_only": True,
     },
-    {"name": "args", "type": "json", "label": both("Further arguments", "其他参数"), "default": []},
+    {
+        "name": "args",
+        "type": "json",
+        "label": both("Further arguments", "其他参数"),
+        "default": [],
+        "host_only": True,
+    },
     {
         "name": "env",
         "type": "json",
         "label": both("Variables", "环境变量"),
         "default": [],
+        "host_only": True,
         "description": both(
             "Names of environment variables it is given; the host must allow them to runners (env_allow).",
             "交给它的环境变量名；主机须允许运行器使用它们（env_allow）。",
@@ -72,6 +81,7 @@ FORM: tuple[Mapping[str, Any], ...] = (
         "type": "string",
         "label": both("Home directory", "主目录"),
         "default": "",
+        "host_only": True,
         "description": both(
             "Where it finds its own settings and login. Empty: a fresh one for every conversation.",
             "它查找自身设置和登录信息的位置。留空则每个对话用新的目录。",

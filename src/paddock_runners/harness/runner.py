@@ -44,6 +44,7 @@ class HarnessRunner(AgentRunner):
     title: str
     permissions = PERMISSIONS
     context = AgentRunnerContextPolicy(supports_history_search=True)
+    host_only = True
     capabilities = AgentRunnerCapabilities(
         streaming=True,
         tool_calling=True,

@@ -10,7 +10,17 @@ from urllib.parse import urlsplit, urlunsplit
 from paddock_runners.http.answers import EventReader, text_in
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_runners.toolkit.words import both
-from paddock_sdk import AgentRunner, AgentRunnerCapabilities, HostApi, Result, Results, RunContext, failed, message
+from paddock_sdk import (
+    AgentRunner,
+    AgentRunnerCapabilities,
+    HostApi,
+    Result,
+    Results,
+    RunContext,
+    failed,
+    message,
+    outbound,
+)
 from paddock_sdk.protocol.history import TranscriptItem
 
 if TYPE_CHECKING:
@@ -39,6 +49,7 @@ class HttpRunner(AgentRunner):
             "name": "url",
             "type": "string",
             "label": both("URL", "网址"),
+            "host_only": True,
             "description": both("Where the agent is.", "智能体所在的地址。"),
         },
         {
@@ -84,12 +95,14 @@ class HttpRunner(AgentRunner):
         began = False
         try:
             async with (
-                httpx2.AsyncClient(timeout=timeout, follow_redirects=False, verify=_trusted()) as client,
+                outbound.client(ctx.runtime.reach or "any", timeout=timeout, verify=_trusted()) as client,
                 client.stream("POST", url, json=body_of(ctx), headers=_headers(ctx.config)) as answer,
             ):
                 began = answer.is_success
                 async for result in _read(answer):
                     yield result
+        except outbound.AddressRefusedError as error:
+            yield failed("http.address_refused", f"config.url cannot be called: {error}")
         except httpx2.HTTPError as error:
             yield _lost(url, error, began=began)
 

@@ -90,6 +90,7 @@ FORM: Sequence[Mapping[str, Any]] = (
         "name": "extra_args",
         "type": "json",
         "label": both("Further arguments of the model", "模型的其他参数"),
+        "host_only": False,
         "description": both("Such as temperature.", "例如 temperature。"),
         "default": {},
     },

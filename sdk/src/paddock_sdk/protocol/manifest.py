@@ -39,6 +39,9 @@ class DynamicFormItemSchema(WireModel):
     required: bool = False
     default: Any = None
     options: list[dict[str, Any]] | None = None
+    host_only: bool | None = None
+    """Paddock's own, optional: it names a program, a path or an address, so only whoever runs the host may set it.
+    Of a field that does not say, the host judges by its name."""
 
 
 class AgentRunnerCapabilities(WireModel):
@@ -100,6 +103,8 @@ class AgentRunnerManifest(WireModel):
     permissions: AgentRunnerPermissions
     context: AgentRunnerContextPolicy
     config_schema: list[DynamicFormItemSchema] = []
+    host_only: bool = False
+    """Paddock's own, optional: its agents act on the machine it runs on, so only whoever runs the host makes them."""
     metadata: dict[str, Any] = {}
 
 

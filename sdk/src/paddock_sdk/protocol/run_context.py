@@ -144,6 +144,9 @@ class AgentRuntimeContext(WireModel):
     """On the host's clock; the handshake says what that clock shows."""
     locale: str | None = None
     timezone: str | None = None
+    reach: Literal["any", "public"] | None = None
+    """Paddock's own, optional: `public` when the addresses in the config came over the API: they must not lead to
+    loopback, private or link-local places (`paddock_sdk.outbound`)."""
     static_refs: dict[str, StaticContextRef] = {}
     metadata: dict[str, Any] = {}
 
