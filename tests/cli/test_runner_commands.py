@@ -61,6 +61,7 @@ def test_installing_shows_what_it_asks_for_and_needs_a_yes(
     refused = paddock("runner", "install", source, "--data", tmp_path / "d")
     assert refused.returncode == 2
     assert "read the conversation it is in" in refused.stdout
+    assert "marks host_only, or that sound like programs, paths or addresses, are made in the agents" in refused.stdout
     assert "add --yes" in refused.stderr
     assert not (tmp_path / "d").exists()
 

@@ -46,6 +46,16 @@ def test_its_runners_settings_are_those_of_the_plugin_and_its_own() -> None:
     assert about(read_package(TALKER))["settings"] == {"greeting": "hello"}
 
 
+def test_settings_that_name_something_outside_are_shown_before_anybody_agrees(tmp_path: Path) -> None:
+    file = "components/runner/default.yaml"
+    spec = yaml.safe_load((TALKER / file).read_text())["spec"]
+    odd = {"name": "server", "type": "select", "options": ["a", "b"]}
+    fields = [{"name": "base-url"}, {"name": "tone"}, odd, {"name": "workflow-path", "type": "string"}]
+    more = changed(tmp_path, file, {"spec": {**spec, "config": fields}})
+    assert read_package(more).host_only == ("base-url", "workflow-path")
+    assert read_package(TALKER).host_only == ()
+
+
 def test_what_people_agree_to_is_part_of_the_hash(tmp_path: Path) -> None:
     file = "components/runner/default.yaml"
     spec = yaml.safe_load((TALKER / file).read_text())["spec"]

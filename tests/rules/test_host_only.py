@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from host.scripted import manifest_of
 from paddock.rules.host_only import NOTHING_OPENED, ApiAgents, is_host_only, marked, refused_over_api
-from paddock_sdk.protocol.manifest import AgentRunnerManifest, DynamicFormItemSchema
 from paddock_sdk.protocol.frames import PluginInfo
+from paddock_sdk.protocol.manifest import AgentRunnerManifest, DynamicFormItemSchema
 
 RUNNER = "plugin:test/one/default"
 FILE = "write this agent in the agents file (agents.yaml)"
@@ -44,8 +44,25 @@ def test_what_is_empty_or_as_the_form_has_it_anyway_names_nothing() -> None:
 @pytest.mark.spec("wire/host-only-unmarked")
 @pytest.mark.parametrize(
     "name",
-    ["command", "cmd-line", "startCommand", "args", "env", "HOME", "work_dir", "baseURL", "base-url", "apiEndpoint"]
-    + ["webhook", "proxy", "mcp_servers", "socketPath", "api_base", "skill-files", "entry.script"],
+    [
+        "command",
+        "cmd-line",
+        "startCommand",
+        "args",
+        "env",
+        "HOME",
+        "work_dir",
+        "baseURL",
+        "base-url",
+        "apiEndpoint",
+        "webhook",
+        "proxy",
+        "mcp_servers",
+        "socketPath",
+        "api_base",
+        "skill-files",
+        "entry.script",
+    ],
 )
 def test_of_a_setting_without_a_mark_its_name_is_judged(name: str) -> None:
     assert refused(a_runner({"name": name}), **{name: "x"})

@@ -28,6 +28,7 @@ AGENTS = """\
 default_agent: echo
 agents:
   echo: {{runner: "plugin:paddock/echo/default"}}
+  promised: {{runner: "plugin:mallory/named-in-the-file/default"}}
   inside: {{runner: "plugin:paddock/http/default", config: {{url: "{inner}"}}}}
 """
 CONFIG = """\
@@ -300,3 +301,15 @@ def test_an_administrator_gives_an_agent_no_file_of_somebody_else(mallory: Attac
         said = mallory.refused("reader", runner=echo, files=[foreign])
         assert said == f"files: there is no artifact {foreign!r} of yours; upload it first"
     assert mallory.put("reader", runner=echo, files=[own]).status_code == 201
+
+
+@pytest.mark.spec("http/attach-claimed")
+def test_an_administrator_attaches_no_runner_in_the_place_of_one_that_others_rely_on(mallory: Attacker) -> None:
+    """Its runs would bring the settings and secrets of the agents file to a program of theirs."""
+    token = "/api/v1/runners/attach-tokens"
+    for plugin in ("http", "echo", "acp", "local-agent"):
+        answer = mallory.client.post(token, json={"author": "paddock", "name": plugin})
+        assert (answer.status_code, "only whoever runs the host" in answer.json()["detail"]) == (403, True)
+    answer = mallory.client.post(token, json={"author": "mallory", "name": "named-in-the-file"})
+    assert answer.status_code == 403
+    assert mallory.client.post(token, json={"author": "mallory", "name": "own"}).status_code == 201

@@ -1,6 +1,7 @@
 """`paddock runner install`, `list`, `verify`, `remove`: what a person is told and asked. The work is elsewhere."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from paddock import settings
@@ -148,12 +149,27 @@ def _description(package: Package, present: Installed | None, host: settings.Set
     lines += [f"  runs      {_one_line(' '.join(about.command))}", f"  sha256    {package.contents.sha256}"]
     lines += ["  It asks to be allowed to:", *(f"    - {_one_line(line)}" for line in wants)] if wants else []
     lines += ["  It asks for nothing beyond answering."] if not wants else []
+    lines += [f"  {_host_only_words(package.host_only)}"]
     lines += [f"  It needs these Python packages: {', '.join(package.requirements)}"] if package.requirements else []
     lines += [f"  Left out: {_one_line(one)}, where a host keeps its data" for one in package.contents.data_directories]
     lines += [f"  It runs {_level_words(level, network=about.network)}."]
     lines += [_memory_words(about.memory_mb, host.plugin_memory_mb)] if level == "L1" else []
     lines += ["  Install only what you trust."] if level == "L0" else []
     return "\n".join(lines)
+
+
+def _host_only_words(names: Sequence[str] | None) -> str:
+    """Who makes settings that name programs, paths and addresses. Most forms are known only when the plugin runs."""
+    if names is None:
+        return (
+            "Settings of its agents that it marks host_only, or that sound like programs, paths or addresses, are made "
+            "in the agents file and not over the API."
+        )
+    if not names:
+        return "None of its settings names a program, a path or an address."
+    return (
+        f"These settings of its agents are made in the agents file and not over the API: {_one_line(', '.join(names))}"
+    )
 
 
 def _one_line(text: str) -> str:

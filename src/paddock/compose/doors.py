@@ -1,6 +1,7 @@
 """The ways into the house: every door, given the parts it opens on."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from paddock.compose.house import House
 from paddock.compose.parts import MIB
@@ -49,6 +50,7 @@ from paddock.http_api.tokens import TokenRules, Tokens
 from paddock.http_api.ui_actions import UiActionsDoor
 from paddock.http_api.users import UsersDoor
 from paddock.settings import Settings
+from paddock_sdk.protocol.ids import RunnerId
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +171,24 @@ def _administering(house: House, entrance: Entrance) -> list[Door]:
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=house.clock),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
-        AdminDoor(auth=auth, gateway=house.gateway, attaching=house.attaching, keys=house.store, note=note),
+        AdminDoor(
+            auth=auth,
+            gateway=house.gateway,
+            attaching=house.attaching,
+            keys=house.store,
+            note=note,
+            claimed=partial(_is_claimed, house),
+        ),
         MetricsDoor(auth=auth, page=house.metrics.page),
         OverviewDoor(auth=auth, names=names, overview=Overview(house.store, house.clock, note=note)),
     ]
+
+
+def _is_claimed(house: House, plugin: str) -> bool:
+    """Whether agents of whoever runs the host rely on a plugin: their settings and secrets go to whoever serves it."""
+    return house.gateway.has_installed(plugin) or any(
+        plugin == str(RunnerId.parse(runner).plugin) for runner in house.agents.named_runners()
+    )
 
 
 def _open_to_all(house: House) -> list[Door]:

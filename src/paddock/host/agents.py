@@ -146,6 +146,10 @@ class Agents:
     def in_file(self, agent_id: str) -> bool:
         return agent_id in self._named
 
+    def named_runners(self) -> set[str]:
+        """The runners of the agents that are in the file."""
+        return {binding.runner_id for binding in self._named.values()}
+
     def stored(self, workspace: str) -> Mapping[str, AgentBinding]:
         return self._stored.get(workspace, {})
 

@@ -22,6 +22,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 
 MAX_NAME = 128
+CLAIMED = "this plugin is installed here, or the agents file names it: only whoever runs the host attaches it"
 
 
 class AdminDoor:
@@ -33,7 +34,10 @@ class AdminDoor:
         attaching: Attaching,
         keys: ApiKeys,
         note: Callable[[AuditRow], None] = lambda _row: None,
+        claimed: Callable[[str], bool] = lambda _plugin: False,
     ) -> None:
+        """`claimed`: plugins that agents of whoever runs the host rely on; only they attach another in their place."""
+        self._claimed = claimed
         self._note = note
         self._auth = auth
         self._gateway = gateway
@@ -60,7 +64,10 @@ class AdminDoor:
         author, name = _name(given, "author"), _name(given, "name")
         if given.get("permissions", {}) is None:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "permissions must be an object, or left out")
-        self._note(_decided(principal, "runners.attach_token", f"{author}/{name}", allowed=True))
+        allowed = principal.operator or not self._claimed(f"{author}/{name}")
+        self._note(_decided(principal, "runners.attach_token", f"{author}/{name}", allowed=allowed))
+        if not allowed:
+            raise HostError(ErrorCode.UNAUTHORIZED, CLAIMED)
         token = await self._attaching.mint(
             principal.workspace_id, author, name, given.get("permissions"), by=principal.credential
         )

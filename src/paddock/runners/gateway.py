@@ -219,6 +219,9 @@ class Gateway:
         names = self._names.get(workspace, self._without_guests)
         return names.all if installed else names.attached
 
+    def has_installed(self, plugin: str) -> bool:
+        return self._staff.get(plugin) is not None
+
     def isolation_of(self, runner_id: str, workspace: str, wanted: str | None = None) -> str:
         """A level, `elsewhere` for a runner attached from another machine, `unknown` for one nobody offers."""
         plugin = plugin_of(runner_id)

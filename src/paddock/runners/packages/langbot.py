@@ -12,8 +12,9 @@ from typing import Any, cast
 
 import yaml
 
+from paddock.rules.host_only import is_host_only
 from paddock.runners.packages.contents import PLUGIN_FILE, Contents, PackageError, PackageFile
-from paddock_sdk.protocol.manifest import AgentRunnerCapabilities, AgentRunnerPermissions
+from paddock_sdk.protocol.manifest import AgentRunnerCapabilities, AgentRunnerPermissions, DynamicFormItemSchema
 
 MANIFEST = "manifest.yaml"
 ABOUT_FILE = "paddock-langbot.json"
@@ -48,6 +49,20 @@ def described(contents: Contents) -> Contents:
     kept = [file for file in contents.files if file.path not in files]
     made = [PackageFile(path, text.encode(), executable=False) for path, text in files.items()]
     return replace(contents, files=tuple(sorted([*kept, *made], key=lambda file: file.path)))
+
+
+def host_only_settings(contents: Contents) -> list[str]:
+    """Settings of its agents that only whoever runs the host makes, as the file that was added tells its forms."""
+    about = _object(json.loads(contents.read(ABOUT_FILE) or b"{}"))
+    runners = (_object(_object(one).get("manifest")) for one in _list(about.get("runners")))
+    fields = [_object(field) for one in runners for field in _list(one.get("config_schema"))]
+    return list(dict.fromkeys(str(field["name"]) for field in fields if is_host_only(_as_judged(field))))
+
+
+def _as_judged(field: Said) -> DynamicFormItemSchema:
+    """As much of a field as says whether it names something outside; the rest is checked when its runner is listed."""
+    options: list[Said] | None = [{}] if _list(field.get("options")) else None
+    return DynamicFormItemSchema(type=str(field["type"]), name=str(field["name"]), options=options)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

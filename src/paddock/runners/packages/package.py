@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paddock.runners.packages.contents import PLUGIN_FILE, Contents, PackageError, checked
-from paddock.runners.packages.langbot import described, is_langbot_plugin
+from paddock.runners.packages.langbot import described, host_only_settings, is_langbot_plugin
 from paddock.runners.packages.plugin_file import read_plugin_file
 from paddock.runners.packages.trees import from_directory
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
@@ -26,15 +26,19 @@ class Package:
     about: "Plugin"
     requirements: tuple[str, ...]
     contents: Contents
+    host_only: tuple[str, ...] | None = None
+    """Settings of its agents that name programs, paths or addresses; None: known when it runs, as its forms are."""
 
 
 def read_package(source: Path) -> Package:
     """Read and check a package without running or installing any of it. Raises PackageError."""
     contents = _contents(source)
+    host_only: tuple[str, ...] | None = None
     if is_langbot_plugin(contents):
         contents = described(contents)
+        host_only = tuple(host_only_settings(contents))
     about, requirements = read_plugin_file(contents.read(PLUGIN_FILE) or b"")
-    return Package(about, requirements, contents)
+    return Package(about, requirements, contents, host_only)
 
 
 def _contents(source: Path) -> Contents:
