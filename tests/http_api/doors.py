@@ -50,6 +50,7 @@ from paddock.http_api.branches import BranchesDoor
 from paddock.http_api.calendar import CalendarDoor
 from paddock.http_api.connection import Connection
 from paddock.http_api.console import ConsoleDoor
+from paddock.http_api.crowd import Crowd
 from paddock.http_api.deliveries import DeliveriesDoor
 from paddock.http_api.events import EventsDoor
 from paddock.http_api.explain import ExplainDoor
@@ -217,6 +218,7 @@ def app_of(
         origins=origins,
         calls_per_second=calls_per_second,
         operators=Operators.named(operators),
+        refused=house.audit.counted,
         streams=open_streams,
     )
     store, clock = house.store, time.time
@@ -268,7 +270,7 @@ def app_of(
         ApprovalsDoor(auth=auth, approvals=house.approvals),
         AutomationsDoor(auth=auth, automations=house.automations),
         CalendarDoor(auth=auth, calendars=house.calendars),
-        EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.soon, clock=time.time),
+        EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.counted, clock=time.time),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=clock),
@@ -310,6 +312,7 @@ async def open_doors(
     keys: SigningKeys = KEYS,
     uploading: AttachmentLimits | None = None,
     patience: Patience = PATIENCE,
+    crowd: Crowd | None = None,
     operators: Sequence[str] = (),
     metrics: Metrics | None = None,
     stream_limits: StreamLimits | None = None,
@@ -347,7 +350,7 @@ async def open_doors(
         looking = asyncio.create_task(open_streams.keep_looking())
         overheard = Overheard()
         async with (
-            serving(app, patience) as url,
+            serving(app, patience, crowd) as url,
             httpx.AsyncClient(base_url=url, timeout=30, transport=overheard) as client,
         ):
             yield Doors(house, gateway, url, client, ready, app, noted, open_streams)
@@ -357,12 +360,14 @@ async def open_doors(
 
 
 @asynccontextmanager
-async def serving(app: Any, patience: Patience = PATIENCE) -> AsyncIterator[str]:
+async def serving(app: Any, patience: Patience = PATIENCE, crowd: Crowd | None = None) -> AsyncIterator[str]:
     """As `paddock serve` does it, with its own connections where the application knows of a short way."""
     config = uvicorn.Config(
         app,
         loop="none",
-        http=partial(Connection, find_way=app.find, patience=patience) if hasattr(app, "find") else "httptools",  # pyright: ignore[reportArgumentType]
+        http=partial(Connection, find_way=app.find, patience=patience, crowd=crowd or Crowd())  # pyright: ignore[reportArgumentType]
+        if hasattr(app, "find")
+        else "httptools",
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,

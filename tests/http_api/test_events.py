@@ -28,7 +28,12 @@ CHAT = PlatformSpec(secret=SECRET, webhook="http://127.0.0.1:9/hook")
 EVENT = {"event_id": "e1", "event_type": "message.received", "conversation_id": "r", "input": {"text": "hello"}}
 
 
-BEGINNING = b"POST /api/v1/events?platform=chat HTTP/1.1\r\nHost: %b\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
+SIGNED = b"webhook-id: 1\r\nwebhook-timestamp: 1\r\nwebhook-signature: v1,x\r\n"
+BEGINNING = (
+    b"POST /api/v1/events?platform=chat HTTP/1.1\r\nHost: %b\r\nTransfer-Encoding: chunked\r\n"
+    + SIGNED
+    + b"\r\n1\r\n{\r\n"
+)
 """Of an event that does not say how long it is, and whose end is still to come."""
 
 

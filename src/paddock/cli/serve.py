@@ -7,6 +7,7 @@ import asyncio
 import errno
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -31,6 +32,7 @@ from paddock.host.agents_file import AgentsFileError
 from paddock.host.platforms import PlatformError
 from paddock.http_api.app import ShortWay
 from paddock.http_api.connection import Connection
+from paddock.http_api.crowd import Crowd
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
@@ -40,6 +42,9 @@ from paddock.telemetry.loop_watch import LoopWatch
 from paddock.tools.signatures import ToolDefinitionError
 
 BACKLOG = 2048
+MIB = 1024 * 1024
+FILES_BESIDE = 1000
+"""Open files that are no connections: the store, pipes of runners, files that are read."""
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 """One runner frame; the WebSocket door takes nothing longer."""
 NAMED = 6
@@ -197,7 +202,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     _collect_rarely()
     stop = asyncio.Event()
     house.run_endpoints.address = house.run_endpoints.address or _reachable(url)
-    server = _Server(_uvicorn(house.app), on_started=lambda: _say_ready(settings, url, house))
+    server = _Server(_uvicorn(house.app, _crowd(settings)), on_started=lambda: _say_ready(settings, url, house))
     with _signals(stop, house.loop_watch), presence.announced(settings.data, url=_reachable(url), token=token):
         async with run_socket(house.run_door, house.run_endpoints, settings.data), house.running():
             serving = asyncio.create_task(server.serve(sockets=[listener]))
@@ -217,8 +222,21 @@ def _built(settings: Settings, token: str, url: str) -> compose.House:
         raise CommandError(as_sentence(error), exit_code=USAGE) from error
 
 
-def _uvicorn(app: ASGIApp) -> uvicorn.Config:
-    way = partial(Connection, find_way=app.find) if isinstance(app, ShortWay) else "httptools"
+def _crowd(settings: Settings) -> Crowd:
+    """As many connections as are set, or as many as this process may have files open for."""
+    wanted = settings.max_connections + FILES_BESIDE
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    most = max(1, min(settings.max_connections, allowed - FILES_BESIDE))
+    if most < settings.max_connections:
+        log.warning("fewer connections than max_connections: raise the limit of open files", action="serve", most=most)
+    return Crowd(most, settings.unfinished_mib * MIB)
+
+
+def _uvicorn(app: ASGIApp, crowd: Crowd) -> uvicorn.Config:
+    way = partial(Connection, find_way=app.find, crowd=crowd) if isinstance(app, ShortWay) else "httptools"
     return uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]
         loop="none",

@@ -93,6 +93,7 @@ def _entrance(house: House, settings: Settings, local_token: str | None) -> Entr
         origins=settings.cors_origins,
         calls_per_second=settings.calls_per_second,
         operators=Operators.named(settings.operators),
+        refused=house.audit.counted,
         streams=house.open_streams,
     )
     runs = RunsView(house.store)
@@ -155,7 +156,7 @@ def _talking(house: House, settings: Settings, entrance: Entrance) -> list[Door]
         EventsDoor(
             platforms=house.platforms,
             ingress=house.ingress,
-            note=house.audit.soon,
+            note=house.audit.counted,
             clock=house.clock,
             body_bytes=settings.event_body_mib * MIB,
         ),

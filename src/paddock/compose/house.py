@@ -308,7 +308,7 @@ class House:
         """What was decided and used while runs were being stopped: nobody else knows of it."""
         try:
             async with asyncio.timeout(NOTE_SECONDS):
-                await self.audit.flush()
+                await self.audit.close()
         except (TimeoutError, StorageUnavailableError) as error:
             log.warning("the last rows of the audit could not be written", action="house.close", reason=str(error))
 

@@ -1,14 +1,16 @@
 """A connection that does not wait for ever: requests that come too slowly are given up, too large heads are refused.
 
 One timer for each connection, which only looks; a request costs it a few assignments. What is too slow or too large is
-said in `patience`. uvicorn itself has neither limit.
+said in `patience`, what is too much for all connections together in `crowd`. uvicorn itself has no such limit.
 """
 
 import asyncio
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+from paddock.http_api.crowd import Crowd
 from paddock.http_api.errors import problem
 from paddock.http_api.patience import PATIENCE, Arriving, Patience
 from paddock.rules.errors import ErrorCode
@@ -37,13 +39,18 @@ class WatchedConnection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
         patience: Patience = PATIENCE,
+        crowd: Crowd | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._patience = patience
+        self._crowd = crowd or Crowd()
         self._arriving = Arriving.HEAD
         self._since = 0.0
         self._piece = 0
         self._size = 0
+        self._is_first = True
+        """The next message begins where this piece does, so all of the piece counts."""
+        self._unfinished = False
         self._too_large = False
         self._refused = False
         self._watch: asyncio.TimerHandle | None = None
@@ -53,29 +60,83 @@ class WatchedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
         self._since = self.loop.time()
-        self._look_later()
+        if self._crowd.came(self, len(self.connections)):
+            self._look_later()
+        else:
+            self._turn_away()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()
+        self._crowd.left(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
-            return
-        self._piece = len(data)
-        self._size += self._piece
-        super().data_received(data)
-        if self._arriving is Arriving.HEAD and self._size > self._patience.max_head_bytes and not self._refused:
+        if self._arriving is Arriving.NOTHING:
+            self._size, self._is_first = 0, True
+        while data and not self._refused and not self.transport.is_closing():
+            data = self._take(data)
+
+    def _take(self, data: bytes) -> bytes:
+        """Feed the parser: of a head no more than it may have. What is left over."""
+        room = len(data) if self._arriving is Arriving.BODY else self._patience.max_head_bytes - self._size
+        if room <= 0:
             self._refuse_head()
+            return b""
+        piece = data[:room]
+        self._piece = len(piece)
+        self._size += self._piece
+        super().data_received(piece)
+        if self._arriving is Arriving.BODY and not self._refused:
+            self._goes_on()
+        elif self._unfinished:
+            self._unfinished = False
+            self._crowd.is_whole(self)
+        return data[room:]
+
+    def _goes_on(self) -> None:
+        self._unfinished = True
+        if len(self.headers) > self._patience.max_headers:  # what stands behind a body is read as headers too
+            self._refuse_head()
+        else:
+            self._crowd.holds(self, self._size)
 
     def handle_websocket_upgrade(self) -> None:
         self._stop_watching()
+        self._crowd.left(self)
         super().handle_websocket_upgrade()
+
+    # --- what the crowd asks ------------------------------------------------------------------------------------------
+
+    @property
+    def caller(self) -> int:
+        given = next((value for name, value in self.headers if name == b"authorization"), None)
+        return 0 if given is None else hash(given) or 1
+
+    def leave_idle(self) -> None:
+        self.transport.close()
+
+    def leave_unfinished(self) -> None:
+        if self._is_being_answered:
+            self.transport.close()
+        else:
+            self._refuse(503, ErrorCode.UNAVAILABLE, "too much is on its way to this host at once; send it again")
+
+    def _turn_away(self) -> None:
+        self._refused = True
+        self.transport.write(self._said(503, ErrorCode.UNAVAILABLE, "this host has as many connections as it takes"))
+        self.transport.close()
+
+    def answered(self) -> None:
+        """To be called when nothing more is to be said for now."""
+        self._crowd.is_idle(self)
 
     # --- what the parser tells ----------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        self._arriving, self._since, self._size = Arriving.HEAD, self.loop.time(), 0
+        self._arriving, self._since = Arriving.HEAD, self.loop.time()
+        if not self._is_first:
+            self._size = 0
+        self._is_first = False
         super().on_message_begin()
 
     def head_came(self) -> None:
@@ -86,6 +147,7 @@ class WatchedConnection(HttpToolsProtocol):
             self._too_large = True
             raise HeadTooLargeError
         self._arriving = Arriving.BODY
+        self._crowd.is_busy(self)
 
     def body_came(self) -> None:
         """To be called when a request is complete."""
@@ -107,16 +169,21 @@ class WatchedConnection(HttpToolsProtocol):
         self._refuse(431, ErrorCode.PAYLOAD_TOO_LARGE, f"the head of a request may have at most {most}")
 
     def _refuse(self, status: int, code: ErrorCode, detail: str) -> None:
-        answer = problem(status, code, detail, headers={"connection": "close"})
+        self.transport.write(self._said(status, code, detail))
+        self._leave()
+
+    def _said(self, status: int, code: ErrorCode, detail: str) -> bytes:
+        later = {"retry-after": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+        answer = problem(status, code, detail, headers={"connection": "close", **later})
         headers = [*self.server_state.default_headers, *answer.raw_headers]
         head = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[status], head, bytes(answer.body)))
-        self._leave()
+        return b"%b%b\r\n%b" % (STATUS_LINE[status], head, bytes(answer.body))
 
     def _leave(self) -> None:
         """Nothing more is said or heard; whoever waits for the rest of the body is told that it does not come."""
         self._refused = True
         self._stop_watching()
+        self._crowd.left(self)
         if self._arriving is Arriving.BODY and self.cycle and self.cycle.scope is self.scope:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

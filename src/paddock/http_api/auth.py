@@ -21,6 +21,7 @@ from paddock.http_api.tokens import Tokens, looks_like_token
 from paddock.ports import ApiKeyRow, ApiKeys
 from paddock.rules.credentials import Credential
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows import AuditRow
 
 REMEMBER_SECONDS = 5.0
 REMEMBER_KEYS = 1024
@@ -45,6 +46,7 @@ class Auth:
         operators: Operators = NO_OPERATORS,
         calls_per_second: float = 0.0,
         streams: OpenStreams | None = None,
+        refused: Callable[[AuditRow], None] = lambda _row: None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """`origins`: web pages that may call, without a key too if they are of this very machine."""
@@ -52,6 +54,7 @@ class Auth:
         """What callers hold open."""
         self._tokens = tokens
         self.operators = operators
+        self._refused = refused
         self._own_pages = frozenset(page.lower().encode() for page in origins if _is_page_of_this_machine(page))
         self._limits = CallerLimits(calls_per_second, now=now)
         self._keys = keys
@@ -62,7 +65,12 @@ class Auth:
         self._key_exists = tokens is not None  # whoever set up tokens wants callers to show one
 
     async def principal(self, scope: Scope) -> Principal:
-        principal = await self._found(scope)
+        try:
+            principal = await self._found(scope)
+        except HostError as error:
+            if error.code is ErrorCode.UNAUTHENTICATED:
+                self._refused(_not_let_in(error))
+            raise
         self.streams.guard(scope, principal.credential)
         return principal
 
@@ -130,6 +138,12 @@ class Auth:
             self._key_exists = await self._keys.any_key()
             self._keyless_until = self._now() + REMEMBER_SECONDS
         return not self._key_exists
+
+
+def _not_let_in(error: HostError) -> AuditRow:
+    """On record for whoever runs the host; counted, because anybody can bring it about."""
+    reason = error.message.removesuffix(f": {HOW}")
+    return AuditRow(time.time(), "", "", "auth.sign_in", "", "host", str(error.code), reason)
 
 
 def _require_this_machine(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) -> None:

@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from paddock.http_api.arrivals import WatchedConnection
 from paddock.http_api.bodies import Whole
+from paddock.http_api.crowd import Crowd
 from paddock.http_api.errors import Endpoint
 from paddock.http_api.exchange import Exchange
 from paddock.http_api.patience import PATIENCE, Patience
@@ -44,8 +45,9 @@ class Connection(WatchedConnection):
         *,
         find_way: FindWay,
         patience: Patience = PATIENCE,
+        crowd: Crowd | None = None,
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop, patience=patience)
+        super().__init__(config, server_state, app_state, _loop, patience=patience, crowd=crowd)
         self._find_way = find_way
         self._way: Way | None = None
         self._body = b""
@@ -139,6 +141,7 @@ class Connection(WatchedConnection):
             self._start_asgi_task(*self.pipeline.pop())
             return
         self._quiet_since = self.loop.time()
+        self.answered()
         if self.timeout_keep_alive_task is None:
             self._look_after(self.timeout_keep_alive)
 

@@ -23,6 +23,7 @@ TOO_LARGE = f"an event has at most {MAX_BODY_BYTES} bytes besides its files"
 BODY_BYTES = 8 * 1024 * 1024
 LARGE_AT_ONCE = 4
 """Who sends is known only when all of it was read: few may make the host hold that much at the same time."""
+UNSIGNED = "its signature is not that of a platform known here"
 
 
 class EventsDoor:
@@ -46,8 +47,9 @@ class EventsDoor:
         return [route("POST", EVENTS, self.post)]
 
     async def post(self, request: Request) -> Response:
+        platform = self._named(request)
         body = await self._body(request)
-        platform = self._signed(request, body)
+        self._check_signature(platform, request, body)
         try:
             given = decode_object(body, "the event")
         except InvalidInputError as error:
@@ -59,31 +61,33 @@ class EventsDoor:
         return json_response(answer, 202)
 
     async def _body(self, request: Request) -> bytes:
-        """All of it, because all of it is signed. What is too large for words alone is read only of known platforms."""
+        """All of it, because all of it is signed."""
         size = declared_size(request)
         if size is not None and size <= MAX_BODY_BYTES:
             return await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
-        if self._platforms.find(request.query_params.get("platform")) is None:
-            self._note(self._refused(None, "its platform is not known here"))
-            raise unknown_platform()
         if self._large.locked():
             raise HostError(ErrorCode.RATE_LIMITED, "too many large events at once; send it again", retryable=True)
         async with self._large:
             return await read_large(request, self._body_bytes, f"an event has at most {self._body_bytes} bytes")
 
-    def _signed(self, request: Request, body: bytes) -> Platform:
-        """Whoever signed it. Unknown platforms and wrong signatures look the same; only who can sign hears more."""
+    def _named(self, request: Request) -> Platform:
+        """The platform it says it is of, before anything of the body is read; what nobody signed is not read either."""
         platform = self._platforms.find(request.query_params.get("platform"))
-        headers = {name: request.headers.get(name, "") for name in ("webhook-id", "webhook-timestamp")}
-        headers["webhook-signature"] = request.headers.get("webhook-signature", "")
-        if platform is None or not is_signed(platform.incoming, headers, body):
-            self._note(self._refused(platform, "its signature is not that of a platform known here"))
+        if platform is None or not all(_signing(request).values()):
+            self._note(self._refused(platform, UNSIGNED))
+            raise unknown_platform()
+        return platform
+
+    def _check_signature(self, platform: Platform, request: Request, body: bytes) -> None:
+        """Unknown platforms and wrong signatures look the same; only who can sign hears more."""
+        headers = _signing(request)
+        if not is_signed(platform.incoming, headers, body):
+            self._note(self._refused(platform, UNSIGNED))
             raise unknown_platform()
         if not is_fresh(headers, self._clock()):
             self._note(self._refused(platform, "it is older or newer than the window allows"))
             text = f"webhook-timestamp is more than {WINDOW_SECONDS:g} seconds off; sign the event when it is sent"
             raise HostError(ErrorCode.UNAUTHENTICATED, text)
-        return platform
 
     def _refused(self, platform: Platform | None, reason: str) -> AuditRow:
         name = platform.name if platform is not None else ""
@@ -97,3 +101,8 @@ class EventsDoor:
             result="unauthenticated",
             reason=reason,
         )
+
+
+def _signing(request: Request) -> dict[str, str]:
+    names = ("webhook-id", "webhook-timestamp", "webhook-signature")
+    return {name: request.headers.get(name, "") for name in names}

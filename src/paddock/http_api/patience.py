@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 Headers = Sequence[tuple[bytes, bytes]]
+BETWEEN = len(b": \r\n")
 
 
 class Arriving(Enum):
@@ -45,7 +46,7 @@ class Patience:
     def is_too_large(self, url: bytes, headers: Headers) -> bool:
         if len(headers) > self.max_headers:
             return True
-        return len(url) + sum(len(name) + len(value) for name, value in headers) > self.max_head_bytes
+        return len(url) + sum(len(name) + len(value) + BETWEEN for name, value in headers) > self.max_head_bytes
 
 
 PATIENCE = Patience()

@@ -118,6 +118,20 @@ class Settings(BaseModel):
         ge=0,
         le=1_000_000,
     )
+    max_connections: Int = setting(
+        12_000,
+        "how many connections this host has at once; for one more, the one that was idle for longest goes",
+        "a whole number from 16 to 1000000",
+        ge=16,
+        le=1_000_000,
+    )
+    unfinished_mib: Int = setting(
+        512,
+        "how many MiB of requests that are still on their way this host holds; a quarter of it for one caller",
+        "a whole number from 64 to 65536",
+        ge=64,
+        le=65_536,
+    )
     keep_alive_seconds: Seconds = setting(
         15.0,
         "how long a silent stream waits before it sends a comment",
