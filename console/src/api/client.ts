@@ -2,6 +2,7 @@
 import { framesOf, type Frame } from "./sse";
 
 const KEY = "paddock.key";
+const FRESH = "paddock.key.fresh";
 
 /** A refusal or a failure, with the host's own sentence. `status` 0: the host could not be reached. */
 export class Problem extends Error {
@@ -33,12 +34,35 @@ export function rememberKey(key: string | null): void {
   else sessionStorage.removeItem(KEY);
 }
 
+const made = new Set<Listener>();
+
+/** Called when this tab, which had no key, made the first one. */
+export function onFreshKey(listener: Listener): () => void {
+  made.add(listener);
+  return () => made.delete(listener);
+}
+
+/** The tab goes on with the key it made, and shows it until somebody says that they have kept it, also after a reload. */
+export function keepFreshKey(key: string): void {
+  sessionStorage.setItem(FRESH, key);
+  rememberKey(key);
+  made.forEach((listener) => listener());
+}
+
+export function freshKey(): string | null {
+  return sessionStorage.getItem(FRESH);
+}
+
+export function confirmFreshKey(): void {
+  sessionStorage.removeItem(FRESH);
+}
+
 function headers(more: Record<string, string> = {}): Record<string, string> {
   const key = keyOfThisTab();
   return key ? { ...more, Authorization: `Bearer ${key}` } : more;
 }
 
-async function refusal(answer: Response): Promise<Problem> {
+async function refusal(answer: Response, sentWith: string | null): Promise<Problem> {
   let code = "runtime_error";
   let detail = `${answer.status} ${answer.statusText}`;
   try {
@@ -48,11 +72,13 @@ async function refusal(answer: Response): Promise<Problem> {
   } catch {
     // not a problem document: the status has to do
   }
-  if (answer.status === 401) strangers.forEach((listener) => listener());
+  // What was asked with another key, or before there was one, says nothing of the key that is here now.
+  if (answer.status === 401 && sentWith === keyOfThisTab()) strangers.forEach((listener) => listener());
   return new Problem(answer.status, code, detail);
 }
 
 async function send(path: string, init: RequestInit): Promise<Response> {
+  const sentWith = keyOfThisTab();
   let answer: Response;
   try {
     answer = await fetch(path, { ...init, credentials: "omit", redirect: "error", cache: "no-store" });
@@ -60,7 +86,7 @@ async function send(path: string, init: RequestInit): Promise<Response> {
     if (init.signal?.aborted) throw error;
     throw new Problem(0, "unreachable", "");
   }
-  if (!answer.ok) throw await refusal(answer);
+  if (!answer.ok) throw await refusal(answer, sentWith);
   return answer;
 }
 

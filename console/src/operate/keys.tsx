@@ -1,6 +1,6 @@
-/** Who may come in: keys listed, made and revoked. A new key is shown once. */
+/** Who may come in: keys listed, made and revoked. A new key is shown once; the first one until it is said to be kept. */
 import { useState, type FormEvent } from "react";
-import { post, remove } from "../api/client";
+import { keepFreshKey, keyOfThisTab, post, remove } from "../api/client";
 import { asProblem, sentence, useLoaded } from "../ui/data";
 import { CodeBlock } from "../ui/Markdown";
 import { Confirm, Notice } from "../ui/parts";
@@ -19,21 +19,25 @@ interface Key {
 export function KeysPart() {
   const { t, time } = useWords();
   const keys = useLoaded<{ keys: Key[] }>("/api/v1/api-keys");
-  const [user, setUser] = useState("");
-  const [role, setRole] = useState("user");
+  const [named, setUser] = useState<string | null>(null);
+  const [chosen, setRole] = useState("user");
+  // Who makes the first key is `dev`, without one: it becomes the key of an administrator, and of this tab.
+  const first = keyOfThisTab() === null && keys.value?.keys.length === 0;
+  const user = named ?? (first ? "dev" : "");
+  const role = first ? "admin" : chosen;
   const [made, setMade] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [asked, setAsked] = useState<Key | null>(null);
   const attempt = (work: Promise<unknown>) => work.then(() => setProblem(null)).catch((error: unknown) => setProblem(sentence(asProblem(error), t))).finally(keys.again);
   const create = (event: FormEvent) => {
     event.preventDefault();
-    void attempt(post<{ key: string }>("/api/v1/api-keys", { user: user.trim(), role }).then((answer) => setMade(answer.key)));
+    void attempt(post<{ key: string }>("/api/v1/api-keys", { user: user.trim(), role }).then((answer) => (first ? keepFreshKey(answer.key) : setMade(answer.key))));
   };
   return (
     <>
       <section className="panel">
         <h2>{t("op.key_new")}</h2>
-        {keys.value?.keys.length === 0 && <Notice tone="wait" title={t("op.keys_first")} />}
+        {first && <Notice tone="wait" title={t("op.keys_first")} />}
         <form className="row" onSubmit={create}>
           <label className="field">
             <span>{t("op.key_user")}</span>
@@ -41,7 +45,7 @@ export function KeysPart() {
           </label>
           <label className="field">
             <span>{t("op.key_role")}</span>
-            <select value={role} onChange={(event) => setRole(event.target.value)}>
+            <select value={role} disabled={first} onChange={(event) => setRole(event.target.value)}>
               <option value="user">{t("op.role.user")}</option>
               <option value="admin">{t("op.role.admin")}</option>
             </select>
@@ -50,6 +54,7 @@ export function KeysPart() {
             {t("op.key_new")}
           </button>
         </form>
+        {first && <p className="hint">{t(user.trim() === "dev" ? "op.key_dev" : "op.key_not_dev")}</p>}
         {problem && <Notice tone="bad" title={problem} />}
         {made && (
           <>

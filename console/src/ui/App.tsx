@@ -1,7 +1,7 @@
 /** The frame of every page: where one can go, who one is, and the page itself. */
 import { useEffect, useState, type FormEvent } from "react";
 import AgentsPage from "../agents/AgentsPage";
-import { keyOfThisTab, onStranger, rememberKey } from "../api/client";
+import { confirmFreshKey, freshKey, keyOfThisTab, onFreshKey, onStranger, rememberKey } from "../api/client";
 import { ChatPage } from "../chat/ChatPage";
 import { ThreadList } from "../chat/ThreadList";
 import { Knowing, useWorld } from "../chat/world";
@@ -12,6 +12,7 @@ import { Floor } from "./Floor";
 import { Icon, type IconName } from "./icons";
 import { forgetSeen } from "../chat/follow";
 import { forgetKept } from "./kept";
+import { CodeBlock } from "./Markdown";
 import { Dialog, ProblemNotice } from "./parts";
 import { usePlace, type Place } from "./router";
 import { chosenTheme, showTheme, type Theme } from "./theme";
@@ -19,7 +20,21 @@ import { chosenTheme, showTheme, type Theme } from "./theme";
 export function App() {
   const [stranger, setStranger] = useState(false);
   const [round, setRound] = useState(0);
+  const [fresh, setFresh] = useState(freshKey);
   useEffect(() => onStranger(() => setStranger(true)), []);
+  useEffect(() => onFreshKey(() => (setFresh(freshKey()), setStranger(false))), []);
+  if (fresh)
+    return (
+      <FreshKey
+        value={fresh}
+        onKept={() => {
+          confirmFreshKey();
+          setFresh(null);
+          setStranger(false);
+          setRound(round + 1);
+        }}
+      />
+    );
   if (stranger)
     return (
       <SignIn
@@ -36,6 +51,22 @@ export function App() {
     <Knowing key={round}>
       <Frame />
     </Knowing>
+  );
+}
+
+function FreshKey({ value, onKept }: { value: string; onKept: () => void }) {
+  const { t } = useWords();
+  return (
+    <main className="sign-in">
+      <h1>Paddock</h1>
+      <h2>{t("fresh.title")}</h2>
+      <p>{t("fresh.text")}</p>
+      <CodeBlock text={value} />
+      <p>{t("fresh.tab")}</p>
+      <button type="button" className="button primary" onClick={onKept}>
+        {t("fresh.kept")}
+      </button>
+    </main>
   );
 }
 
