@@ -246,8 +246,9 @@ def app_of(
         standing=standing,
     )
     attaching = Attaching(gateway.attach_tokens, owners=Owners(), peers=None, note=note, clock=time.time)
+    overview = Overview(store, house.approvals.clock, note=note)
     doors: list[Door] = [
-        ExplainDoor(auth=auth, names=names, runs=house.view, explanations=Explanations(store, house.approvals.clock)),
+        ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(store, house.approvals.clock)),
         SessionsDoor(
             auth=auth,
             names=names,
@@ -278,7 +279,7 @@ def app_of(
         AdminDoor(auth=auth, gateway=gateway, attaching=attaching, keys=store, note=lambda _row: None),
         MetricsDoor(auth=auth, page=(metrics or Metrics("test")).page),
         AttachDoor(gateway, open_streams),
-        OverviewDoor(auth=auth, names=names, overview=Overview(store, house.approvals.clock, note=note)),
+        OverviewDoor(auth=auth, names=names, overview=overview),
         Probes(ready),
         ConsoleDoor(),
         DescriptionDoor(),

@@ -59,7 +59,7 @@ async def test_a_user_sees_what_waits_and_grants_it_once() -> None:
 
 async def test_somebody_else_sees_nothing_and_finds_nothing() -> None:
     platform = MemoryPlatform()
-    async with asked(platform) as (doors, run, path, _ann):
+    async with asked(platform) as (doors, _run, path, _ann):
         for who in (
             await doors.key_for("bob"),
             await doors.key_for("ann", "other"),
@@ -68,9 +68,21 @@ async def test_somebody_else_sees_nothing_and_finds_nothing() -> None:
             assert await shown(doors, who) == []
             answer = await doors.client.post(path, json={"decision": "grant"}, headers=who)
             assert_problem(answer, 404, "not_found", "there is no such approval")
-            story = await doors.client.get(f"/api/v1/agent/runs/{run.run_id}/explain?action=state.get", headers=who)
-            assert_problem(story, 404, "not_found", "there is no such run")
         assert platform.done == []
+
+
+@pytest.mark.spec("http/explain")
+async def test_an_administrator_has_any_run_of_the_workspace_explained_and_nobody_else_does() -> None:
+    async with asked(MemoryPlatform()) as (doors, run, _path, _ann):
+        where = f"/api/v1/agent/runs/{run.run_id}/explain?action=state.get"
+        for who in (
+            await doors.key_for("bob"),
+            await doors.key_for("ann", "other"),
+            await doors.key_for("eve", "other", role="admin"),
+        ):
+            assert_problem(await doors.client.get(where, headers=who), 404, "not_found", "there is no such run")
+        told = await doors.client.get(where, headers=await doors.key_for("eve", role="admin"))
+        assert (told.status_code, told.json()["taskId"]) == (200, run.run_id)
 
 
 @pytest.mark.parametrize("body", [{}, {"decision": "maybe"}, {"decision": 1}])

@@ -166,8 +166,9 @@ def _talking(house: House, settings: Settings, entrance: Entrance) -> list[Door]
 def _administering(house: House, entrance: Entrance) -> list[Door]:
     """Agents, runners, knowledge, keys, and looking over a workspace."""
     auth, names, note = entrance.auth, entrance.names, house.audit.soon
+    overview = Overview(house.store, house.clock, note=note)
     return [
-        ExplainDoor(auth=auth, names=names, runs=entrance.runs, explanations=Explanations(house.store, house.clock)),
+        ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(house.store, house.clock)),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=house.clock),
@@ -181,7 +182,7 @@ def _administering(house: House, entrance: Entrance) -> list[Door]:
             claimed=partial(_is_claimed, house),
         ),
         MetricsDoor(auth=auth, page=house.metrics.page),
-        OverviewDoor(auth=auth, names=names, overview=Overview(house.store, house.clock, note=note)),
+        OverviewDoor(auth=auth, names=names, overview=overview),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Why a run may, or may not, make a host call: asked by the one who owns the run."""
+"""Why a run may, or may not, make a host call: asked by its owner, or by an administrator of the workspace."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from paddock.host.explanations import Explanations
-from paddock.host.runs_view import RunsView
+from paddock.host.overview import Overview
 from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
@@ -16,10 +16,10 @@ from paddock.rules.errors import ErrorCode, HostError
 
 
 class ExplainDoor:
-    def __init__(self, *, auth: Auth, names: ThreadNames, runs: RunsView, explanations: Explanations) -> None:
+    def __init__(self, *, auth: Auth, names: ThreadNames, overview: Overview, explanations: Explanations) -> None:
         self._auth = auth
         self._names = names
-        self._runs = runs
+        self._overview = overview
         self._explanations = explanations
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -30,7 +30,7 @@ class ExplainDoor:
         asked = request.query_params
         thread = asked.get("threadId")
         thread_id = None if thread is None else await self._names.find(principal, thread)
-        run = await self._runs.find(principal, request.path_params["run"], thread_id)
+        run = await self._overview.find(principal, request.path_params["run"], thread_id)
         if not asked.get("action"):
             raise HostError(ErrorCode.INVALID_ARGUMENT, "say which host call: ?action=history.page")
         return json_response(await self._explanations.explain(run, asked["action"], asked.get("resource", "")))
