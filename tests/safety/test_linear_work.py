@@ -1,19 +1,151 @@
 """Nothing that strangers write makes the event loop work more than its length: what they hand in, at its worst, is
-measured at one length and at four times that length."""
+measured at one length and at four times that length, and every regular expression of the source is attacked."""
+
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from paddock.host.content_types import HEAD_BYTES, content_type
-from safety.growth import Case, problem_of
+from paddock.knowledge.formats import sections_of
+from paddock.models import demo_rules, demo_sums, demo_tools
+from paddock.rules import schedule
+from paddock.rules.addresses import without_secrets
+from paddock.rules.schedule import Schedule
+from paddock.rules.thread_search import MAX_QUERY, snippet, thread_phrases
+from paddock.rules.tokens import matches, phrases_of, tokens_of
+from paddock_sdk.protocol.messages import LLMTool, Message
+from safety.growth import Case, in_a_child, problem_of
+from safety.patterns import LONG, Found, every_pattern, worst_of
 
+BODY = 256 * 1024
+"""Characters of the longest message that a door takes."""
+QUESTION = 1_200_000
+"""Characters of what a runner asks a model."""
+ZONE = ZoneInfo("America/New_York")
+START = 1_795_000_000.0
+A_TOOL = LLMTool(
+    name="find_note",
+    description="Find a note by its title",
+    parameters={"properties": {"title": {"type": "string"}, "much": {"type": "string"}}, "required": ["title", "much"]},
+)
+
+
+def ask_demo(text: str) -> object:
+    return demo_rules.answer([Message(role="user", content=text)], [A_TOOL] * 20)
+
+
+def follow(text: str) -> object:
+    rule = Schedule("rrule", text, START)
+    schedule.check(rule, ZONE)
+    later = START + 300.5 * 86_400
+    return schedule.next_tick(rule, ZONE, START + 3650 * 86_400), schedule.due(rule, ZONE, START, later, "skip")
+
+
+def of(text: str) -> Case:
+    """A schedule has at most 500 characters, so it is its meaning that could grow: how far its ticks are apart."""
+    return Case(lambda _: text, follow, most=4)
+
+
+HOURS, MINUTES = ",".join(map(str, range(24))), ",".join(map(str, range(60)))
+DAYS = ",".join(map(str, range(1, 90)))
 CASES: dict[str, Case] = {
     "content_type: comments": Case(lambda n: b"<!---->" * (n // 7) + b"x", content_type, HEAD_BYTES),
     "content_type: comments that do not end": Case(lambda n: b"<!--" * (n // 4), content_type, HEAD_BYTES),
     "content_type: documents": Case(lambda n: b"<!doctype svg>" * (n // 14), content_type, HEAD_BYTES),
     "content_type: space": Case(lambda n: b"<?xml " + b" " * n, content_type, HEAD_BYTES),
+    "tokens: heaps of accents": Case(lambda n: "a" + "\u0301" * (n // 2) + "\u0323" * (n // 2), tokens_of, BODY // 2),
+    "tokens: accents by turns": Case(lambda n: "a" + "\u0301\u0323" * (n // 2), tokens_of, BODY // 2),
+    "tokens: letters with accents": Case(lambda n: "e\u0301\u0323" * (n // 3), tokens_of, 60_000),
+    "tokens: a long word": Case(lambda n: "a" * n, tokens_of, BODY),
+    "search: the same word again": Case(lambda n: "ab " * (n // 3), lambda t: matches(t, phrases_of("ab ba")), BODY),
+    "search: what nearly stands there": Case(
+        lambda n: "中" * n, lambda t: matches(t, phrases_of("中" * 900 + "国")), 20_000
+    ),
+    "search: what is shown": Case(lambda n: "a " * (n // 2), lambda t: snippet(t, thread_phrases("a " * 100)), 60_000),
+    "search: a query": Case(lambda n: "\u0301" * n, thread_phrases, MAX_QUERY),
+    "knowledge: a heading of signs": Case(
+        lambda n: ("# " + "#" * (n // 2) + " " * (n // 2) + "x").encode(),
+        lambda c: list(sections_of("text/markdown", c)),
+        200_000,
+    ),
+    "knowledge: a heading of space": Case(
+        lambda n: b"# a" + b" " * n + b"x", lambda c: list(sections_of("text/markdown", c)), 200_000
+    ),
+    "knowledge: many headings": Case(
+        lambda n: b"# a\n## b\n" * (n // 9), lambda c: list(sections_of("text/markdown", c)), 100_000, seconds=0.3
+    ),
+    "errors without secrets": Case(lambda n: "/" * n + "@" * n, without_secrets, 200_000),
+    "demo: words": Case(lambda n: "word " * (n // 5), ask_demo, QUESTION),
+    "demo: one word": Case(lambda n: "a" * n, ask_demo, QUESTION),
+    "demo: space": Case(lambda n: "title" + " " * n, ask_demo, QUESTION),
+    "demo: a count": Case(lambda n: "count to 1" + " " * n + "x", ask_demo, QUESTION),
+    "demo: a call": Case(lambda n: "call a" + " " * n + "x", ask_demo, QUESTION),
+    "demo: braces": Case(lambda n: "call a {" + "} " * (n // 2) + "x", ask_demo, QUESTION),
+    "demo: what is told": Case(lambda n: "my a is my a is " * (n // 16), ask_demo, QUESTION),
+    "demo: quotes": Case(lambda n: "find note '" + '"' * n, ask_demo, QUESTION),
+    "demo: a tool's parameter": Case(lambda n: "find note title" + " =" * (n // 2), ask_demo, QUESTION),
+    "demo: brackets": Case(lambda n: "(" * n, demo_sums.sum_in, demo_sums.LONGEST),
+    "demo: a sum": Case(lambda n: "1 + " * (n // 4) + "x", demo_sums.sum_in, demo_sums.LONGEST),
+    "demo: a sum of space": Case(lambda n: "%\u3000" * (n // 2), demo_sums.sum_in, demo_sums.LONGEST),
+    "demo: tools called by name": Case(lambda n: "call a\n" * (n // 7) + "x", demo_tools.ordered, demo_rules.READ),
+    "rrule: a day that never comes, by the year": of("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30"),
+    "rrule: a day that never comes, by the month": of("FREQ=MONTHLY;BYMONTH=2;BYMONTHDAY=30"),
+    "rrule: a place that is never reached": of("FREQ=MONTHLY;BYSETPOS=300;BYDAY=MO"),
+    "rrule: years that never leap": of("FREQ=YEARLY;BYYEARDAY=366;INTERVAL=4"),
+    "rrule: every minute of half a day": of("FREQ=MINUTELY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11"),
+    "rrule: every hour of a season": of(f"FREQ=YEARLY;BYYEARDAY={DAYS};BYHOUR={HOURS}"),
+    "rrule: every minute of a year": of(f"FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYHOUR={HOURS};BYMINUTE={MINUTES}"),
+    "rrule: days far apart": of("FREQ=DAILY;INTERVAL=365;BYMONTH=2"),
+    "cron: a rare day": Case(
+        lambda _: "59 23 29 2 0#5", lambda t: schedule.check(Schedule("cron", t, START), ZONE), most=4
+    ),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_work_grows_no_faster_than_what_strangers_write(name: str) -> None:
     assert problem_of(CASES[name]) is None
+
+
+# --- regular expressions ----------------------------------------------------------------------------------------------
+
+SHORT = {
+    "paddock.models.demo_sums:_LOOSE": demo_sums.LONGEST,
+    "paddock.models.demo_sums:_TIGHT": demo_sums.LONGEST,
+    "paddock.models.demo_sums:_AFTER": demo_sums.LONGEST,
+    "paddock.models.demo_memory:_STATED": demo_rules.READ,
+}
+"""Patterns that only ever see texts of at most so many characters."""
+ONLY = {"paddock.rules.reasons:_FILLED": ("fullmatch",)}
+"""How patterns are used where their module does not say it beside their name."""
+PUT_TOGETHER = {
+    "paddock.models.demo_sums:sum_in": "demo: a sum",
+    "paddock.models.demo_tools:_Source._string": "demo: a tool's parameter",
+    "paddock.models.demo_tools:_Source._after_name": "demo: one word",
+    "paddock.rules.thread_search:_pattern": "search: what is shown",
+}
+"""Patterns that are made from what is known only then, each with the case above that attacks it."""
+PATTERNS = list(every_pattern())
+
+
+def test_patterns_that_are_put_together_at_work_are_attacked_by_name() -> None:
+    assert {found.place for found in PATTERNS if found.pattern is None} == set(PUT_TOGETHER)
+    assert set(PUT_TOGETHER.values()) <= set(CASES)
+
+
+@pytest.mark.parametrize("found", [one for one in PATTERNS if one.pattern is not None], ids=lambda one: one.place)
+def test_no_pattern_takes_longer_than_its_text_is_long(found: Found) -> None:
+    """A new pattern is attacked by itself; one that cannot stand a long text says here how short its texts are."""
+    plain = found.place.partition("[")[0]
+    used = Found(found.place, found.pattern, ONLY.get(plain, found.ways))
+    said = in_a_child(lambda say: say(worst_of(used, SHORT.get(plain, LONG)) or ""))
+    assert said == "", said or "it has no end in sight"
+
+
+def test_the_attack_finds_patterns_that_are_known_to_be_bad() -> None:
+    import re
+
+    bad = (r"(<!--.*?-->\s*)*x", r"(a+)+$", r"\s*(\d+)\s*=\s*$", r"^(\w+\s?)*$", r"(x|x)*y", r"\s+$", r"a.*b.*c")
+    for text in bad:
+        found = Found(text, re.compile(text), ("search",))
+        assert in_a_child(lambda say, found=found: say(worst_of(found) or ""), seconds=3) != "", text

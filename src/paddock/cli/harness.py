@@ -18,7 +18,7 @@ from paddock.cli.output import write
 ASK_SECONDS = 20.0
 LOCAL = tuple(Path(name) for name in ("harnesses/node_modules/.bin", "harnesses/acp/node_modules/.bin"))
 """Where `make harnesses` and `make harnesses-acp` put them in a checkout of Paddock. Runs look on the PATH alone."""
-NUMBER = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+NUMBER = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)

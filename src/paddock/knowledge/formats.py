@@ -69,7 +69,7 @@ def _text(content: bytes) -> Iterator[Section]:
     yield Section(_decoded(content))
 
 
-_heading = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_heading = re.compile(r"^ {0,3}(#{1,6})\s++(.*)$")
 _fence = re.compile(r"^ {0,3}(```|~~~)")
 
 
@@ -85,7 +85,8 @@ def _markdown(content: bytes) -> Iterator[Section]:
         found = _heading.match(line) if not fenced else None
         if found:
             yield Section("\n".join(lines), heading=trail(path))
-            path = {level: text for level, text in path.items() if level < len(found[1])} | {len(found[1]): found[2]}
+            title = found[2].rstrip().rstrip("#").rstrip()
+            path = {level: text for level, text in path.items() if level < len(found[1])} | {len(found[1]): title}
             lines = []
         lines.append(line)
     yield Section("\n".join(lines), heading=trail(path))

@@ -9,10 +9,10 @@ PACE = 0.1
 """Seconds before each number."""
 LAST = 1000
 _ASKED = re.compile(
-    r"\s*(?:@\S+\s+)?(?:"
-    r"(?:please\s+)?count\s+(?:slowly\s+)?(?:to\s+(?P<to>\d{1,20})|for\s*ever)"
-    r"|请?(?:从\s*1\s*)?(?:慢慢)?数到\s*(?P<dao>\d{1,20})"
-    r")\s*[.!。！]?\s*",
+    r"\s*+(?:@\S++\s++)?(?:"
+    r"(?:please\s++)?count\s++(?:slowly\s++)?(?:to\s++(?P<to>\d{1,20})|for\s*+ever)"
+    r"|请?(?:从\s*+1\s*+)?(?:慢慢)?数到\s*+(?P<dao>\d{1,20})"
+    r")\s*+[.!。！]?\s*+",
     re.IGNORECASE,
 )
 

@@ -34,7 +34,7 @@ def told(texts: Iterable[str]) -> dict[str, str]:
 def asked_for(text: str) -> str | None:
     """What a question wants to know about the person, or None when it asks something else."""
     if found := _ASKED.search(text):
-        return _about(re.split(r"\s+(?:is|are|was)\b", found[1])[0])
+        return _about(re.split(r"(?<!\s)\s+(?:is|are|was)\b", found[1])[0])
     if re.search(r"\bwho am i\b", text, re.IGNORECASE):
         return "name"
     if found := _ASKED_ZH.search(text):

@@ -34,11 +34,15 @@ _HELP = re.compile(r"^\s*(?:help|what can you do|你能做什么|帮助)\b", re.
 _TELLS = re.compile(r"\bmy\s+\w|\bcall me\b|我叫|我的", re.IGNORECASE)
 SHOWN = 400
 """So much of a message is repeated in an answer."""
+READ = 8_000
+"""Characters of one message that are understood; what is behind them is counted and not read."""
+REMEMBERED = 64_000
+"""Characters of a conversation that are understood, the newest first."""
 
 
 def answer(messages: Sequence[Message], tools: Sequence[LLMTool]) -> ModelAnswer:
     """The whole answer, usage included: words are its tokens."""
-    said = _say(messages, tools)
+    said = _say(_within_reach(messages), tools)
     prompt = count(message.text for message in messages)
     completion = count([said.content, *(call.arguments for call in said.tool_calls)])
     return ModelAnswer(
@@ -47,6 +51,24 @@ def answer(messages: Sequence[Message], tools: Sequence[LLMTool]) -> ModelAnswer
         finish_reason="tool_calls" if said.tool_calls else "stop",
         usage=Usage(prompt, completion, prompt + completion),
     )
+
+
+def _within_reach(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages without what is too long ago or too much: it works on the event loop, and people send anything.
+    What tools answered is only repeated, so it stays whole."""
+    if sum(len(message.text) for message in messages) <= READ:
+        return messages
+    kept: list[Message] = []
+    left = REMEMBERED
+    for message in reversed(messages):
+        text = message.text
+        if message.role != "tool":
+            left -= min(len(text), READ)
+        if left < 0:
+            break
+        cut = len(text) > READ and message.role != "tool"
+        kept.append(message.model_copy(update={"content": text[:READ]}) if cut else message)
+    return kept[::-1]
 
 
 def used_by(*texts: str) -> Usage:

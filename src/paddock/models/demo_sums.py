@@ -21,9 +21,10 @@ _WORDS: Sequence[tuple[str, str]] = (
     (r"\btimes\b|\bmultiplied by\b|乘以?|×|(?<=\d)\s*[xX]\s*(?=\d)", " * "),
     (r"\bto the power of\b|的?次方|\^", " ** "),
 )
-_NUMBER = r"\(*\s*-?\d+(?:\.\d+)?\s*\)*"
-_LOOSE = re.compile(rf"{_NUMBER}(?:(?:\s*(?:\*\*|[+*])\s*|\s+(?://|[-/%])\s+){_NUMBER})+")
-_TIGHT = re.compile(rf"\s*{_NUMBER}(?:\s*(?:\*\*|//|[-+*/%])\s*{_NUMBER})+\s*")
+_NUMBER = r"(?:\( ?)*+-?\d++(?:\.\d++)?+(?: ?\))*+"
+"""A number with its brackets. Here, as below, there is one way to read any text, so nothing is tried twice."""
+_LOOSE = re.compile(rf"{_NUMBER}(?:(?: ?(?:\*\*|[+*]) ?| (?://|[-/%]) ){_NUMBER})++")
+_TIGHT = re.compile(rf" ?{_NUMBER}(?: ?(?:\*\*|//|[-+*/%]) ?{_NUMBER})++ ?")
 _BEFORE = re.compile(
     r"^(?:please )?(?:what(?:'s| is)|how much is|calculate|compute|请问|计算(?:一下)?)? ?:? ?", re.IGNORECASE
 )
@@ -38,6 +39,7 @@ def sum_in(text: str) -> str | None:
     said = " ".join(text.split())
     for words, sign in _WORDS:
         said = re.sub(words, sign, said, flags=re.IGNORECASE)
+    said = " ".join(said.split())
     alone = _AFTER.sub("", _BEFORE.sub("", said))
     found = None if _DATE.search(said) else _TIGHT.fullmatch(alone) or _LOOSE.search(said)
     whole = " ".join(found[0].split()) if found else ""

@@ -12,7 +12,7 @@ from typing import Any
 from paddock.models.demo_words import telling, words
 from paddock_sdk.protocol.messages import LLMTool
 
-CALL = re.compile(r"^\s*call\s+([\w.:/-]+)\s*(\{.*\})?\s*$", re.IGNORECASE | re.DOTALL)
+CALL = re.compile(r"^\s*+call\s++([\w.:/-]++)\s*+(\{.*\})?\s*+$", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w])")
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'|“([^”]*)”|「([^」]*)」")
 _ZONE = re.compile(r"\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_]+(?:/[A-Z][A-Za-z_]+)?\b|\bUTC\b")
@@ -56,15 +56,15 @@ def ordered(text: str) -> list[tuple[str, str]] | None:
 def chosen(text: str, tools: Sequence[LLMTool]) -> tuple[LLMTool, dict[str, Any]] | None:
     """The tool that fits best and what to call it with; of equals the first offered."""
     best: tuple[int, LLMTool, dict[str, Any]] | None = None
+    said = telling(text)
     for tool in tools:
-        score = _fitness(text, tool)
+        score = _fitness(said, tool)
         if score and (best is None or score > best[0]) and (filled := parameters_for(text, tool)) is not None:
             best = (score, tool, filled)
     return (best[1], best[2]) if best else None
 
 
-def _fitness(text: str, tool: LLMTool) -> int:
-    said = telling(text)
+def _fitness(said: frozenset[str], tool: LLMTool) -> int:
     named = len(said & telling(tool.name))
     described = len(said & telling(tool.description.split("\n\n")[0]))
     return 3 * named + described if named or described >= 2 else 0
@@ -151,7 +151,7 @@ class _Source:
             return zone
         if self._quoted:
             return self._quoted.pop(0)
-        if named := re.search(rf"\b{re.escape(name)}\s*[:=]?\s+([^\s,;]+)", self._text, re.IGNORECASE):
+        if named := re.search(rf"\b{re.escape(name)}(?:\s*+[:=])?\s++([^\s,;]+)", self._text, re.IGNORECASE):
             return named[1].rstrip(".?!")
         if not needed:
             return None

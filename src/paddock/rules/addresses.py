@@ -5,10 +5,8 @@ import re
 from urllib.parse import parse_qsl, urlsplit
 
 POSTGRES = ("postgresql://", "postgres://")
-_SECRETS = (
-    (re.compile(r"//[^\s]*@"), "//***@"),
-    (re.compile(r"(?i)(password|sslpassword|token|secret)=[^&\s]*"), r"\1=***"),
-)
+_WORD = re.compile(r"\S+")
+_SECRET = re.compile(r"(?i)(password|sslpassword|token|secret)=[^&\s]*")
 
 
 def is_postgres(address: str) -> bool:
@@ -40,9 +38,14 @@ def openid_configuration_of(issuer: str) -> str:
 
 def without_secrets(text: str) -> str:
     """The same text with user names and passwords of any address in it made unreadable."""
-    for pattern, instead in _SECRETS:
-        text = pattern.sub(instead, text)
-    return text
+    return _SECRET.sub(r"\1=***", _WORD.sub(_without_user, text))
+
+
+def _without_user(word: re.Match[str]) -> str:
+    """What stands between the first `//` of a word and its last `@` says who and with what."""
+    address = word[0]
+    start, end = address.find("//"), address.rfind("@")
+    return f"{address[:start]}//***{address[end:]}" if 0 <= start < end - 1 else address
 
 
 def place_of(address: str) -> str:

@@ -3,15 +3,17 @@
 Pure: zones and moments come in as values. People mean the clock on their wall, so a tick is a wall time; how that
 becomes a moment when clocks are changed is decided here, once: a time that is skipped comes as much later as the clocks
 were put forward, a time that comes twice counts the first time, and what goes by the minute or hour misses and doubles
-nothing. Every search has an end: a rule that matches nothing for many years has no next tick.
+nothing. Every search has an end: a rule that matches nothing for many years has no next tick. And every search is
+short, because schedules are strangers' words: ticks that are over are skipped, never counted off.
 """
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import MAXYEAR, UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
-from paddock.rules.values import Value
+from paddock.rules.values import Value, replace
 
 if TYPE_CHECKING:
     from dateutil.rrule import rrule
@@ -23,6 +25,8 @@ GRACE_SECONDS = 60.0
 MAX_TEXT = 500
 MAX_COUNT = 1000
 MAX_INTERVAL = 1000
+MAX_TIMES_A_DAY = 96
+"""Every quarter of an hour. What comes more often goes by the minute: FREQ=MINUTELY."""
 
 _PART = re.compile(r"([A-Z]+)=([A-Z0-9,+\-]+)", re.ASCII)
 _UNTIL = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?", re.ASCII)
@@ -60,6 +64,13 @@ _STEPS = {
 _LOOK_BACK = timedelta(hours=25)
 """No clock was ever put forward or back by more."""
 _ONE_SECOND = 1.0
+_ONE_MINUTE = 60.0
+"""No two ticks are closer."""
+_PERIODS = {"YEARLY": 100, "MONTHLY": 500}
+"""So many years or months of a rule are looked at for its first tick: a 29 February that is a Monday comes within forty
+years. The library would look to the year 9999."""
+_ONE_PERIOD = MAXYEAR * 12
+"""An interval that ends the library's search after the period it begins with."""
 
 
 class ScheduleError(ValueError):
@@ -87,6 +98,8 @@ def check(schedule: Schedule, zone: tzinfo) -> None:
     """Raises ScheduleError when the text is not understood or never comes true."""
     if len(schedule.text) > MAX_TEXT:
         raise ScheduleError(f"a schedule may have at most {MAX_TEXT} characters")
+    if schedule.kind == "rrule":
+        check_rule(schedule.text, zone)
     if next_tick(schedule, zone, schedule.starts_at - _ONE_SECOND) is None:
         raise ScheduleError(f"{schedule.text!r} never comes true")
 
@@ -113,8 +126,14 @@ def latest_tick(schedule: Schedule, zone: tzinfo, since: float, until: float) ->
 
 
 def _last_from(schedule: Schedule, zone: tzinfo, found: float, until: float) -> float:
-    while (following := next_tick(schedule, zone, found)) is not None and following <= until:
-        found = following
+    """The last tick from a known one on: half of what is left is ruled out with each look."""
+    while until - found >= _ONE_MINUTE:
+        middle = (found + until) / 2
+        following = next_tick(schedule, zone, middle)
+        if following is not None and following <= until:
+            found = following
+        else:
+            until = middle
     return found
 
 
@@ -177,6 +196,14 @@ def read_rule(text: str, zone: tzinfo) -> Rule:
     return Rule(frequency, interval, "COUNT" in given, kept, until)
 
 
+def check_rule(text: str, zone: tzinfo) -> Rule:
+    """Read a rule that is new; one that has too many times a day is refused. Raises ScheduleError."""
+    rule = read_rule(text, zone)
+    if rule.frequency not in _BY_THE_CLOCK and _times_a_day(_parts(rule.text)) > MAX_TIMES_A_DAY:
+        raise ScheduleError(f"FREQ={rule.frequency} has more than {MAX_TIMES_A_DAY} times a day; use FREQ=MINUTELY")
+    return rule
+
+
 def _parts(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in text.rstrip(";").split(";"):
@@ -188,6 +215,10 @@ def _parts(text: str) -> dict[str, str]:
             raise ScheduleError(f"{name} is there twice")
         found[name] = value
     return found
+
+
+def _times_a_day(given: dict[str, str]) -> int:
+    return len(given.get("BYHOUR", "").split(",")) * len(given.get("BYMINUTE", "").split(","))
 
 
 def _number(given: dict[str, str], name: str, most: int) -> int:
@@ -220,13 +251,21 @@ def _next_of_rule(schedule: Schedule, zone: tzinfo, after: float) -> float | Non
     rule = read_rule(schedule.text, zone)
     best: float | None = None
     enough: datetime | None = None
-    for wall in walls(rule, wall_time(schedule.starts_at, zone), wall_time(after, zone) - _LOOK_BACK):
+    since = wall_time(after, zone) - _changed(zone, after)
+    for wall in walls(rule, wall_time(schedule.starts_at, zone), since):
         if enough is not None and wall > enough:
             break
         for moment in moments(wall, zone, every=rule.frequency in _BY_THE_CLOCK):
             if moment > after and (best is None or moment < best):
-                best, enough = moment, wall + _LOOK_BACK
+                best, enough = moment, wall + _changed(zone, moment)
     return best
+
+
+def _changed(zone: tzinfo, moment: float) -> timedelta:
+    """How far wall times may be out of order around a moment: not at all where no clock is changed."""
+    day = _LOOK_BACK.total_seconds()
+    offsets = {datetime.fromtimestamp(at, zone).utcoffset() for at in (moment - day, moment, moment + day)}
+    return _LOOK_BACK if len(offsets) > 1 else timedelta()
 
 
 def wall_time(moment: float, zone: tzinfo) -> datetime:
@@ -236,9 +275,12 @@ def wall_time(moment: float, zone: tzinfo) -> datetime:
 
 def walls(rule: Rule, start: datetime, since: datetime) -> Iterator[datetime]:
     """The wall times of a rule in order, from `since` on."""
-    found = _library_rule(rule, _moved(rule, start, since))
+    if rule.frequency in _PERIODS:
+        rule = replace(rule, text=_spelled_out(rule.text, rule.frequency, start))
+        if not _ever_comes(rule.text, rule.frequency, rule.interval, start):
+            return
     try:
-        for wall in found:
+        for wall in _library_rule(rule.text, _moved(rule, start, since)):
             if rule.until is not None and wall > rule.until:
                 return
             if wall >= since:
@@ -247,20 +289,57 @@ def walls(rule: Rule, start: datetime, since: datetime) -> Iterator[datetime]:
         raise ScheduleError(f"{rule.text!r} cannot be followed: {error}") from error
 
 
-def _library_rule(rule: Rule, start: datetime) -> "rrule":
+def _library_rule(text: str, start: datetime) -> "rrule":
     from dateutil.rrule import rrulestr
 
     try:
-        return cast("rrule", rrulestr(rule.text, dtstart=start))
+        return cast("rrule", rrulestr(text, dtstart=start))
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        raise ScheduleError(f"{rule.text!r} is not understood: {error}") from error
+        raise ScheduleError(f"{text!r} is not understood: {error}") from error
+
+
+def _spelled_out(text: str, frequency: str, start: datetime) -> str:
+    """A rule by the month or year with what it takes from its start, so that any day of a period can stand for it."""
+    given = _parts(text)
+    if not given.keys() & {"BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO"}:
+        given["BYMONTHDAY"] = str(start.day)
+        if frequency == "YEARLY":
+            given.setdefault("BYMONTH", str(start.month))
+    for name, value in (("BYHOUR", start.hour), ("BYMINUTE", start.minute), ("BYSECOND", start.second)):
+        given.setdefault(name, str(value))
+    return ";".join(f"{name}={value}" for name, value in given.items())
+
+
+@lru_cache(maxsize=1024)
+def _ever_comes(text: str, frequency: str, interval: int, start: datetime) -> bool:
+    """Whether a rule has a tick within many periods, looked at one by one."""
+    given = _parts(text) | {"INTERVAL": str(_ONE_PERIOD)}
+    one = ";".join(f"{name}={value}" for name, value in given.items())
+    for number in range(_PERIODS[frequency]):
+        period = _period(start, frequency, interval * number)
+        if period is None:
+            return False
+        if any(True for _ in _library_rule(one, max(start, period))):
+            return True
+    return False
+
+
+def _period(start: datetime, frequency: str, later: int) -> datetime | None:
+    """The beginning of the year or month so many after that of `start`."""
+    months = start.year * 12 + start.month - 1 + (later if frequency == "MONTHLY" else 0)
+    year = months // 12 + (later if frequency == "YEARLY" else 0)
+    return None if year > MAXYEAR else datetime(year, months % 12 + 1 if frequency == "MONTHLY" else 1, 1)  # noqa: DTZ001 - a wall time
 
 
 def _moved(rule: Rule, start: datetime, since: datetime) -> datetime:
     """A later start in step with the first one, so that years of past ticks need not be counted off."""
-    step = _STEPS.get(rule.frequency)
-    if step is None or rule.counted or since <= start:
+    if rule.counted or since <= start:
         return start
+    if rule.frequency in _PERIODS:
+        years = since.year - start.year
+        apart = years if rule.frequency == "YEARLY" else years * 12 + since.month - start.month
+        return max(start, _period(start, rule.frequency, apart // rule.interval * rule.interval) or start)
+    step = _STEPS[rule.frequency]
     whole = step * rule.interval
     return start + max(0, (since - start) // whole - 1) * whole
 

@@ -8,7 +8,7 @@ scripts become words, symbols stand alone. Case, width and accents make no diffe
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from unicodedata import category, normalize
+from unicodedata import category, combining, normalize
 
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value
@@ -32,6 +32,10 @@ _unspaced = re.compile(f"[{_UNSPACED}]")
 _pieces = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+|\S")
 _ascii_pieces = re.compile(f"[a-z0-9]+|[{re.escape(ASCII_SYMBOLS)}]")
 _accents = re.compile("[\u0300-\u036f]")
+MAX_MARKS = 30
+"""Signs over and under one letter that count, as in Unicode's stream-safe text: sorting more takes their square."""
+_heaps = re.compile(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
+"""Stretches that may be heaps of such signs: none of them is a letter."""
 
 
 class Phrase(Value, frozen=True):
@@ -88,9 +92,20 @@ def fold(text: str) -> str:
     """Without the differences that do not matter: case, width, accents over letters."""
     if text.isascii():
         return text.lower()
+    text = _heaps.sub(_without_heaps, text)
     plain = normalize("NFKC", normalize("NFKC", text).casefold())
     decomposed = normalize("NFD", plain)
     return normalize("NFC", _accents.sub("", decomposed)) if _accents.search(decomposed) else plain
+
+
+def _without_heaps(stretch: re.Match[str]) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in stretch[0]:
+        marks = marks + 1 if combining(character) else 0
+        if marks <= MAX_MARKS:
+            kept.append(character)
+    return "".join(kept)
 
 
 def _tokens(piece: str) -> Iterator[str]:

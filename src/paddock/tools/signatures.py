@@ -17,7 +17,9 @@ from paddock.ports.tools import ToolInfo
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?|Notes?):\s*$", re.MULTILINE)
-_PARAMETER = re.compile(r"^\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.+(?:\n\s{6,}.+)*)", re.MULTILINE)
+_PARAMETER = re.compile(
+    r"^[ \t]*+\*{0,2}(\w++)[ \t]*+(?:\([^)\n]*+\)[ \t]*+)?:\s*+(.+(?:\n[ \t]{6,}+.+)*)", re.MULTILINE
+)
 
 
 class ToolDefinitionError(Exception):
