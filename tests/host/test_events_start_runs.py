@@ -26,7 +26,7 @@ JOINED = RunEvent(
     actor={"actor_type": "user", "actor_id": "ben"},
     subject={"subject_type": "group", "subject_id": "g1"},
     data={"invited_by": "ann"},
-    thread_id="topic",
+    subthread_id="topic",
 )
 
 
@@ -46,7 +46,7 @@ async def test_an_event_goes_to_the_one_agent_that_answers_it() -> None:
         live = house.runs.find(accepted.task_id)
         assert live is not None
         scope = live.grant.scope
-        assert (scope.actor_id, scope.subject_type, scope.subject_id, scope.thread_id) == (
+        assert (scope.actor_id, scope.subject_type, scope.subject_id, scope.subthread_id) == (
             "ben",
             "group",
             "g1",

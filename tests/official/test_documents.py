@@ -141,7 +141,7 @@ async def test_what_a_page_of_a_resource_shows_is_granted_and_works(page: str) -
     shown = "".join(re.findall(r"```python\n(.*?)```", (GUIDES / f"{page}.md").read_text(), re.DOTALL))
     body = "".join(f"    {line}\n" for line in shown.splitlines())
     space: dict[str, Any] = {"artifact_created": artifact_created, "message": message}
-    exec(f"async def run(api):\n{body}    yield message('done')\n", space)
+    exec(f"async def run(ctx, api):\n{body}    yield message('done')\n", space)
 
     class Shown(AgentRunner):
         permissions = {  # noqa: RUF012
@@ -152,7 +152,7 @@ async def test_what_a_page_of_a_resource_shows_is_granted_and_works(page: str) -
         }
 
         async def run(self, ctx: RunContext, api: HostApi) -> Results:
-            async for result in space["run"](api):
+            async for result in space["run"](ctx, api):
                 yield result
 
     nothing = {"items": [], "has_more": False}

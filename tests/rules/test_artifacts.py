@@ -16,7 +16,14 @@ NOW = 50.0
 
 
 def a_grant(**changes: Any) -> Grant:
-    at = {"run_id": "r", "workspace_id": "w", "user_id": "u", "agent_id": "a", "conversation_id": "c", "thread_id": "t"}
+    at = {
+        "run_id": "r",
+        "workspace_id": "w",
+        "user_id": "u",
+        "agent_id": "a",
+        "conversation_id": "c",
+        "subthread_id": "t",
+    }
     more = {key: changes.pop(key) for key in ("files", "history_scope", "runner_id") if key in changes}
     known = {"runner_id": "plugin:x/y/z", **more}
     every = frozenset({"plugin", "workspace", "binding"})

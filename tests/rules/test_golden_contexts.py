@@ -8,7 +8,7 @@ import pytest
 
 from paddock.rules.permissions import BindingPolicy, RunScope, allowance, granted_files
 from paddock.rules.resources import Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool
-from paddock.rules.run_context import AgentExtras, RunInput, agent_part, run_context
+from paddock.rules.run_context import AgentExtras, RunInput, StateShown, agent_part, run_context
 from paddock.rules.run_events import HANDOVER, MEMBER_JOINED, SCHEDULE, RunEvent, from_payload, to_payload
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -88,7 +88,7 @@ INPUTS: dict[str, RunInput] = {
                 "supports_edit": True,
                 "max_message_size": 4000,
             },
-            thread_id="topic-5",
+            subthread_id="topic-5",
             launcher_type="group",
             launcher_id="group-1",
         ),
@@ -127,10 +127,10 @@ def context_of(given: RunInput) -> dict[str, Any]:
         files=granted_files(MANIFEST.permissions, POLICY, THERE, allowed.knowledge_bases),
         extras=AgentExtras(skills=({"skill_name": "letters"},), locale="en_US", time_zone="Asia/Shanghai"),
     )
-    thread = given.event.thread_id if given.event else None
+    thread = given.event.subthread_id if given.event else None
     grant = allowed.for_run(RunScope("run-1", "acme", "ann", "helper", THREAD, thread), deadline_at=1_773_658_653.5)
     state = {"conversation": {"external.session_id": "abc"}, "actor": {}, "runner": {}}
-    return run_context(part, grant, given, trace_id="trace-1", state=state, host_version="1.2.3")
+    return run_context(part, grant, given, trace_id="trace-1", state=StateShown(state), host_version="1.2.3")
 
 
 @pytest.mark.parametrize("name", INPUTS)

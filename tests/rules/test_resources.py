@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from paddock.rules.permissions import FILLS, BindingPolicy, RunScope, allowance, granted_files
 from paddock.rules.resources import Choice, Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool, not_offered
-from paddock.rules.run_context import AgentPart, RunInput, agent_part, run_context, unseen_tools
+from paddock.rules.run_context import NO_STATE, AgentPart, RunInput, agent_part, run_context, unseen_tools
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -145,7 +145,7 @@ def test_platform_actions_are_those_both_name() -> None:
 def a_run(part: AgentPart, tools: list[Any], door: str) -> dict[str, Any]:
     grant = part.allowance.for_run(RunScope("r", "w", "u", "a", "c"), deadline_at=1.0)
     asked = RunInput("hi", {"id": "m"}, {"tools": tools}, "api", 1, 1.0, False, door=door)
-    return run_context(part, grant, asked, trace_id="t", state={}, host_version="0")
+    return run_context(part, grant, asked, trace_id="t", state=NO_STATE, host_version="0")
 
 
 @pytest.mark.parametrize(("wanted", "door", "shown"), [(None, "ag-ui", 1), (None, "native", 0), (True, "native", 1)])

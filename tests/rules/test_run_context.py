@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from paddock.rules.permissions import BindingPolicy, RunScope, allowance
-from paddock.rules.run_context import RunInput, agent_part, cursor_of, run_context, seq_of, session_key
+from paddock.rules.run_context import RunInput, StateShown, agent_part, run_context, session_key
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from paddock_sdk.protocol.run_context import AgentRunContext
@@ -25,7 +23,7 @@ def a_context(**permissions: list[str]) -> dict[str, Any]:
     )
     grant = part.allowance.for_run(RunScope("r1", "w", "u", "agent", "thread"), deadline_at=1300.5)
     given = RunInput("hello", {"id": "m1", "content": "hello"}, {"state": {"x": 1}}, "api", 7, 1000.25, True)
-    return run_context(part, grant, given, trace_id="t", state={"conversation": {"k": 1}}, host_version="0")
+    return run_context(part, grant, given, trace_id="t", state=StateShown({"conversation": {"k": 1}}), host_version="0")
 
 
 def test_the_context_is_read_by_the_protocol_without_a_field_left_over() -> None:
@@ -73,13 +71,3 @@ def test_the_session_key_is_stable_and_differs_by_agent_and_conversation() -> No
         for thread in ("x", "y")
     }
     assert len(keys) == 4
-
-
-@pytest.mark.parametrize("seq", [0, 1, 255, 2**40])
-def test_a_cursor_names_its_place(seq: int) -> None:
-    assert seq_of(cursor_of(seq)) == seq
-
-
-@pytest.mark.parametrize("cursor", ["", "h", "x1", "h-1", "hzz", "1", "h 1"])
-def test_a_cursor_that_is_not_ours_names_nothing(cursor: str) -> None:
-    assert seq_of(cursor) is None

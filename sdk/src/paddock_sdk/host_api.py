@@ -117,8 +117,10 @@ class HistoryApi(_Group):
         limit: int = 50,
         direction: Literal["backward", "forward"] = "backward",
         include_artifacts: bool = False,
+        thread_id: str | None = None,
     ) -> HistoryPage:
-        """One page of the transcript; `backward` gives the newest first."""
+        """One page of the transcript; `backward` gives the newest first. What was said before this run began is before
+        `ctx.context.latest_cursor`."""
         params = _said(
             conversation_id=conversation_id,
             before_cursor=before_cursor,
@@ -126,11 +128,18 @@ class HistoryApi(_Group):
             limit=limit,
             direction=direction,
             include_artifacts=include_artifacts,
+            thread_id=thread_id,
         )
-        return await self._ask("history.page", HistoryPage, params)
+        found = await self._ask("history.page", HistoryPage, params)
+        return found.model_copy(update={"items": [item.with_text() for item in found.items]})
 
-    async def search(self, query: str, filters: Json | None = None, top_k: int = 10) -> HistorySearchResult:
-        return await self._ask("history.search", HistorySearchResult, _said(query=query, filters=filters, top_k=top_k))
+    async def search(
+        self, query: str, filters: Json | None = None, top_k: int = 10, before_cursor: str | None = None
+    ) -> HistorySearchResult:
+        """Items that have every word of the query, the newest first; `next_cursor` of one answer goes on with it."""
+        params = _said(query=query, filters=filters, top_k=top_k, before_cursor=before_cursor)
+        found = await self._ask("history.search", HistorySearchResult, params)
+        return found.model_copy(update={"items": [item.with_text() for item in found.items]})
 
 
 class EventsApi(_Group):

@@ -82,7 +82,7 @@ class Run:
         api = HostApi(self._calls, self._secrets)
         length = self._runner.tail_length(self._ctx) if self._runner.bootstrap == "recent_tail" else 0
         if length > 0 and self._ctx.context.available_apis.history_page:
-            page = await api.history.page(limit=length + 1)
+            page = await api.history.page(before_cursor=self._ctx.context.latest_cursor, limit=length)
             self._ctx.keep_recent_tail(page.items)
         results: Any = self._runner.run(self._ctx, api)
         if not hasattr(results, "__aiter__"):

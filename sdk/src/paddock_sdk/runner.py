@@ -39,15 +39,8 @@ class RunContext(AgentRunContext):
         return self._recent_tail
 
     def keep_recent_tail(self, newest_first: Sequence[TranscriptItem]) -> None:
-        """Called once, before `run()`. Neither the current input nor what waits in line behind it is its history."""
-        self._recent_tail = tuple(item for item in reversed(newest_first) if self.is_earlier(item))
-
-    def is_earlier(self, item: TranscriptItem) -> bool:
-        """Whether it was said before this input: neither the input itself nor what waits in line behind it."""
-        here = self.context.event_seq
-        if item.event_id == self.event.event_id:
-            return False
-        return item.role not in {"user", "system"} or here is None or item.seq is None or item.seq < here
+        """Called once, before `run()`, with what was said before it."""
+        self._recent_tail = tuple(item for item in reversed(newest_first) if item.event_id != self.event.event_id)
 
 
 class AgentRunner:

@@ -31,7 +31,7 @@ class Answers:
         """The answers to open questions, and what came of those that the host itself had asked. Raises HostError."""
         if not resume:
             return [], []
-        asked, end = await self._history.interrupts(new.thread_id)
+        asked, end = await self._history.interrupts(new.thread_id, new.view)
         entries, odd = answers_to(resume, asked, self._clock())
         for remark in odd:
             log.warning("an answer was passed over", action="run.resume", session_id=new.thread_id, reason=remark)

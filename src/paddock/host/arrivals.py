@@ -13,7 +13,7 @@ from paddock.host.principals import Principal
 from paddock.rules.client_history import Supplied
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.results import Result
-from paddock.rules.rows import Row, SessionRow
+from paddock.rules.rows import WHOLE, Row, SessionRow, View
 from paddock.rules.run_context import TriggerSource
 from paddock.rules.run_events import RunEvent
 from paddock.rules.session.decision import Decision
@@ -68,6 +68,11 @@ class NewRun(Value, frozen=True):
     """What is written in the same commit as the input, and only then."""
     cause: Firing | Arrived | None = None
     """What outside of the conversation asks for it, and does so once."""
+
+    @property
+    def view(self) -> View:
+        """What it goes on with: its own thread where a platform has such, else all that was said."""
+        return View(self.event.subthread_id) if self.source == "platform" and self.event is not None else WHOLE
 
 
 class Accepted(Value, frozen=True):

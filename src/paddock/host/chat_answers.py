@@ -49,7 +49,7 @@ class ChatAnswers:
 
     async def submitted(self, new: NewRun, given: Sequence[Submission]) -> NewRun:
         """The run that goes on because choices were taken. Raises CONFLICT, UNAUTHORIZED, INVALID_ARGUMENT."""
-        there = await self._open(new.thread_id)
+        there = await self._open(new)
         if there is None:
             raise HostError(ErrorCode.CONFLICT, NOTHING_OPEN)
         if not there.asks(_actor(new)):
@@ -62,7 +62,7 @@ class ChatAnswers:
     async def said(self, new: NewRun) -> NewRun:
         """A message; one that is a plain yes or no answers what is open, if it is of whoever was asked."""
         yes = as_consent(new.text)
-        there = await self._open(new.thread_id) if yes is not None else None
+        there = await self._open(new) if yes is not None else None
         if yes is None or there is None:
             return new
         if not there.asks(_actor(new)):  # a runner that reads a yes by itself must not take it for theirs
@@ -74,8 +74,9 @@ class ChatAnswers:
 
     # --- what is open ------------------------------------------------------------------------------------------------
 
-    async def _open(self, thread_id: str) -> Open | None:
-        end = await self._history.last_end(thread_id)
+    async def _open(self, new: NewRun) -> Open | None:
+        thread_id = new.thread_id
+        end = await self._history.last_end(thread_id, new.view)
         questions = questions_in(data_of(end)) if end is not None else []
         run = await self._records.run(end.turn_id or "") if end is not None and questions else None
         if end is None or run is None:

@@ -19,7 +19,7 @@ from paddock.rules.client_history import (
 )
 from paddock.rules.open_calls import Interrupt, interrupts_in, pending_in
 from paddock.rules.outputs import as_object
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows import WHOLE, TranscriptRow, View
 
 FIRST_LOOK = 32
 """Items that are read to find where a client stands; nearly always it shows the newest."""
@@ -81,17 +81,17 @@ class ClientHistory:
         waiting = await self._waiting(thread_id)
         return [answer_to(message, waiting[name]) for name, message in given.items() if name in waiting]
 
-    async def interrupts(self, thread_id: str) -> tuple[list[Interrupt], Mapping[str, Any]]:
+    async def interrupts(self, thread_id: str, view: View = WHOLE) -> tuple[list[Interrupt], Mapping[str, Any]]:
         """The questions that are open now, and the end of the run that asked them: whatever came after closed them."""
-        last = await self.last_end(thread_id)
+        last = await self.last_end(thread_id, view)
         if last is None:
             return [], {}
         data = data_of(last)
         return interrupts_in(data), data
 
-    async def last_end(self, thread_id: str) -> StoredFact | None:
-        """The end of the last run, if nothing was said since."""
-        last = await self._records.events(thread_id, kinds=(FINAL, *INPUTS), limit=1)
+    async def last_end(self, thread_id: str, view: View = WHOLE) -> StoredFact | None:
+        """The end of the last run, if nothing was said since. With a view, in one of the platform's threads."""
+        last = await self._records.events(thread_id, kinds=(FINAL, *INPUTS), limit=1, view=view)
         return last[0] if last and last[0].kind == FINAL else None
 
     async def _waiting(self, thread_id: str) -> dict[str, str]:

@@ -178,17 +178,24 @@ class Draft(DraftFacts):
         memory.inputs[order.task_id] = (given, order.trace_id)
         first = self._first_number()
         self._along = came_along(order, now) if new.supplied else []
-        self.decide(user_input(order, self._agents(), now))
+        self.decide(user_input(order, self._agents(new), now))
         answer = Accepted(order.task_id, memory.session_id, new.client_run_id, opens, first)
         memory.answers[new.client_run_id] = (new.body_hash, answer)
         if len(memory.answers) > RECENT_ANSWERS:
             memory.answers.popitem(last=False)
         return answer
 
-    def _agents(self) -> Agents:
-        """As configured; a policy of steering counts only where the runner of the live turn takes part in it."""
+    def _agents(self, new: NewRun) -> Agents:
+        """As configured; a policy of steering counts only where the runner of the live turn takes part in it, and no
+        policy lets one of a platform's threads reach into another."""
         agents, turn = self._around.agents(), self.state.turn
-        if turn is None or agents.while_busy.get(turn.agent_id) != "steer" or self._around.steers(turn.turn_id):
+        policy = agents.while_busy.get(turn.agent_id) if turn is not None else None
+        if turn is None or policy not in {"steer", "interrupt"}:
+            return agents
+        run = self._memory.book.runs.get(turn.turn_id)
+        here = new.event.subthread_id if new.event is not None else None
+        apart = run is not None and run.subthread_id != here
+        if not apart and (policy == "interrupt" or self._around.steers(turn.turn_id)):
             return agents
         return replace(agents, while_busy={**agents.while_busy, turn.agent_id: "queue"})
 

@@ -11,6 +11,7 @@ from paddock.host.session_memory import Memory
 from paddock.host.watch import Watch
 from paddock.rules.deliveries import follows
 from paddock.rules.outputs import Collected
+from paddock.rules.projection import SUBTHREAD
 from paddock.rules.rows import AuditRow, Row, TransactionRow
 from paddock.rules.session.commands import Command
 from paddock.rules.session.decide import Decision, decide
@@ -189,8 +190,10 @@ class DraftFacts:
     def _handed_over(self, fact: Fact) -> Fact:
         """Who takes over is asked what the other one was, and answers where that one would have."""
         memory = self._memory
-        if (delivery := memory.handing.get(fact.payload["parent_turn_id"])) is not None:
-            fact = replace(fact, metadata={**fact.metadata, "delivery": delivery})
+        if (asked := memory.handing.get(fact.payload["parent_turn_id"])) is not None:
+            there = {"delivery": asked.delivery, SUBTHREAD: asked.subthread_id}
+            told = {name: value for name, value in there.items() if value is not None}
+            fact = replace(fact, metadata={**fact.metadata, **told})
         memory.inputs[str(fact.turn_id)] = (handover_input(fact, self.seq), str(fact.trace_id))
         return fact
 
@@ -202,6 +205,9 @@ class DraftFacts:
             given, trace_id = memory.inputs[turn_id]
             memory.inputs[turn_id] = (replace(given, seq=self.seq), trace_id)
             return fact
+        given, trace_id = memory.inputs[turn_id]
+        waited = any(queued.turn_id == turn_id for queued in self.state.queue)
+        memory.inputs[turn_id] = (replace(given, begun_seq=self.seq, waited=waited), trace_id)
         agent_id = str(fact.target_id)
         memory.collected = Collected(turn_id, agent_id)
         granted = self._around.authorise(turn_id, agent_id, self._now)

@@ -47,6 +47,13 @@ class ActorShape(_Shape):
     actor_type: Id = "user"
     actor_id: Id
     actor_name: Annotated[str, Field(max_length=256)] | None = None
+    metadata: dict[str, Any] = {}
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """As a run is told of it."""
+        given = self.model_dump(exclude_none=True)
+        return given if self.metadata else {name: value for name, value in given.items() if name != "metadata"}
 
 
 class SubjectShape(_Shape):

@@ -90,7 +90,7 @@ class Ingress:
             new,
             message={**new.message, "content": [*words, *({"type": "binary", **file.block()} for file in files)]},
             attachments=[file.artifact() for file in files],
-            rows=[*new.rows, *(file.attached(new.thread_id) for file in files)],
+            rows=[*new.rows, *(file.attached(new.thread_id, event.thread_id) for file in files)],
         )
 
     def _new_run(self, platform: Platform, event: EventShape, digest: bytes) -> NewRun:
@@ -101,10 +101,10 @@ class Ingress:
             event_time=event.event_time,
             source_event_type=event.source_event_type or (SUBMITTED if event.answers else None),
             data=event.data,
-            actor=event.actor.model_dump(exclude_none=True) if event.actor else None,
+            actor=event.actor.told if event.actor else None,
             subject=event.subject.model_dump(exclude_none=True) if event.subject else None,
             delivery=platform.delivery(target),
-            thread_id=event.thread_id,
+            subthread_id=event.thread_id,
             launcher_type=platform.name,
             launcher_id=event.conversation_id,
         )

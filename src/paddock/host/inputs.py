@@ -8,7 +8,9 @@ from paddock.host.ids import new_id
 from paddock.rules.automation_rows import TickRow
 from paddock.rules.client_history import SUPPLIED
 from paddock.rules.delivery_rows import PlatformConversationRow, PlatformEventRow
+from paddock.rules.events import handover_data
 from paddock.rules.outputs import as_object
+from paddock.rules.projection import SUBTHREAD
 from paddock.rules.results import Result
 from paddock.rules.rows import Row
 from paddock.rules.run_context import RunInput
@@ -75,6 +77,8 @@ def _more_about(new: NewRun) -> Mapping[str, Any]:
 def came_along(order: Order, now: float) -> list[Fact]:
     """What the client brought along, as it is put on record: marked as its own words about the past."""
     user = f"user:{order.new.principal.user_id}"
+    event = order.new.event
+    there = {SUBTHREAD: event.subthread_id} if event is not None and event.subthread_id is not None else {}
     return [
         Fact(
             Event.EVENT,
@@ -84,7 +88,7 @@ def came_along(order: Order, now: float) -> list[Fact]:
             turn_id=order.task_id,
             trace_id=order.trace_id,
             payload=given.payload,
-            metadata={"message_id": given.message_id, "client_supplied": True},
+            metadata={"message_id": given.message_id, "client_supplied": True, **there},
             time=now,
         )
         for given in order.new.supplied
@@ -94,14 +98,14 @@ def came_along(order: Order, now: float) -> list[Fact]:
 def handover_input(fact: Fact, seq: int) -> RunInput:
     """What an agent that takes over is asked; the words of the other one are looked up when its run starts."""
     payload: Mapping[str, Any] = fact.payload
-    data = {
-        "from_agent_id": payload["from_agent_id"],
-        "parent_run_id": payload["parent_turn_id"],
-        "reason": payload["reason"],
-        "summary": payload["summary"],
-    }
     actor = {"actor_type": "agent", "actor_id": payload["from_agent_id"]}
-    event = RunEvent(event_type=HANDOVER, data=data, actor=actor, delivery=fact.metadata.get("delivery"))
+    event = RunEvent(
+        event_type=HANDOVER,
+        data=handover_data(payload),
+        actor=actor,
+        delivery=fact.metadata.get("delivery"),
+        subthread_id=fact.metadata.get(SUBTHREAD),
+    )
     return RunInput("", {}, {}, "system", seq, fact.time, True, event)
 
 

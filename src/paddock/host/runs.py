@@ -19,10 +19,11 @@ from paddock.host.session_loop import SessionLoop
 from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.events import KINDS
 from paddock.rules.host_only import NOTHING_OPENED, ApiAgents
 from paddock.rules.permissions import RunScope, state_key
-from paddock.rules.rows import TranscriptRow
-from paddock.rules.run_context import RunInput, run_context, unseen_tools, with_tools
+from paddock.rules.rows import TranscriptRow, View
+from paddock.rules.run_context import NO_STATE, RunInput, StateShown, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
     CANCEL_ACK_SECONDS,
@@ -36,6 +37,7 @@ from paddock.rules.session.commands import (
     StartRun,
 )
 from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, RunFailed
+from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.runs")
 
@@ -232,9 +234,9 @@ class Runs:
 
     def _at_once(self, run: LiveRun) -> bool:
         """Start a run whose runner is ready and that needs nothing looked up: the usual case, without a task."""
-        if "state.get" in run.grant.actions or _takes_over(run) or self._needs_around(run) or not self._is_sure():
+        if "state.get" in run.grant.actions or self._needs_around(run) or _began_elsewhere(run) or not self._is_sure():
             return False
-        context = self._context(run, {})
+        context = self._context(run, NO_STATE)
         run.handle = self._gateway.start_at_once(run.grant.runner_id, run.turn_id, context, run, _usual_place(run))
         if run.handle is None:
             return False
@@ -277,14 +279,32 @@ class Runs:
             await asyncio.sleep(LOOK_SECONDS)
         return not run.over
 
-    async def _look_up(self, run: LiveRun) -> dict[str, dict[str, Any]]:
+    async def _look_up(self, run: LiveRun) -> StateShown:
         """What the store knows that the run is to be told: the state it may see, and what it takes over."""
-        state = await self._state(run) if "state.get" in run.grant.actions else {}
+        state = await self._state(run) if "state.get" in run.grant.actions else NO_STATE
         if _takes_over(run):
             await self._fill_in(run)
+        if _began_elsewhere(run):
+            await self._find_place(run)
         return state
 
-    def _context(self, run: LiveRun, state: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    async def _find_place(self, run: LiveRun) -> None:
+        """Where the conversation stood when the run began, of what the run can read of it."""
+        given, _ = run.session.input_of(run.turn_id)
+        session_id, begun = run.session.session_id, given.begun_seq or given.seq
+        view = View(run.grant.scope.subthread_id)
+        events = await self._records.events(session_id, kinds=KINDS, before=begun + 1, limit=1, view=view)
+        items = await self._records.transcript(session_id, before=begun, limit=1, view=view)
+        earlier = await self._records.transcript(session_id, before=begun, limit=1, view=replace(view, as_of=begun))
+        found = replace(
+            given,
+            newest_event=events[0].seq if events else given.seq,
+            newest_item=items[0].seq if items else 0,
+            earlier_history=bool(earlier),
+        )
+        run.session.fill_input(run.turn_id, found)
+
+    def _context(self, run: LiveRun, state: StateShown) -> dict[str, Any]:
         given, trace_id = run.session.input_of(run.turn_id)
         for name in unseen_tools(run.part, given):
             log.warning(
@@ -299,7 +319,7 @@ class Runs:
         items = await self._records.transcript(run.session.session_id, limit=LOOK_BACK)
         said = [item.content for item in reversed(items) if item.run_id == parent and _is_said(item)]
         text = "\n\n".join(said)[-MAX_HANDOVER_CHARS:]
-        run.session.fill_input(run.turn_id, msgspec.structs.replace(given, text=text))
+        run.session.fill_input(run.turn_id, replace(given, text=text))
 
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id
@@ -340,18 +360,21 @@ class Runs:
             else:
                 await run.handle.force_stop()
 
-    async def _state(self, run: LiveRun) -> dict[str, dict[str, Any]]:
-        """The values this run may see, by scope; what does not fit is left for it to ask."""
+    async def _state(self, run: LiveRun) -> StateShown:
+        """The values this run may see, by scope; what does not fit is named and left for it to ask."""
         keys = {scope: key for scope in run.grant.state_scopes if (key := state_key(scope, run.grant)) is not None}
         shown = {scope: key for scope, key in keys.items() if scope in SNAPSHOT_SCOPES}
         kept = await self._records.state_snapshot(list(shown.values()), max_bytes=SNAPSHOT_BYTES)
         snapshot: dict[str, dict[str, Any]] = {}
+        left_out: dict[str, list[str]] = {}
         for scope, key in keys.items():
             there = kept.get(key)
             run.state_sizes[scope] = await self._records.state_size(key) if there is None else there.size
             if there is not None:
                 snapshot[scope] = {name: _decode(value) for name, value in there.values.items()}
-        return snapshot
+                if there.left_out:
+                    left_out[scope] = list(there.left_out)
+        return StateShown(snapshot, left_out)
 
 
 def _usual_place(run: LiveRun) -> Placement:
@@ -362,6 +385,13 @@ def _usual_place(run: LiveRun) -> Placement:
 def _takes_over(run: LiveRun) -> bool:
     given, _ = run.session.input_of(run.turn_id)
     return given.event is not None and given.event.event_type == HANDOVER
+
+
+def _began_elsewhere(run: LiveRun) -> bool:
+    """Whether its own input need not be the newest that was said when it began: it waited, or it is no plain message of
+    a conversation that goes on in one place."""
+    given, _ = run.session.input_of(run.turn_id)
+    return given.waited or given.event is not None
 
 
 def _is_said(item: TranscriptRow) -> bool:
@@ -380,7 +410,7 @@ def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput
         owner.user_id,
         agent_id,
         session.session_id,
-        thread_id=event.thread_id,
+        subthread_id=event.subthread_id,
         actor_type=str(actor.get("actor_type") or "user"),
         actor_id=actor.get("actor_id"),
         subject_type=subject.get("subject_type"),

@@ -211,7 +211,13 @@ def _new_run(row: AutomationRow, job: Job, agent_id: str, firing: Firing) -> New
         agent_id=agent_id,
         source="scheduler",
         door="scheduler",
-        event=RunEvent(SCHEDULE, event_time=firing.tick, data=data, tools=job.enabled_tools),
+        event=RunEvent(
+            SCHEDULE,
+            event_time=firing.tick,
+            data=data,
+            subject={"subject_type": "schedule", "subject_id": row.job_id, "data": {"name": job.name}},
+            tools=job.enabled_tools,
+        ),
         time_zone=job.time_zone,
         cause=firing,
     )

@@ -1,8 +1,6 @@
 """What the owner of a session remembers of it between two takes. When a take cannot be written, it is thrown away."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any
 
 from paddock.host.arrivals import Accepted
 from paddock.ports import Claim
@@ -11,6 +9,7 @@ from paddock.rules.outputs import Collected
 from paddock.rules.projection import Book
 from paddock.rules.rows import SessionRow
 from paddock.rules.run_context import RunInput
+from paddock.rules.run_events import RunEvent
 from paddock.rules.session.state import SessionState
 
 
@@ -30,12 +29,12 @@ class Memory:
         self.collected: Collected | None = None
         """What the live turn has said so far."""
         self.answers: OrderedDict[str, tuple[bytes, Accepted]] = OrderedDict()
-        self.handing: dict[str, Mapping[str, Any]] = {}
-        """Where answers go of turns that ask for another agent, if that is a platform: whoever takes over answers
-        there, whatever else was said in between."""
+        self.handing: dict[str, RunEvent] = {}
+        """What turns that ask for another agent were asked, if by a platform: whoever takes over answers there, in the
+        same of its threads, whatever else was said in between."""
 
     def hand(self, turn_id: str | None) -> None:
-        """A turn asks for another agent: remember where its answers go, also when it has ended."""
+        """A turn asks for another agent: remember where it happens, also when it has ended."""
         given = self.inputs.get(turn_id or "")
         if given is not None and given[0].event is not None and given[0].event.delivery is not None:
-            self.handing[turn_id or ""] = given[0].event.delivery
+            self.handing[turn_id or ""] = given[0].event

@@ -14,7 +14,7 @@ from paddock.ports import Records
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow
 from paddock.rules.run_context import RunInput
-from paddock.rules.run_events import MESSAGE
+from paddock.rules.run_events import RunEvent, actor_of, subject_of
 from paddock.rules.session.messages import SteeringTaken
 from paddock_sdk.protocol.history import SteeringInputItem, SteeringPullResult
 
@@ -62,17 +62,20 @@ def _item(run: LiveRun, turn_id: str, at: float) -> SteeringInputItem | None:
 
 
 def _described(run: LiveRun, turn_id: str, given: RunInput, at: float) -> dict[str, Any]:
-    scope = run.grant.scope
+    scope, event = run.grant.scope, given.event or RunEvent()
+    place = {"thread_id": scope.subthread_id} if scope.subthread_id is not None else {}
+    about = {"source_event_type": event.source_event_type} if event.source_event_type is not None else {}
     return {
         "claimed_run_id": run.turn_id,
         "runner_id": run.grant.runner_id,
         "claimed_at": at,
         "event": {
             "event_id": f"{scope.conversation_id}.{given.seq}",
-            "event_type": MESSAGE,
-            "event_time": given.at,
+            "event_type": event.event_type,
+            "event_time": given.at if event.event_time is None else event.event_time,
             "source": given.source,
-            "data": {},
+            "data": event.data,
+            **about,
         },
         "input": {
             "text": given.text,
@@ -83,8 +86,9 @@ def _described(run: LiveRun, turn_id: str, given: RunInput, at: float) -> dict[s
             "conversation_id": scope.conversation_id,
             "bot_id": scope.agent_id,
             "workspace_id": scope.workspace_id,
+            **place,
         },
-        "actor": {"actor_type": "user", "actor_id": scope.user_id},
-        "subject": {"subject_type": "message", "subject_id": given.message.get("id")},
+        "actor": actor_of(event, scope.user_id, given.source),
+        "subject": subject_of(event, given.message),
         "metadata": {"run_id": turn_id},
     }

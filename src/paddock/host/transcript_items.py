@@ -5,9 +5,10 @@ from typing import Any, cast
 
 import msgspec
 
+from paddock.rules.events import INLINE_BYTES
+from paddock.rules.outputs import as_object
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import TranscriptRow
-from paddock.rules.run_context import cursor_of
 from paddock_sdk.protocol.artifacts import ArtifactRef
 
 MAX_ANSWER_BYTES = 2 * 1024 * 1024
@@ -21,23 +22,23 @@ _encode = msgspec.json.Encoder().encode
 
 
 def weight_of(row: TranscriptRow) -> int:
-    """About how many bytes an item takes on the wire: its text, and the whole message beside it."""
-    text = len(_encode(row.content))
-    return ENVELOPE_BYTES + text + (len(row.content_json) or text) + len(row.metadata)
+    """About how many bytes an item takes on the wire: its text, and what else it has beside it."""
+    return ENVELOPE_BYTES + len(_encode(row.content)) + len(row.content_json) + len(row.metadata)
 
 
 def is_oversize(row: TranscriptRow) -> bool:
     """Whether no frame can hold it. A short item is known by its length: a character takes six bytes at most."""
-    at_most = ENVELOPE_BYTES + 12 * len(row.content) + len(row.content_json) + len(row.metadata)
+    at_most = ENVELOPE_BYTES + 6 * len(row.content) + len(row.content_json) + len(row.metadata)
     return at_most > MAX_ITEM_BYTES and weight_of(row) > MAX_ITEM_BYTES
 
 
-def item_of(row: TranscriptRow, grant: Grant, *, with_artifacts: bool = False) -> dict[str, Any]:
+def item_of(row: TranscriptRow, grant: Grant, cursor: str, *, with_artifacts: bool = False) -> dict[str, Any]:
     """The fields of a `TranscriptItem`; a page of them is checked in one go.
 
     An item that no frame can hold is there without its text, and its metadata says how long that is.
     """
     metadata = _metadata(row.metadata) if row.metadata else {}
+    speaker: Mapping[str, Any] = metadata.pop("actor", None) or {}
     if row.run_id is not None:
         metadata["run_id"] = row.run_id
     content: str | None = row.content
@@ -46,24 +47,52 @@ def item_of(row: TranscriptRow, grant: Grant, *, with_artifacts: bool = False) -
     if len(row.content) + len(row.content_json) + len(row.metadata) > SMALL and is_oversize(row):
         metadata |= {"oversize_bytes": len(row.content.encode())}
         content = whole = None
-    elif whole is None:
-        whole = {"role": row.role, "content": row.content}
+    elif row.item_type == "tool_result":
+        content = None
+    elif whole is not None and row.item_type == "message":
+        whole = _beside_the_text(whole)
+    elif whole is not None and row.item_type == "system":
+        speaker = as_object(whole.get("actor"))
+        whole = _event(whole)
+    if not speaker and row.role == "user" and row.session_id == grant.scope.conversation_id:
+        speaker = {"actor_type": "user", "actor_id": grant.scope.user_id}
     return {
         "transcript_id": row.item_id,
         "event_id": f"{row.session_id}.{row.seq}",
         "conversation_id": row.session_id,
+        "thread_id": row.subthread_id,
         "bot_id": row.agent_id,
         "workspace_id": grant.scope.workspace_id,
         "role": row.role,
         "item_type": row.item_type,
+        "actor_type": speaker.get("actor_type"),
+        "actor_id": speaker.get("actor_id"),
+        "actor_name": speaker.get("actor_name"),
         "content": content,
         "content_json": whole,
         "attachment_refs": refs,
         "seq": row.seq,
-        "cursor": cursor_of(row.seq),
+        "cursor": cursor,
         "created_at": row.created_at,
         "metadata": metadata,
     }
+
+
+def _beside_the_text(whole: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A message without its words, which the item's text has; None when nothing is left but who said them."""
+    content = whole.get("content")
+    blocks = cast("Sequence[Any]", content) if isinstance(content, list) else ()
+    others = [block for block in blocks if "text" not in as_object(block)]
+    rest = {name: value for name, value in whole.items() if name != "content"}
+    left: dict[str, Any] = {**rest, "content": others} if others else rest
+    return left if left.keys() - {"role", "id"} else None
+
+
+def _event(whole: Mapping[str, Any]) -> dict[str, Any]:
+    """What happened, without where answers go; large data is read by `events.get`."""
+    data = whole.get("data")
+    left = {name: value for name, value in whole.items() if name not in {"delivery", "data", "tools"}}
+    return {**left, "data": data} if data and len(_encode(data)) <= INLINE_BYTES else left
 
 
 def _metadata(stored: bytes) -> dict[str, Any]:

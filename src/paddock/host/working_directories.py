@@ -82,7 +82,7 @@ class WorkingDirectories:
     # --- within
 
     def _own(self, scope: RunScope) -> WorkingDirectory:
-        names = [plain(name) for name in (scope.workspace_id, scope.conversation_id, scope.agent_id)]
+        names = [plain(scope.workspace_id), plain(scope.conversation_id), _agent_in(scope)]
         path = self._root.joinpath(*names)
         try:
             self._root.mkdir(mode=MODE, parents=True, exist_ok=True)
@@ -121,6 +121,14 @@ class WorkingDirectories:
 def conversation_key(workspace_id: str, conversation_id: str) -> str:
     """The directory below `conversations` in a plugin's home that is this conversation's; runners know it as well."""
     return sha256(f"{workspace_id}\0{conversation_id}".encode(errors="replace")).hexdigest()[:32]
+
+
+def _agent_in(scope: RunScope) -> str:
+    """The agent's part of a path, another one in each of the platform's threads."""
+    if scope.subthread_id is None:
+        return plain(scope.agent_id)
+    thread = sha256(scope.subthread_id.encode(errors="replace")).hexdigest()[:20]
+    return f"{plain(scope.agent_id)}@{thread}"
 
 
 def plain(name: str) -> str:

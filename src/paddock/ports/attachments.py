@@ -29,9 +29,10 @@ class AttachmentRef(Value, frozen=True):
         seen = {"artifact_id": self.artifact_id, "mime_type": self.mime_type, "size": self.size, "name": self.name}
         return {name: value for name, value in seen.items() if value is not None}
 
-    def attached(self, thread_id: str) -> ArtifactAttached:
-        """What is written with the message (`NewRun.rows`): from then on runs of this conversation may read it."""
-        return ArtifactAttached(self.artifact_id, thread_id, self.keep_until)
+    def attached(self, thread_id: str, subthread_id: str | None = None) -> ArtifactAttached:
+        """What is written with the message (`NewRun.rows`): from then on runs of this conversation may read it, or of
+        the platform's thread that it came in."""
+        return ArtifactAttached(self.artifact_id, thread_id, self.keep_until, subthread_id)
 
 
 class Attachments(Protocol):

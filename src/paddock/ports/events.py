@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from paddock.rules.chain import StoredFact
+from paddock.rules.rows import WHOLE, View
 
 
 class EventRecords(Protocol):
     async def events(
-        self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50
+        self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50, view: View = WHOLE
     ) -> Sequence[StoredFact]:
-        """Facts of these kinds that are not addressed to an agent and stand before a position, newest first."""
+        """Facts of these kinds that stand before a position, newest first. Facts of no run are of every thread."""
         ...
 
     async def fact(self, session_id: str, seq: int) -> StoredFact | None: ...

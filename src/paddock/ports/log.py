@@ -19,7 +19,7 @@ from paddock.ports.sessions import SessionRecords
 from paddock.ports.users import UserRecords
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow
+from paddock.rules.rows import WHOLE, Apart, AuditRow, InboxRow, Row, RunRow, SessionRow, TranscriptRow, View
 from paddock.rules.values import Value
 
 
@@ -105,6 +105,8 @@ class ScopeState(Value, frozen=True):
 
     size: int
     values: Mapping[str, bytes]
+    left_out: tuple[str, ...] = ()
+    """The keys whose values were more than was asked for."""
 
 
 class Records(
@@ -141,6 +143,7 @@ class Records(
         limit: int = 50,
         newest_first: bool = True,
         room: int | None = None,
+        view: View = WHOLE,
     ) -> Sequence[TranscriptRow]:
         """Items with before > seq > after, at most `limit`, from the newest or from the oldest end.
 

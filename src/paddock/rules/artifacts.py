@@ -40,7 +40,7 @@ def of_run(
         name=name,
         user_id=at.user_id,
         conversation_id=at.conversation_id,
-        thread_id=at.thread_id,
+        thread_id=at.subthread_id,
         run_id=at.run_id,
         agent_id=at.agent_id,
         runner_id=grant.runner_id,
@@ -65,7 +65,7 @@ def may_read(grant: Grant, row: ArtifactRow, now: float) -> bool:
 
 def _is_here(grant: Grant, row: ArtifactRow) -> bool:
     at = grant.scope
-    return (row.conversation_id, row.thread_id) == (at.conversation_id, at.thread_id)
+    return (row.conversation_id, row.thread_id) == (at.conversation_id, at.subthread_id)
 
 
 def may_publish(grant: Grant, row: ArtifactRow, now: float) -> bool:

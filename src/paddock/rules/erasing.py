@@ -39,7 +39,7 @@ def _input(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     about, message = as_object(payload["run"]), as_object(payload.get("message"))
     run: dict[str, Any] = {name: about[name] for name in ABOUT_RUN if name in about}
     if event := as_object(about.get("event")):
-        run["event"] = {"event_type": event.get("event_type")}
+        run["event"] = {name: event[name] for name in ("event_type", "thread_id") if event.get(name) is not None}
     return {
         "message": {"id": message.get("id"), "role": message.get("role", "user"), "content": ""},
         "text": "",

@@ -1,7 +1,8 @@
 """Which facts of the log are events for a runner, and how each is told. Pure.
 
-Told are inputs, what agents said and did, how runs ended and who joined or left. Kept back are the machinery (acks,
-queues, dispatches with their grants, pieces of messages) and the values of state, which belong to one agent alone.
+Told are inputs and whatever else a platform or a schedule reported, what agents said and did, who took over from whom,
+how runs ended and who joined or left. Kept back are the machinery (acks, queues, dispatches with their grants, pieces
+of messages) and the values of state, which belong to one agent alone.
 """
 
 import re
@@ -12,23 +13,26 @@ import msgspec
 
 from paddock.rules.chain import ERASED, StoredFact
 from paddock.rules.outputs import as_object, text_of
-from paddock.rules.values import Value
+from paddock.rules.permissions import RunScope
+from paddock.rules.run_events import HANDOVER, MESSAGE, RunEvent, actor_of, from_payload, subject_of
+from paddock.rules.values import Value, nothing, replace
 from paddock_sdk.protocol.history import AgentEventRecord
 
 INLINE_BYTES = 8192
 """Data up to this rides along in `metadata.data`; more is behind `raw_ref`. A page of 100 then fits a frame."""
 SUMMARY_CHARS = 1000
 
-INPUT, OUTPUT = "message.received", "AGENT_OUTPUT:MESSAGE"
+OUTPUT, HANDED_OVER = "AGENT_OUTPUT:MESSAGE", "CONTROL:HANDOVER_CONTEXT"
 EVENT_TYPES: Final[Mapping[str, str]] = {
-    "USER_INPUT": INPUT,
-    "USER_INPUT:MENTION": INPUT,
+    "USER_INPUT": MESSAGE,
+    "USER_INPUT:MENTION": MESSAGE,
     OUTPUT: "",
     "AGENT_OUTPUT:FINAL": "run.completed",
     "ERROR:RUN_FAILED": "run.failed",
     "ERROR:ROUTE_TIMEOUT": "run.failed",
     "ERROR:AGENT_NOT_IN_SESSION": "run.failed",
     "EVENT:CANCELED": "run.cancelled",
+    "EVENT:TURN_STEERED": "run.steered",
     "CONTROL:SESSION_OPENED": "session.opened",
     "CONTROL:SESSION_CLOSED": "session.closed",
     "CONTROL:SWITCH_AGENT": "session.agent_switched",
@@ -37,23 +41,32 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
     "CONTROL:HANDOVER_REQUEST": "handover.requested",
     "CONTROL:HANDOVER_CONFIRM": "handover.confirmed",
     "CONTROL:HANDOVER_REJECT": "handover.rejected",
+    HANDED_OVER: HANDOVER,
     "CONTROL:HANDOVER_ACCEPTED": "handover.accepted",
+    "ERROR:ADD_AGENT_FAILED": "session.agent_not_added",
+    "ERROR:REMOVE_AGENT_FAILED": "session.agent_not_removed",
 }
-"""Kind of fact to type of event. An output is named by its own type."""
+"""Kind of fact to type of event. An output is named by its own type, an input by what happened."""
 KINDS: Final = tuple(EVENT_TYPES)
 
-_PLACE = re.compile(r"e[0-9a-f]{1,15}", re.ASCII)
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _encode = msgspec.json.Encoder().encode
 
 
 class Told(Value, frozen=True):
-    """One fact as an event: its type, who did it, what it is about in one line, and its data."""
+    """One fact as an event: its type, who did it, what it is about, what it is in one line, and its data."""
 
     event_type: str
     source: str
     summary: str | None
     data: Mapping[str, Any]
+    actor: Mapping[str, Any] = nothing
+    subject: Mapping[str, Any] = nothing
+    event_time: float | None = None
+    """When it happened, where that is not when it was recorded."""
+    source_event_type: str | None = None
+    given: RunEvent | None = None
+    """The event as its door took it in."""
 
 
 def event_id_of(session_id: str, seq: int) -> str:
@@ -75,36 +88,58 @@ def number_of_raw(session_id: str, ref: str) -> int | None:
     return number_in(session_id, ref[4:]) if ref.startswith("raw_") else None
 
 
-def cursor_at(position: int) -> str:
-    return f"e{position:x}"
-
-
-def position_of(cursor: str) -> int | None:
-    return int(cursor[1:], 16) if _PLACE.fullmatch(cursor) else None
-
-
 def told(fact: StoredFact) -> Told | None:
     """A fact as an event, or None when it is none of a runner's business."""
     name = EVENT_TYPES.get(fact.kind)
-    if name is None or fact.target == "AGENT":
+    if name is None or (fact.target == "AGENT" and fact.kind != HANDED_OVER):
         return None
     payload = as_object(fact.read_payload())
-    if name == INPUT:
+    if name == MESSAGE:
         return _input(payload)
     if fact.kind == OUTPUT:
-        return _output(payload)
+        return replace(_output(payload), actor=_sender(fact))
+    if fact.kind == HANDED_OVER:
+        payload = handover_data(payload)
     data = as_object(payload.get("data")) if "type" in payload else payload
-    summary = data.get("message") if name == "run.failed" else None
-    return Told(name, "system", summary if isinstance(summary, str) else None, data)
+    summary = data.get("message") if name == "run.failed" else data.get("reason") if name == HANDOVER else None
+    return Told(name, "system", summary if isinstance(summary, str) else None, data, _sender(fact))
 
 
-def _input(payload: Mapping[str, object]) -> Told:
-    about = as_object(payload.get("run"))
-    message = as_object(payload.get("message"))
-    text = payload.get("text")
-    data = {"message": message} if message else {}
-    kind, source = about.get("event_type") or INPUT, about.get("source") or "api"
-    return Told(str(kind), str(source), text if isinstance(text, str) else None, data)
+def _sender(fact: StoredFact) -> Mapping[str, Any]:
+    who, _, name = fact.sender.partition(":")
+    return {"actor_type": who, "actor_id": name or None}
+
+
+def handover_data(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an agent that takes over is told."""
+    return {
+        "from_agent_id": payload["from_agent_id"],
+        "parent_run_id": payload["parent_turn_id"],
+        "reason": payload["reason"],
+        "summary": payload["summary"],
+    }
+
+
+def _input(payload: Mapping[str, Any]) -> Told:
+    about, message = as_object(payload.get("run")), as_object(payload.get("message"))
+    event, text = from_payload(about) or RunEvent(), payload.get("text")
+    source = str(about.get("source") or "api")
+    return Told(
+        event.event_type,
+        source,
+        text if isinstance(text, str) else None,
+        input_data(event, message),
+        actor_of(event, str(about.get("user_id")), source),
+        subject_of(event, message) or {},
+        event.event_time,
+        event.source_event_type,
+        event,
+    )
+
+
+def input_data(event: RunEvent, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a platform or a schedule reported, with the message that came with it."""
+    return {"message": message, **event.data} if message else event.data
 
 
 def _output(payload: Mapping[str, object]) -> Told:
@@ -126,32 +161,37 @@ def raw_bytes(event: Told) -> bytes:
     return _encode(event.data)
 
 
-def record(fact: StoredFact, event: Told, session_id: str, workspace_id: str) -> AgentEventRecord:
-    """The event as a runner gets it: never a large payload, always where to read one."""
-    who, _, name = fact.sender.partition(":")
+def record(fact: StoredFact, event: Told, at: RunScope, cursor: str) -> AgentEventRecord:
+    """The event as a run gets it: never a large payload, always where to read one."""
     raw = raw_bytes(event)
     large = len(raw) > INLINE_BYTES
-    ref = raw_ref_of(session_id, fact.seq) if large else None
+    ref = raw_ref_of(at.conversation_id, fact.seq) if large else None
     metadata: dict[str, Any] = {"run_id": fact.turn_id} if fact.turn_id else {}
     if fact.payload.startswith(ERASED):
         metadata["erased"] = True
     elif not large:
         metadata["data"] = dict(event.data)
+    actor, subject = event.actor, event.subject
     return AgentEventRecord(
-        event_id=event_id_of(session_id, fact.seq),
+        event_id=event_id_of(at.conversation_id, fact.seq),
         event_type=event.event_type,
-        event_time=fact.time,
+        event_time=fact.time if event.event_time is None else event.event_time,
         source=event.source,
-        bot_id=name if who == "agent" else None,
-        workspace_id=workspace_id,
-        conversation_id=session_id,
-        actor_type=who,
-        actor_id=name or None,
+        source_event_type=event.source_event_type,
+        bot_id=actor.get("actor_id") if actor.get("actor_type") == "agent" else None,
+        workspace_id=at.workspace_id,
+        conversation_id=at.conversation_id,
+        thread_id=at.subthread_id if fact.turn_id else None,
+        actor_type=actor.get("actor_type"),
+        actor_id=actor.get("actor_id"),
+        actor_name=actor.get("actor_name"),
+        subject_type=subject.get("subject_type"),
+        subject_id=subject.get("subject_id"),
         input_summary=None if event.summary is None else event.summary[:SUMMARY_CHARS],
         input_ref=ref if event.source not in {"runner", "system"} else None,
         raw_ref=ref,
         seq=fact.seq,
-        cursor=cursor_at(fact.position),
+        cursor=cursor,
         created_at=fact.time,
         metadata=metadata,
     )

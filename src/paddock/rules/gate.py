@@ -63,6 +63,8 @@ class Looked(Value, frozen=True):
     """Where in the grant that scope must stand."""
     conversation: str = ""
     """The field that may name another conversation; `filters.x` looks inside."""
+    subthread: str = ""
+    """The field that may name another of the platform's threads in it."""
     caps: tuple[Cap, ...] = ()
     call_bytes: int = MAX_SMALL_CALL_BYTES
     """How large the whole call may be."""
@@ -101,10 +103,13 @@ LOOKED_AT: Final[Mapping[str, Looked]] = MappingProxyType(
             caps=(Cap("query_text", MAX_QUERY_CHARS, "characters"),),
             at_most="top_k",
         ),
-        "history.page": Looked("conversation_id", conversation="conversation_id", at_most="limit"),
+        "history.page": Looked(
+            "conversation_id", conversation="conversation_id", subthread="thread_id", at_most="limit"
+        ),
         "history.search": Looked(
             "filters.conversation_id",
             conversation="filters.conversation_id",
+            subthread="filters.thread_id",
             caps=(Cap("query", MAX_QUERY_CHARS, "characters"),),
             at_most="top_k",
         ),
@@ -231,12 +236,20 @@ def other_conversation(grant: Grant, looked: Looked, asked: Any) -> str | None:
         return None
     named_one = _field(asked, looked.conversation)
     if named_one is None or named_one == grant.scope.conversation_id:
+        _check_subthread(grant, looked, asked)
         return None
     if grant.history_scope != "workspace":
         raise not_its_conversation("the run may read its own conversation only")
     if not isinstance(named_one, str):
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{looked.conversation} must be a string")
     return named_one
+
+
+def _check_subthread(grant: Grant, looked: Looked, asked: Any) -> None:
+    """Another of the platform's threads takes what another conversation takes."""
+    named_one = _field(asked, looked.subthread) if looked.subthread else None
+    if named_one not in (None, grant.scope.subthread_id) and grant.history_scope != "workspace":
+        raise not_its_conversation("the run may read its own thread of the conversation only")
 
 
 def not_its_conversation(reason: str) -> RefusedError:

@@ -5,14 +5,14 @@ from itertools import islice
 from typing import Any, cast
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import TranscriptRow
+from paddock.rules.rows import WHOLE, TranscriptRow, View
 from paddock.rules.tokens import Phrase, matches, phrases_of
 from paddock.rules.values import Value
 
 MAX_HITS = 100
 MAX_NAMES = 32
 ROLES = ("user", "assistant", "tool", "system")
-FILTERS = ("conversation_id", "event_types", "roles", "after", "before")
+FILTERS = ("conversation_id", "thread_id", "event_types", "roles", "after", "before")
 
 ITEMS_OF: Mapping[str, tuple[tuple[str, str], ...]] = {
     "message.received": (("user", "message"),),
@@ -38,10 +38,15 @@ class TranscriptQuery(Value, frozen=True):
     after: float | None = None
     before: float | None = None
     """Only items made later, or earlier, than this; epoch seconds."""
+    view: View = WHOLE
+    before_seq: int | None = None
+    """Only items before this place: where an earlier answer ended."""
 
     def answered_by(self, row: TranscriptRow) -> bool:
         return (
-            (self.roles is None or row.role in self.roles)
+            self.view.shows(row.subthread_id)
+            and (self.before_seq is None or row.seq < self.before_seq)
+            and (self.roles is None or row.role in self.roles)
             and (self.kinds is None or (row.role, row.item_type) in self.kinds)
             and (self.after is None or row.created_at > self.after)
             and (self.before is None or row.created_at < self.before)
@@ -76,6 +81,11 @@ def transcript_query(query: str, filters: Mapping[str, Any], top_k: int) -> Tran
 def conversation_of(filters: Mapping[str, Any]) -> str | None:
     """The conversation asked for, None for the run's own."""
     return _checked(filters, "conversation_id", lambda value: isinstance(value, str), "a conversation's id")
+
+
+def subthread_of(filters: Mapping[str, Any]) -> str | None:
+    """The platform's thread asked for, None for the run's own."""
+    return _checked(filters, "thread_id", lambda value: isinstance(value, str), "a thread's id")
 
 
 def _roles(filters: Mapping[str, Any]) -> frozenset[str] | None:

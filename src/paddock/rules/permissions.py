@@ -99,7 +99,8 @@ class RunScope(Value, frozen=True):
     user_id: str
     agent_id: str
     conversation_id: str
-    thread_id: str | None = None
+    subthread_id: str | None = None
+    """The platform's thread inside the conversation."""
     actor_type: str = "user"
     actor_id: str | None = None
     """Who caused the event; the user when None."""
@@ -342,7 +343,7 @@ def state_key(scope: str, grant: Grant) -> str | None:
     at = grant.scope
     match scope:
         case "conversation":
-            identity = (("conversation_id", at.conversation_id), ("thread_id", at.thread_id))
+            identity = (("conversation_id", at.conversation_id), ("thread_id", at.subthread_id))
         case "actor":
             identity = (("actor_type", at.actor_type), ("actor_id", at.actor_id or at.user_id))
         case "subject" if at.subject_id:

@@ -14,6 +14,8 @@ from paddock.rules.values import replace
 
 _encode = msgspec.json.Encoder().encode
 STEERED_INTO = "steered_into"
+SUBTHREAD = "subthread_id"
+"""Where the metadata of a fact say in which of a platform's threads it happened, when no input of its run does."""
 PARTIAL = b'{"partial":true}'
 
 
@@ -67,6 +69,7 @@ class Book:
             last_seq=seq,
             grant=b"",
             usage=b"",
+            subthread_id=_subthread(about),
         )
 
     def _user_item(self, seq: int, fact: Fact) -> TranscriptRow:
@@ -86,7 +89,8 @@ class Book:
             content=fact.payload["text"],
             content_json=b"" if plain else _encode(message),
             created_at=fact.time,
-            metadata=_encode({"message_id": message.get("id")}),
+            metadata=_encode({"message_id": message.get("id"), **_speaker(event)}),
+            subthread_id=event.get("thread_id"),
         )
 
     def _left_behind(self, seq: int, fact: Fact) -> tuple[Row, ...]:
@@ -131,6 +135,7 @@ class Book:
             deadline_at=given.get("deadline_at"),
             grant=_encode(given["grant"]) if "grant" in given else b"",
             last_seq=seq,
+            begun_seq=seq,
         )
         return (self._keep(started),)
 
@@ -140,7 +145,8 @@ class Book:
             return ()
         session = self.session
         about = {"workspace_id": session.workspace_id, "user_id": session.user_id, "client_run_id": ""}
-        self._keep(self._accepted(seq, replace(fact, payload={"run": about})))
+        accepted = self._accepted(seq, replace(fact, payload={"run": about}))
+        self._keep(replace(accepted, subthread_id=fact.metadata.get(SUBTHREAD)))
         return self._dispatched(seq, fact)
 
     # --- what it says ----------------------------------------------------------------------------------------------
@@ -171,7 +177,14 @@ class Book:
         marks = _encode({"message_id": fact.metadata.get("message_id"), "client_supplied": True})
         items = self.message(seq, fact)
         return tuple(
-            replace(row, item_id=f"{fact.turn_id}.c{seq}", role=_role_in(fact, row.role), agent_id=None, metadata=marks)
+            replace(
+                row,
+                item_id=f"{fact.turn_id}.c{seq}",
+                role=_role_in(fact, row.role),
+                agent_id=None,
+                metadata=marks,
+                subthread_id=fact.metadata.get(SUBTHREAD),
+            )
             for row in items
             if isinstance(row, TranscriptRow)
         )
@@ -203,6 +216,7 @@ class Book:
             content_json=whole,
             created_at=fact.time,
             metadata=PARTIAL if fact.metadata.get("partial") else b"",
+            subthread_id=run.subthread_id if run else None,
         )
 
     # --- its end ---------------------------------------------------------------------------------------------------
@@ -228,7 +242,9 @@ class Book:
         run = self.runs.pop(fact.turn_id or "", None)
         if run is None:
             return ()
-        return (replace(run, status=status, code=code, message=message, ended_at=fact.time, last_seq=seq, usage=usage),)
+        begun = seq if run.begun_seq is None else run.begun_seq
+        ended = replace(run, status=status, code=code, message=message, ended_at=fact.time, last_seq=seq, usage=usage)
+        return (ended if begun == run.begun_seq else replace(ended, begun_seq=begun),)
 
 
 _FOLLOWS: Mapping[tuple[Event, str], Callable[[Book, int, Fact], tuple[Row, ...]]] = {
@@ -256,6 +272,18 @@ _SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ..
     "artifact.created": Book.artifact_created,
     "state.updated": Book.state_updated,
 }
+
+
+def _subthread(about: Mapping[str, Any]) -> str | None:
+    event: Mapping[str, Any] = about.get("event") or {}
+    return event.get("thread_id")
+
+
+def _speaker(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Who did it, as far as a platform said: there is more than one person in a group."""
+    actor = as_object(event.get("actor"))
+    told = {name: actor[name] for name in ("actor_type", "actor_id", "actor_name") if actor.get(name) is not None}
+    return {"actor": told} if told else {}
 
 
 def _role_in(fact: Fact, otherwise: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paddock.rules.permissions import Grant
-from paddock.rules.run_context import AgentPart, RunInput, run_context
+from paddock.rules.run_context import NO_STATE, AgentPart, RunInput, run_context
 from paddock.rules.run_events import MESSAGE, RunEvent
 
 ONLY_OF_A_RUN = ("run_id", "config", "state")
@@ -26,5 +26,5 @@ def rehearsed(
         earlier_history=False,
         event=None if event_type == MESSAGE else RunEvent(event_type),
     )
-    context = run_context(part, grant, given, trace_id="", state={}, host_version=host_version)
+    context = run_context(part, grant, given, trace_id="", state=NO_STATE, host_version=host_version)
     return {name: value for name, value in context.items() if name not in ONLY_OF_A_RUN}

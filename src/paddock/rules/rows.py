@@ -32,6 +32,10 @@ class RunRow(Value, frozen=True):
     last_seq: int
     grant: bytes
     usage: bytes
+    subthread_id: str | None = None
+    """The platform's thread inside the conversation that it happens in."""
+    begun_seq: int | None = None
+    """The fact that ended the wait of its input: it went to an agent, was taken in by another run, or was refused."""
 
 
 class TranscriptRow(Value, frozen=True):
@@ -48,11 +52,35 @@ class TranscriptRow(Value, frozen=True):
     content_json: bytes
     created_at: float
     metadata: bytes
+    subthread_id: str | None = None
 
     @property
     def stored_bytes(self) -> int:
         """What it takes where it is stored."""
         return len(self.content.encode()) + len(self.content_json) + len(self.metadata)
+
+
+class View(Value, frozen=True):
+    """The part of a conversation that is asked for: of one of its platform's threads, as it stood at some moment."""
+
+    subthread_id: str | None = None
+    """None: what was said in none of them."""
+    all_subthreads: bool = False
+    as_of: int | None = None
+    """The number of the fact that began a run: its own input, and what waited in line then, are left out."""
+
+    def shows(self, subthread_id: str | None) -> bool:
+        return self.all_subthreads or subthread_id == self.subthread_id
+
+    def shows_item(self, item: "TranscriptRow", run: RunRow | None) -> bool:
+        if not self.shows(item.subthread_id) or self.as_of is None or run is None:
+            return self.shows(item.subthread_id)
+        if run.status == "queued" or (run.begun_seq or 0) > self.as_of:
+            return False
+        return run.begun_seq != self.as_of or item.item_id != f"{item.run_id}.0"
+
+
+WHOLE = View(all_subthreads=True)
 
 
 class StateRow(Value, frozen=True):
@@ -97,6 +125,7 @@ class ArtifactAttached(Value, frozen=True):
     artifact_id: str
     conversation_id: str
     expires_at: float | None
+    subthread_id: str | None = None
 
 
 class ArtifactGone(Value, frozen=True):

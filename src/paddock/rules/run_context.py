@@ -3,14 +3,15 @@
 The part that is the same for every run of an agent is computed once; history is never part of it.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Literal, cast
 
 import msgspec
 
+from paddock.rules.events import SUMMARY_CHARS, raw_ref_of
 from paddock.rules.permissions import Allowance, Grant
+from paddock.rules.places import Place, cursor_of
 from paddock.rules.resources import (
     NOTHING_OFFERED,
     Offered,
@@ -21,15 +22,16 @@ from paddock.rules.resources import (
     model_resources,
     tool_resources,
 )
-from paddock.rules.run_events import MESSAGE, RunEvent, actor_of, subject_of
+from paddock.rules.rows import View
+from paddock.rules.run_events import MESSAGE, RunEvent, actor_of, is_large, subject_of
 from paddock.rules.time_zones import LAST_RESORT, device_zone
-from paddock.rules.values import Value, replace
+from paddock.rules.values import Value, nothing, replace
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 HOST_NAME = "paddock"
 TriggerSource = Literal["platform", "webui", "api", "scheduler", "system", "host_adapter"]
 
-_PLACE = re.compile(r"h[0-9a-f]{1,15}", re.ASCII)
+SUMMARY_KEYS = 50
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -94,6 +96,24 @@ class RunInput(Value, frozen=True):
     locale: str | None = None
     time_zone: str | None = None
     """As the user set it; the zone of their device, when they send one, comes first."""
+    begun_seq: int = 0
+    """The number of the fact that handed it to its agent: where the conversation stood when its run began."""
+    waited: bool = False
+    """Whether it waited in line before that, while the conversation went on."""
+    newest_event: int | None = None
+    newest_item: int | None = None
+    """The newest that the run can read, where that need not be its own input."""
+
+
+class StateShown(Value, frozen=True):
+    """The state that rides along in a context, by scope."""
+
+    values: Mapping[str, Mapping[str, Any]] = nothing
+    left_out: Mapping[str, Sequence[str]] = nothing
+    """Keys whose values do not fit: they are read by `state.get`."""
+
+
+NO_STATE = StateShown()
 
 
 def agent_part(
@@ -181,21 +201,8 @@ def _available_apis(actions: frozenset[str]) -> dict[str, bool]:
 def session_key(grant: Grant) -> str:
     """Opaque and stable per workspace, agent, runner, conversation and thread: what a runtime keys its cache with."""
     at = grant.scope
-    whole = (at.workspace_id, at.agent_id, grant.runner_id, at.conversation_id, at.thread_id)
+    whole = (at.workspace_id, at.agent_id, grant.runner_id, at.conversation_id, at.subthread_id)
     return sha256(_canonical(whole)).hexdigest()[:32]
-
-
-def cursor_of(seq: int) -> str:
-    """A place in a conversation's history, opaque to runners."""
-    return f"h{seq:x}"
-
-
-def seq_of(cursor: str) -> int | None:
-    """The place a cursor names, or None when it is not one of ours."""
-    try:
-        return int(cursor[1:], 16) if _PLACE.fullmatch(cursor) else None
-    except ValueError:
-        return None
 
 
 def run_context(
@@ -204,7 +211,7 @@ def run_context(
     given: RunInput,
     *,
     trace_id: str,
-    state: Mapping[str, Mapping[str, Any]],
+    state: StateShown,
     host_version: str,
 ) -> dict[str, Any]:
     """Put one run's context together."""
@@ -215,6 +222,7 @@ def run_context(
     resources, refs = _for_this_run(part, given)
     contents = _contents(given)
     inline = bool(contents or given.attachments)
+    begun = given.begun_seq or given.seq
     context: dict[str, Any] = {
         "run_id": at.run_id,
         "trigger": {"type": event_type, "source": given.source, "timestamp": stamp},
@@ -236,14 +244,14 @@ def run_context(
         "resources": resources,
         "context": {
             "conversation_id": at.conversation_id,
-            "latest_cursor": cursor_of(given.seq),
-            "event_seq": given.seq,
-            "transcript_seq": given.seq,
+            "latest_cursor": cursor_of(Place(begun, begun), at.conversation_id, View(at.subthread_id)),
+            "event_seq": given.seq if given.newest_event is None else given.newest_event,
+            "transcript_seq": given.seq if given.newest_item is None else given.newest_item or None,
             "has_history_before": given.earlier_history,
             "inline_policy": {"mode": "current_event" if inline else "none", "delivered_count": int(inline)},
             "available_apis": part.available_apis,
         },
-        "state": state,
+        "state": state.values,
         "runtime": {
             "host": HOST_NAME,
             "protocol_version": "1",
@@ -251,7 +259,7 @@ def run_context(
             "deadline_at": grant.deadline_at,
             "timezone": _time_zone(part, given),
             "static_refs": refs,
-            "metadata": {"host_version": host_version, "session_key": session_key(grant)},
+            "metadata": _host_says(grant, state, host_version),
         },
         "config": part.config,
     }
@@ -263,9 +271,31 @@ def run_context(
         context["runtime"]["reach"] = "public"
     if event is not None:
         _tell_more(context, event)
+        _without_large_data(context["event"], event, raw_ref_of(at.conversation_id, given.seq))
     if given.params:
         context["adapter"] = {"extra": {"params": given.params}}
     return context
+
+
+def _host_says(grant: Grant, state: StateShown, host_version: str) -> dict[str, Any]:
+    told: dict[str, Any] = {"host_version": host_version, "session_key": session_key(grant)}
+    if "state.get" in grant.actions:
+        told["state_scopes"] = sorted(grant.state_scopes)
+    if state.left_out:
+        told["state_truncated"] = {scope: list(keys) for scope, keys in sorted(state.left_out.items())}
+    return told
+
+
+def _without_large_data(event: dict[str, Any], given: RunEvent, raw_ref: str) -> None:
+    """Put in the place of data that are too much for a context what they are, and where to read them."""
+    if not is_large(given):
+        return
+    whole = _canonical(given.data)
+    keys = list(given.data)[:SUMMARY_KEYS]
+    event["raw_ref"] = {"ref_id": raw_ref}
+    event["data"] = {
+        "summary": {"size_bytes": len(whole), "keys": keys, "text": whole.decode()[:SUMMARY_CHARS]},
+    }
 
 
 def _tell_more(context: dict[str, Any], event: RunEvent) -> None:
@@ -275,11 +305,11 @@ def _tell_more(context: dict[str, Any], event: RunEvent) -> None:
     for name in ("source_event_type", "raw_ref"):
         if (value := getattr(event, name)) is not None:
             context["event"][name] = value
-    for name in ("thread_id", "launcher_type", "launcher_id"):
+    for name in ("launcher_type", "launcher_id"):
         if (value := getattr(event, name)) is not None:
             context["conversation"][name] = value
-    if event.thread_id is not None:
-        context["context"]["thread_id"] = event.thread_id
+    if event.subthread_id is not None:
+        context["conversation"]["thread_id"] = context["context"]["thread_id"] = event.subthread_id
     if event.delivery is not None:
         context["delivery"] = {**context["delivery"], **event.delivery}
 

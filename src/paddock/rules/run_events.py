@@ -11,12 +11,18 @@ import msgspec
 
 from paddock.rules.values import Value, nothing
 
+_encode = msgspec.json.Encoder().encode
+
 MESSAGE = "message.received"
 SCHEDULE = "schedule.triggered"
 HANDOVER = "handover.received"
 CONTINUED = "conversation.continued"
 """The user's client answered what the last run left open, and nobody said anything: the agent goes on."""
 MEMBER_JOINED = "group.member_joined"
+
+
+MAX_INLINE_DATA = 32 * 1024
+"""Bytes of an event's data that ride along in a run's context; more is read by its `raw_ref`."""
 
 
 class RunEvent(Value, frozen=True, omit_defaults=True):
@@ -31,12 +37,17 @@ class RunEvent(Value, frozen=True, omit_defaults=True):
     actor: Mapping[str, Any] | None = None
     subject: Mapping[str, Any] | None = None
     delivery: Mapping[str, Any] | None = None
-    thread_id: str | None = None
-    """The platform's thread inside the conversation."""
+    subthread_id: str | None = msgspec.field(default=None, name="thread_id")
+    """The platform's thread inside the conversation; on record under the name it has on the wire."""
     launcher_type: str | None = None
     launcher_id: str | None = None
     tools: tuple[str, ...] | None = None
     """Of its agent's tools only these, when something that asks says so; it can only take away."""
+
+
+def is_large(event: RunEvent | None) -> bool:
+    """Whether its data are too much for a run's context."""
+    return event is not None and len(_encode(event.data)) > MAX_INLINE_DATA
 
 
 def to_payload(event: RunEvent | None) -> Mapping[str, Any]:

@@ -96,8 +96,13 @@ class MemoryKept:
     def _attach(self, row: ArtifactAttached) -> None:
         found = self._artifacts.get(row.artifact_id)
         if found is not None and found.conversation_id is None:
-            there = replace(found, conversation_id=row.conversation_id, published=True, expires_at=row.expires_at)
-            self._artifacts[row.artifact_id] = there
+            self._artifacts[row.artifact_id] = replace(
+                found,
+                conversation_id=row.conversation_id,
+                thread_id=row.subthread_id,
+                published=True,
+                expires_at=row.expires_at,
+            )
 
 
 def _is_upload_of(row: ArtifactRow, cap: UploadsCap) -> bool:

@@ -4,7 +4,17 @@ from collections.abc import Sequence
 from itertools import islice
 
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import BEGINS_CHARS, BEGINS_FACTS, SessionDetailsRow, SessionRow, SessionSummary, TranscriptRow
+from paddock.rules.rows import (
+    BEGINS_CHARS,
+    BEGINS_FACTS,
+    WHOLE,
+    RunRow,
+    SessionDetailsRow,
+    SessionRow,
+    SessionSummary,
+    TranscriptRow,
+    View,
+)
 from paddock.rules.thread_search import FoundThread, FoundThreads, ThreadQuery, is_said, titled
 from paddock.rules.tokens import Phrase, matches
 from paddock.storage.memory_keeping import MemoryKeeping
@@ -14,6 +24,8 @@ from paddock.storage.room import until_full
 
 
 class MemoryTranscripts(MemoryKeeping, MemorySessions, MemoryPeople):
+    _runs: dict[str, RunRow]
+
     async def session(self, session_id: str) -> SessionRow | None:
         log = self._sessions.get(session_id)
         return log.row if log else None
@@ -85,10 +97,13 @@ class MemoryTranscripts(MemoryKeeping, MemorySessions, MemoryPeople):
         limit: int = 50,
         newest_first: bool = True,
         room: int | None = None,
+        view: View = WHOLE,
     ) -> Sequence[TranscriptRow]:
         log = self._sessions.get(session_id)
         seqs = sorted(log.items if log else (), reverse=newest_first)
         seqs = [seq for seq in seqs if self._is_present(session_id, seq)]
+        if log is not None and view is not WHOLE:
+            seqs = [seq for seq in seqs if view.shows_item(row := log.items[seq], self._runs.get(row.run_id or ""))]
         wanted = (seq for seq in seqs if (before is None or seq < before) and (after is None or seq > after))
         return list(until_full((log.items[seq] for seq in islice(wanted, limit)), room)) if log else []
 

@@ -27,9 +27,12 @@ def scopes_in(rows: Iterable[Measured], scope_keys: Sequence[str], max_bytes: in
     """These scopes, out of rows in order of their keys: the values that fit one after the other into `max_bytes`."""
     sizes, left = defaultdict[str, int](int), dict.fromkeys(scope_keys, max_bytes)
     values: dict[str, dict[str, bytes]] = {scope_key: {} for scope_key in scope_keys}
+    out: dict[str, list[str]] = {scope_key: [] for scope_key in scope_keys}
     for scope_key, key, size, value in rows:
         sizes[scope_key] += size
         if value is not None and size <= left[scope_key]:
             values[scope_key][key] = value
             left[scope_key] -= size
-    return {scope_key: ScopeState(sizes[scope_key], kept) for scope_key, kept in values.items()}
+        else:
+            out[scope_key].append(key)
+    return {scope_key: ScopeState(sizes[scope_key], kept, tuple(out[scope_key])) for scope_key, kept in values.items()}

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from paddock_runners.toolkit.speakers import is_group, speaker_of, spoken_by
 from paddock_runners.toolkit.transcript import shortened
 from paddock_sdk import RunContext
 
@@ -14,7 +15,8 @@ ATTACHED = "Attached files, in the working directory (the host's tool artifact_r
 
 def prompt_of(ctx: RunContext, files: Sequence[str] = ()) -> str:
     """Never empty: a harness that is asked nothing does nothing, or fails."""
-    return with_files(ctx.text, files) or _event(ctx)
+    text = spoken_by(speaker_of(ctx.actor, group=is_group(ctx)), ctx.text)
+    return with_files(text, files) or _event(ctx)
 
 
 def with_files(words: str, files: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from paddock_runners.http.answers import EventReader, text_in
+from paddock_runners.toolkit.speakers import is_group, speaker_of
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_runners.toolkit.words import both
 from paddock_sdk import (
@@ -149,7 +150,13 @@ def body_of(ctx: RunContext) -> dict[str, Any]:
         return _run_input(ctx, tail)
     told = ctx.model_dump(mode="json", exclude_none=True)
     kept = {key: told[key] for key in ("run_id", "event", "conversation", "actor", "subject", "input") if key in told}
-    return {**kept, "history": [{"role": item.role, "content": item.content or ""} for item in tail]}
+    return {**kept, "history": [_said(item, group=is_group(ctx)) for item in tail]}
+
+
+def _said(item: TranscriptItem, *, group: bool) -> dict[str, str]:
+    """What somebody said; in a group with the name of who it was."""
+    speaker = speaker_of(item, group=group)
+    return {"role": item.role, "content": item.content or "", **({"name": speaker} if speaker else {})}
 
 
 def _run_input(ctx: RunContext, tail: Sequence[TranscriptItem]) -> dict[str, Any]:

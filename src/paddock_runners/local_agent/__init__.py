@@ -14,6 +14,7 @@ from paddock_runners.local_agent.steering import Steering
 from paddock_runners.toolkit.album import Album
 from paddock_runners.toolkit.calls import Toolbox, granted_tools
 from paddock_runners.toolkit.replies import Asked, Called, added
+from paddock_runners.toolkit.speakers import is_group, speaker_of, spoken_by
 from paddock_runners.toolkit.transcript import Said
 from paddock_runners.toolkit.words import both
 from paddock_sdk import (
@@ -94,10 +95,13 @@ async def prepared(
     waited = await approvals.answered(ctx, api)
     memory = await remembering.recall()
     passages = await knowledge.passages(ctx.text) if config.retrieval == "always" and knowledge.bases else ""
-    current = current_input(ctx.text, ctx.input.attachments, ctx.event.event_type, ctx.event.data)
+    spoken = spoken_by(speaker_of(ctx.actor, group=is_group(ctx)), ctx.text)
+    current = current_input(spoken, ctx.input.attachments, ctx.event.event_type, ctx.event.data)
     messages = _messages(ctx, config, memory, passages, current)
     album = Album(api, sees=model.images is not False)
-    desk = Desk(ctx, api, config, asked, toolbox, own, knowledge, Steering(api), album, messages, room)
+    desk = Desk(
+        ctx, api, config, asked, toolbox, own, knowledge, Steering(api, group=is_group(ctx)), album, messages, room
+    )
     for usage in remembering.usage:
         added(desk.usage, usage)
     return desk, waited

@@ -13,6 +13,7 @@ from paddock_runners.local_agent.config import Config
 from paddock_runners.local_agent.prompt import SUMMARIZE, system_message, whole_prompt
 from paddock_runners.toolkit.parts import in_words
 from paddock_runners.toolkit.replies import Asked, Reply, speak
+from paddock_runners.toolkit.speakers import is_group
 from paddock_runners.toolkit.tokens import tokens_in
 from paddock_runners.toolkit.transcript import Said, Turn, shortened, turns_of
 from paddock_sdk import HostApi, HostCallError, RunContext
@@ -69,18 +70,18 @@ class Remembering:
             return [], True
         items, whole = await self._items(found.covers_seq if found else -1)
         bot = self._ctx.conversation.bot_id if self._ctx.conversation else None
-        return turns_of(reversed(items), agent_id=bot), whole
+        return turns_of(reversed(items), agent_id=bot, group=is_group(self._ctx)), whole
 
     async def _items(self, after: int) -> tuple[list[TranscriptItem], bool]:
-        """Newest first. What waits in line behind this input is not its history."""
+        """Newest first, from where the conversation stood when this run began."""
         items: list[TranscriptItem] = []
-        cursor, chars = None, 0
+        cursor, chars = self._ctx.context.latest_cursor, 0
         while True:
             page = await self._api.history.page(before_cursor=cursor, limit=PAGE, include_artifacts=True)
             for item in page.items:
                 if item.seq is not None and item.seq <= after:
                     return items, True
-                if self._ctx.is_earlier(item):
+                if item.event_id != self._ctx.event.event_id:
                     items.append(item)
                     chars += len(item.content or "")
             cursor = page.next_cursor

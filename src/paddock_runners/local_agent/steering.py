@@ -1,6 +1,7 @@
 """Input that arrives while the agent works: taken in between two answers of the model, never in the middle of one."""
 
 from paddock_runners.local_agent.prompt import current_input
+from paddock_runners.toolkit.speakers import speaker_of, spoken_by
 from paddock_runners.toolkit.transcript import Said
 from paddock_sdk import HostApi, HostCallError
 from paddock_sdk.protocol.errors import DEADLINE_EXCEEDED
@@ -10,8 +11,9 @@ from paddock_sdk.protocol.history import SteeringInputItem
 class Steering:
     """Asks only when the host said that something waits."""
 
-    def __init__(self, api: HostApi) -> None:
+    def __init__(self, api: HostApi, *, group: bool) -> None:
         self._api = api
+        self._group = group
 
     async def taken(self) -> list[Said]:
         """What came in since the last time, as messages. What is not taken in gets a run of its own."""
@@ -23,9 +25,9 @@ class Steering:
             if error.code == DEADLINE_EXCEEDED:
                 raise
             return []
-        return [said for item in items for said in _told(item)]
+        return [said for item in items for said in self._told(item)]
 
-
-def _told(item: SteeringInputItem) -> list[Said]:
-    given = item.input
-    return current_input(given.text or "", given.attachments, item.event.event_type, item.event.data)
+    def _told(self, item: SteeringInputItem) -> list[Said]:
+        given = item.input
+        text = spoken_by(speaker_of(item.actor, group=self._group), given.text or "")
+        return current_input(text, given.attachments, item.event.event_type, item.event.data)

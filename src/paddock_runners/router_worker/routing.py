@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paddock_runners.toolkit.replies import Asked, Reply, speak
+from paddock_runners.toolkit.speakers import is_group, speaker_of, spoken_by
 from paddock_runners.toolkit.transcript import shortened
 from paddock_runners.toolkit.values import listing, mapping
 from paddock_sdk import HostApi, RunContext
@@ -75,9 +76,10 @@ async def route(ctx: RunContext, api: HostApi, asked: Asked, tools: Sequence[str
 
 def _message(ctx: RunContext) -> str:
     """The message, after what it may refer to."""
-    text = ctx.text or ctx.event.event_type
+    group = is_group(ctx)
+    text = spoken_by(speaker_of(ctx.actor, group=group), ctx.text) or ctx.event.event_type
     said = [
-        f"{item.role}: {shortened(item.content or '', MAX_EARLIER_CHARS)}"
+        f"{speaker_of(item, group=group) or item.role}: {shortened(item.content or '', MAX_EARLIER_CHARS)}"
         for item in ctx.recent_tail
         if item.item_type == "message"
     ]

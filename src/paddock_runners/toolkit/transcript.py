@@ -10,6 +10,7 @@ from typing import Any
 
 from paddock_runners.toolkit.attachments import can_be_shown, name_of
 from paddock_runners.toolkit.parts import in_words, parts_in_words, picture_part, pictures_in
+from paddock_runners.toolkit.speakers import speaker_of, spoken_by
 from paddock_runners.toolkit.tokens import tokens_of_all
 from paddock_runners.toolkit.values import mapping
 from paddock_sdk.protocol.artifacts import ArtifactRef
@@ -35,11 +36,16 @@ class Turn:
     items: int
 
 
-def turns_of(items: Iterable[TranscriptItem], *, agent_id: str | None) -> list[Turn]:
-    """Turns in the order they began, from items in the order they were said."""
-    known = list(items)
+def turns_of(items: Iterable[TranscriptItem], *, agent_id: str | None, group: bool = False) -> list[Turn]:
+    """Turns in the order they began, from items in the order they were said. In a group people are told apart."""
+    known = [_named(item) for item in items] if group else list(items)
     late = _late_answers(known)
-    return [_turn(group, agent_id, late) for group in _groups(known)]
+    return [_turn(of_run, agent_id, late) for of_run in _groups(known)]
+
+
+def _named(item: TranscriptItem) -> TranscriptItem:
+    speaker = speaker_of(item, group=True) if item.role == "user" and item.content else ""
+    return item.model_copy(update={"content": spoken_by(speaker, item.content or "")}) if speaker else item
 
 
 def _groups(items: Sequence[TranscriptItem]) -> list[list[TranscriptItem]]:

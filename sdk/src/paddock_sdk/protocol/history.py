@@ -3,6 +3,8 @@
 # ruff: noqa: RUF012 - pydantic gives every instance its own copy of a default
 from typing import Any, Literal
 
+from pydantic_core import to_json
+
 from paddock_sdk.protocol.artifacts import ArtifactRef
 from paddock_sdk.protocol.messages import ContentElement
 from paddock_sdk.protocol.model import EpochSeconds, WireModel
@@ -18,7 +20,11 @@ TranscriptItemType = Literal["message", "tool_call", "tool_result", "system"]
 
 
 class TranscriptItem(WireModel):
-    """One item of a conversation, read from the log. `content` is its text, `content_json` the whole message."""
+    """One item of a conversation, read from the log.
+
+    `content` is its text. `content_json` is there when the item has more than that: the blocks of a message that are
+    not text, a tool call, an event. The text of a tool's result travels there alone.
+    """
 
     transcript_id: str
     event_id: str
@@ -28,6 +34,9 @@ class TranscriptItem(WireModel):
     thread_id: str | None = None
     role: str
     item_type: TranscriptItemType = "message"
+    actor_type: str | None = None
+    actor_id: str | None = None
+    actor_name: str | None = None
     content: str | None = None
     content_json: dict[str, Any] | None = None
     attachment_refs: list[ArtifactRef] = []
@@ -35,6 +44,14 @@ class TranscriptItem(WireModel):
     cursor: str | None = None
     created_at: EpochSeconds | None = None
     metadata: dict[str, Any] = {}
+
+    def with_text(self) -> "TranscriptItem":
+        """This item with `content` filled in, also where the wire leaves it to `content_json`."""
+        if self.item_type != "tool_result" or self.content is not None or not self.content_json:
+            return self
+        found = self.content_json.get("error") or self.content_json.get("result")
+        text = found if isinstance(found, str) else to_json(found).decode()
+        return self.model_copy(update={"content": text})
 
 
 class HistoryPage(WireModel):
@@ -48,9 +65,13 @@ class HistoryPage(WireModel):
 
 
 class HistorySearchResult(WireModel):
+    """The newest first. `next_cursor` goes on, as `before_cursor`, where the answer ended."""
+
     items: list[TranscriptItem]
     total_count: int | None = None
     query: str
+    next_cursor: str | None = None
+    has_more: bool = False
 
 
 class AgentEventRecord(WireModel):
@@ -60,6 +81,7 @@ class AgentEventRecord(WireModel):
     event_type: str
     event_time: EpochSeconds | None = None
     source: str
+    source_event_type: str | None = None
     bot_id: str | None = None
     workspace_id: str | None = None
     conversation_id: str | None = None

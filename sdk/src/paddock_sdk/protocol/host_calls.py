@@ -123,6 +123,7 @@ class KnowledgeRetrieveResult(WireModel):
 
 class HistoryPageParams(HostCallParams):
     conversation_id: str | None = None
+    thread_id: str | None = None
     before_cursor: str | None = None
     after_cursor: str | None = None
     limit: int = 50
@@ -134,6 +135,7 @@ class HistorySearchParams(HostCallParams):
     query: str
     filters: dict[str, Any] | None = None
     top_k: int = 10
+    before_cursor: str | None = None
 
 
 class EventsGetParams(HostCallParams):

@@ -41,6 +41,7 @@ def _access(manifest: AgentRunnerManifest, earlier: int) -> dict[str, Any]:
     may = manifest.permissions
     return {
         "conversation_id": "conversation",
+        "latest_cursor": str(earlier + 1),
         "has_history_before": earlier > 0,
         "inline_policy": {"mode": "current_event", "delivered_count": 1},
         "available_apis": {

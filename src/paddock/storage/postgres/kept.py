@@ -50,7 +50,7 @@ _UPLOADED_BYTES = """
 select coalesce(sum(size), 0)::bigint from artifacts
  where workspace_id = $1 and user_id = $2 and source = 'platform'"""
 _ATTACH = """
-update artifacts set conversation_id = $2, published = true, expires_at = $3
+update artifacts set conversation_id = $2, published = true, expires_at = $3, thread_id = $4
  where artifact_id = $1 and conversation_id is null"""
 _STORED_BYTES = "select coalesce(sum(size), 0)::bigint from storage where area_key = $1"
 _IN_USE = """
@@ -72,7 +72,7 @@ async def _write_artifact(connection: Connection, row: ArtifactRow) -> None:
 
 
 async def _attach_artifact(connection: Connection, row: ArtifactAttached) -> None:
-    await connection.fetch(_ATTACH, row.artifact_id, row.conversation_id, row.expires_at)
+    await connection.fetch(_ATTACH, row.artifact_id, row.conversation_id, row.expires_at, row.subthread_id)
 
 
 async def _drop_artifact(connection: Connection, row: ArtifactGone) -> None:

@@ -6,6 +6,7 @@ import asyncpg
 
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.migrations import Migration, Refusal, pending
+from paddock.storage.postgres import subthreads
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.resalting import resalt
 from paddock.storage.shipped import shipped_migrations
@@ -14,7 +15,7 @@ _LOCK = 0x7061_6464_6F63_6B01
 """Which advisory lock means "the schema is being changed"."""
 PATIENCE_SECONDS = 60
 """How long to wait for another host that is changing the schema, and for one step."""
-WORK: Mapping[str, Callable[[Connection], Awaitable[None]]] = {"salted_digests": resalt}
+WORK: Mapping[str, Callable[[Connection], Awaitable[None]]] = {"salted_digests": resalt, "subthreads": subthreads.fill}
 """What a step does beyond its SQL, in its transaction."""
 _VERSIONS = """
 create table if not exists schema_version (

@@ -10,16 +10,20 @@ from paddock.storage.postgres.tables import insert
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 RUN = (
     "run_id, session_id, workspace_id, user_id, client_run_id, agent_id, runner_id, status, code, message, "
-    'created_at, started_at, ended_at, deadline_at, first_seq, last_seq, "grant", usage'
+    'created_at, started_at, ended_at, deadline_at, first_seq, last_seq, "grant", usage, '
+    "subthread_id, begun_seq"
 )
 _COLUMNS = (
     "run_id text, session_id text, workspace_id text, user_id text, client_run_id text, agent_id text, "
     "runner_id text, status text, code text, message text, created_at float, started_at float, ended_at float, "
-    'deadline_at float, first_seq int, last_seq int, "grant" bytes, usage bytes'
+    'deadline_at float, first_seq int, last_seq int, "grant" bytes, usage bytes, '
+    "subthread_id text, begun_seq int"
 )
 # To whom a run belongs is written once, so these columns (and their index) are left alone by a later write.
 _LATER = ("agent_id", "runner_id", "status", "code", "message", "started_at", "ended_at", "deadline_at")
-_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage"))
+_AGAIN = ", ".join(
+    f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage", "begun_seq")
+)
 RUNS = insert("runs", _COLUMNS, on_conflict=f"on conflict (run_id) do update set {_AGAIN}", order="run_id")
 
 _RUN = f"select {RUN} from runs"
@@ -38,6 +42,7 @@ def written_again(known: RunRow, row: RunRow) -> RunRow:
         user_id=known.user_id,
         client_run_id=known.client_run_id,
         created_at=known.created_at,
+        subthread_id=known.subthread_id,
     )
 
 

@@ -37,19 +37,20 @@ _NUMBER = "select session_no from sessions where session_id = $1"
 _FILTERS = f"""
    {PRESENT}
    and ($4::text[] is null or t.role = any($4)) and ($5::text[] is null or t.role || ' ' || t.item_type = any($5))
-   and ($6::float8 is null or t.created_at > $6) and ($7::float8 is null or t.created_at < $7)"""
+   and ($6::float8 is null or t.created_at > $6) and ($7::float8 is null or t.created_at < $7)
+   and ($8::bool or t.subthread_id is not distinct from $9::text)"""
 _COLUMNS = ", ".join(f"t.{name}" for name in ITEM.split(", "))
 _TAIL = f"""
 select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq > $2 and t.seq < $3 {_FILTERS}
- order by t.seq desc limit $8"""
+ order by t.seq desc limit $10"""
 # Materialized: else the newest items are walked one by one in the hope to meet a hit. The hits are looked at from the
 # newest on, one by one (`offset 0` keeps it so), and no further than is needed: a word may be in thousands of items.
 _INDEXED = f"""
 with hit as materialized (
-  select seq from search where tokens @> $8::text[] and tokens && $9::text[] and seq > $2 and seq < $3)
+  select seq from search where tokens @> $10::text[] and tokens && $11::text[] and seq > $2 and seq < $3)
 select item.* from (select seq from hit order by seq desc) as newest cross join lateral (
   select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq = newest.seq {_FILTERS} offset 0) as item
- order by newest.seq desc limit $10"""
+ order by newest.seq desc limit $12"""
 
 _BEGIN = "insert into search_progress (session_no, seq) values ($1, 0) on conflict do nothing"
 _REACHED = "select seq from search_progress where session_no = $1 for update"
@@ -60,7 +61,7 @@ select $1, seq, string_to_array(words, ' ') from unnest($2::bigint[], $3::text[]
 on conflict (session_no, seq) do update set tokens = excluded.tokens"""
 _REACH = "update search_progress set seq = $2 where session_no = $1"
 
-Filters = tuple[Any, Any, Any, Any]
+Filters = tuple[Any, Any, Any, Any, Any, Any]
 
 
 class Place(Value, frozen=True):
@@ -156,8 +157,9 @@ async def find(
         newest = place.seq // STRETCH
         start = max(newest - 1, 0) * STRETCH
         near = [_stretch(place.session_no, number) for number in range(max(newest - 1, 0), newest + 1)]
-        await search.look_up(near, start - 1, place.seq + 1)
-        await search.look_up([_conversation(place.session_no)], -1, start)
+        upper = min(place.seq + 1, _NO_END if query.before_seq is None else query.before_seq)
+        await search.look_up(near, start - 1, upper)
+        await search.look_up([_conversation(place.session_no)], -1, min(start, upper))
     return search.found
 
 
@@ -171,7 +173,8 @@ class _Search:
         self._filters = _filters(query)
 
     async def read_tail(self) -> None:
-        before, rows = _NO_END, [None] * PAGE
+        before = _NO_END if self._query.before_seq is None else self._query.before_seq
+        rows = [None] * PAGE
         while len(self.found) < self._query.limit and len(rows) == PAGE:
             where = (self._place.session_no, self._place.seq, before, *self._filters)
             rows = await self._connection.fetch(_TAIL, *where, PAGE)
@@ -199,4 +202,12 @@ class _Search:
 def _filters(query: TranscriptQuery) -> Filters:
     roles = None if query.roles is None else escaped_column(sorted(query.roles))
     pairs = None if query.kinds is None else sorted(f"{role} {kind}" for role, kind in query.kinds)
-    return roles, None if pairs is None else escaped_column(pairs), query.after, query.before
+    view = query.view
+    return (
+        roles,
+        None if pairs is None else escaped_column(pairs),
+        query.after,
+        query.before,
+        view.all_subthreads,
+        view.subthread_id,
+    )

@@ -50,7 +50,7 @@ on conflict (area_key, key) do update
 _ARTIFACT_BYTES = "select total(size) from artifacts where workspace_id = ?"
 _UPLOADED_BYTES = "select total(size) from artifacts where workspace_id = ? and user_id = ? and source = 'platform'"
 _ATTACH = """
-update artifacts set conversation_id = ?2, published = 1, expires_at = ?3
+update artifacts set conversation_id = ?2, published = 1, expires_at = ?3, thread_id = ?4
  where artifact_id = ?1 and conversation_id is null"""
 _STORED_BYTES = "select total(size) from storage where area_key = ?"
 _IN_USE = """
@@ -65,7 +65,7 @@ def _write_artifact(cursor: Cursor, row: ArtifactRow) -> None:
 
 
 def _attach_artifact(cursor: Cursor, row: ArtifactAttached) -> None:
-    cursor.execute(_ATTACH, (row.artifact_id, row.conversation_id, row.expires_at))
+    cursor.execute(_ATTACH, (row.artifact_id, row.conversation_id, row.expires_at, row.subthread_id))
 
 
 def _drop_artifact(cursor: Cursor, row: ArtifactGone) -> None:

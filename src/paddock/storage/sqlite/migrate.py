@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.migrations import Migration, Refusal, pending
 from paddock.storage.shipped import shipped_migrations
+from paddock.storage.sqlite import subthreads
 from paddock.storage.sqlite.connection import Connection
 from paddock.storage.sqlite.resalting import resalt
 
-WORK: Mapping[str, Callable[[Connection], None]] = {"salted_digests": resalt}
+WORK: Mapping[str, Callable[[Connection], None]] = {"salted_digests": resalt, "subthreads": subthreads.fill}
 """What a step does beyond its SQL, in its transaction."""
 _VERSIONS = """
 create table if not exists schema_version (

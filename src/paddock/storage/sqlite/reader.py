@@ -9,7 +9,7 @@ import apsw
 from paddock.ports import ApiKeyRow, Claim, ScopeState, Spent
 from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.chain import Head, StoredFact, digest_of
-from paddock.rules.rows import AgentRow, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
+from paddock.rules.rows import AgentRow, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow, View
 from paddock.storage.room import scopes_in, until_full
 from paddock.storage.sqlite.connection import Connection, unavailable
 from paddock.storage.sqlite.rows import AGENT, AUDIT, FACT, INBOX, ITEM, KEY, MODEL_USAGE, RUN, TOOL_CALL, Values
@@ -45,7 +45,11 @@ _IN_ORDER = f"select {FACT} from facts where session_no = {_SESSION_NO} order by
 PRESENT = """and not exists (select 1 from left_behind b where b.session_no = t.session_no
                 and t.seq between b.first_seq and b.last_seq)"""
 _ITEMS = f"""
-select seq, {ITEM} from transcript t where session_no = {_SESSION_NO} and seq < ? and seq > ? {PRESENT} order by seq"""
+select seq, {ITEM} from transcript t
+ where session_no = {_SESSION_NO} and seq < ? and seq > ? {{view}} {PRESENT} order by seq"""
+# What waited in line when a run began, and its own input, are not what was said before it.
+_AS_OF = """and not exists (select 1 from runs r where r.run_id = t.run_id and (
+                r.status = 'queued' or r.begun_seq > ? or (r.begun_seq = ? and t.item_id = t.run_id || '.0')))"""
 _SCOPES = """
 select scope_key, key, length(value), case when length(value) <= ? then value end
   from state where scope_key in ({keys}) order by scope_key, key"""
@@ -67,6 +71,20 @@ select count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens
   from model_usage where started_at >= ?"""
 _NO_END = 1 << 62
 _PAYLOAD = FACT.split(", ").index("payload")
+
+
+def seen(view: View) -> tuple[str, Values]:
+    """The condition on items `t` that leaves what a view shows, and its values."""
+    where, values = subthread("t", view)
+    return (where, values) if view.as_of is None else (f"{where} {_AS_OF}", (*values, view.as_of, view.as_of))
+
+
+def subthread(table: str, view: View) -> tuple[str, Values]:
+    if view.all_subthreads:
+        return "", ()
+    if view.subthread_id is None:
+        return f"and {table}.subthread_id is null", ()
+    return f"and {table}.subthread_id = ?", (view.subthread_id,)
 
 
 def fact_of(found: Values) -> StoredFact:
@@ -154,11 +172,19 @@ class Reader:
         return [RunRow(*found) for found in self._all(_UNFINISHED)]
 
     def transcript(
-        self, session_id: str, before: int | None, after: int | None, limit: int, newest_first: bool, room: int | None
+        self,
+        session_id: str,
+        before: int | None,
+        after: int | None,
+        limit: int,
+        newest_first: bool,
+        room: int | None,
+        view: View,
     ) -> Sequence[TranscriptRow]:
-        sql = f"{_ITEMS} {'desc' if newest_first else 'asc'} limit ?"
+        where, values = seen(view)
+        sql = f"{_ITEMS.format(view=where)} {'desc' if newest_first else 'asc'} limit ?"
         lower, upper = -1 if after is None else after, _NO_END if before is None else before
-        found = self._cursor(sql, (session_id, upper, lower, limit))
+        found = self._cursor(sql, (session_id, upper, lower, *values, limit))
         return list(until_full((TranscriptRow(session_id, *row) for row in found), room))
 
     def transcript_count(self, session_id: str) -> int:

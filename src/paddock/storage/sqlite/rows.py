@@ -18,9 +18,10 @@ SIZES = (64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)
 
 RUN = (
     "run_id, session_id, workspace_id, user_id, client_run_id, agent_id, runner_id, status, code, message, "
-    'created_at, started_at, ended_at, deadline_at, first_seq, last_seq, "grant", usage'
+    'created_at, started_at, ended_at, deadline_at, first_seq, last_seq, "grant", usage, '
+    "subthread_id, begun_seq"
 )
-ITEM = "item_id, run_id, role, item_type, agent_id, content, content_json, created_at, metadata"
+ITEM = "item_id, run_id, role, item_type, agent_id, content, content_json, created_at, metadata, subthread_id"
 AUDIT = "time, workspace_id, actor, action, resource, scope, result, reason, run_id, runner_id, session_id"
 INBOX = "key, body_hash, run_id, created_at, opened_session"
 TOOL_CALL = (
@@ -72,7 +73,9 @@ class Table:
 
 # To whom a run belongs is written once, so these columns (and their index) are left alone by a later write.
 _LATER = ("agent_id", "runner_id", "status", "code", "message", "started_at", "ended_at", "deadline_at")
-_RUN_AGAIN = ", ".join(f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage"))
+_RUN_AGAIN = ", ".join(
+    f"{name} = excluded.{name}" for name in (*_LATER, "first_seq", "last_seq", '"grant"', "usage", "begun_seq")
+)
 
 TABLES: Mapping[type, Table] = {
     RunRow: Table("runs", RUN, astuple, f"on conflict (run_id) do update set {_RUN_AGAIN}"),

@@ -13,7 +13,7 @@ from paddock.rules.rows import TranscriptRow
 from paddock.rules.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.sqlite.connection import Connection, Cursor
-from paddock.storage.sqlite.reader import PRESENT
+from paddock.storage.sqlite.reader import PRESENT, subthread
 from paddock.storage.sqlite.rows import ITEM, Values
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -124,6 +124,12 @@ def _filters(query: TranscriptQuery) -> tuple[str, Values]:
         pairs = ", ".join("(?, ?)" for _ in query.kinds)
         clauses.append(f"and (t.role, t.item_type) in (values {pairs})" if pairs else "and 0")
         values += [word for pair in sorted(query.kinds) for word in pair]
+    condition, those = subthread("t", query.view)
+    clauses.append(condition)
+    values += those
+    if query.before_seq is not None:
+        clauses.append("and t.seq < ?")
+        values.append(query.before_seq)
     for column, bound in (("t.created_at >", query.after), ("t.created_at <", query.before)):
         if bound is not None:
             clauses.append(f"and {column} ?")

@@ -18,7 +18,17 @@ from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.chain import Damage, Head, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
 from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import AgentRow, Apart, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow
+from paddock.rules.rows import (
+    WHOLE,
+    AgentRow,
+    Apart,
+    AuditRow,
+    InboxRow,
+    RunRow,
+    SessionRow,
+    TranscriptRow,
+    View,
+)
 from paddock.rules.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.lock import make_directory
 from paddock.storage.lost_answers import is_taken
@@ -167,8 +177,9 @@ class SqliteStore(
         limit: int = 50,
         newest_first: bool = True,
         room: int | None = None,
+        view: View = WHOLE,
     ) -> Sequence[TranscriptRow]:
-        return self._reader.transcript(session_id, before, after, limit, newest_first, room)
+        return self._reader.transcript(session_id, before, after, limit, newest_first, room, view)
 
     async def transcript_count(self, session_id: str) -> int:
         return self._reader.transcript_count(session_id)
