@@ -4,8 +4,9 @@ import struct
 import zlib
 
 import pytest
+from PIL import Image, ImageCms
 
-from images.pictures import FORMATS, SECRET, moving, opened, picture, telling
+from images.pictures import FORMATS, SECRET, encoded, moving, opened, picture, telling
 from paddock.images.child import UnfitError, cleaned
 from paddock.images.cleaning import ChildPictures
 from paddock.rules.errors import HostError
@@ -29,6 +30,46 @@ def test_a_picture_that_says_how_it_is_turned_is_turned() -> None:
     size, content = cleaned(telling("image/jpeg", orientation=6), "image/jpeg", MOST)
     assert size == opened(content).size == (4, 6)
     assert not opened(content).getexif()
+
+
+def in_other_colours(mime_type: str, *, frames: int = 1, orientation: int = 1) -> bytes:
+    """A picture of plain green in the colours of a device of its own, whose red and green are exchanged."""
+    profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    red, green = profile.index(b"rXYZ"), profile.index(b"gXYZ")
+    profile[red : red + 4], profile[green : green + 4] = b"gXYZ", b"rXYZ"
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    more = {"save_all": True, "append_images": [Image.new("RGB", (6, 4))], "duration": 70} if frames > 1 else {}
+    image = Image.new("RGB", (6, 4), (0, 255, 0))
+    return encoded(image, mime_type, icc_profile=bytes(profile), exif=exif, **more)
+
+
+@pytest.mark.parametrize("mime_type", ["image/png", "image/jpeg", "image/webp"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_colour_profile_is_not_handed_on_and_the_colours_stay(mime_type: str, orientation: int) -> None:
+    given = in_other_colours(mime_type, orientation=orientation)
+    assert opened(given).info["icc_profile"]
+    size, content = cleaned(given, mime_type, MOST)
+    assert "icc_profile" not in opened(content).info
+    assert b"gXYZ" not in content
+    assert size == ((6, 4) if orientation == 1 else (4, 6))
+    red, green, _ = opened(content).convert("RGB").getpixel((2, 2))  # pyright: ignore[reportGeneralTypeIssues]
+    assert red > 200, "that device shows it red"
+    assert green < 60
+
+
+@pytest.mark.parametrize("mime_type", ["image/png", "image/jpeg", "image/webp"])
+def test_a_profile_that_nobody_can_read_goes_and_the_picture_stays(mime_type: str) -> None:
+    _, content = cleaned(picture(mime_type, icc_profile=b"nonsense" * 40), mime_type, MOST)
+    assert b"nonsense" not in content
+    assert opened(content).size == (6, 4)
+
+
+@pytest.mark.parametrize("mime_type", ["image/png", "image/webp"])
+def test_a_picture_that_moves_hands_on_no_profile(mime_type: str) -> None:
+    _, content = cleaned(in_other_colours(mime_type, frames=2), mime_type, MOST)
+    assert "icc_profile" not in opened(content).info
+    assert b"gXYZ" not in content
 
 
 @pytest.mark.parametrize("mime_type", ["image/gif", "image/webp", "image/png"])

@@ -9,10 +9,11 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -147,7 +148,8 @@ class Sandbox:
 
     def _check(self) -> Iterator[str]:
         """Compare what lies at each named path with what was meant."""
-        wanted = [(place, place.path) for place in (*self.read_only, *self.writable)] + [*self.moved]
+        named = [(place, place.path) for place in (*self.read_only, *self.writable)] + [*self.moved]
+        wanted = [(place, path) for place, path in named if place.inode]
         if wanted:
             numbers = "\n".join(f"{place.device}:{place.inode}" for place, _ in wanted)
             paths = " ".join(shlex.quote(str(path)) for _, path in wanted)
@@ -190,6 +192,25 @@ def _open_way_to(path: Path, made: set[Path]) -> Iterator[str]:
         if parent not in made:
             made.add(parent)
             yield from ("--perms", "0755", "--dir", str(parent))
+
+
+def outermost(places: Iterable[Pinned]) -> tuple[Pinned, ...]:
+    """Without what lies in another of them, or in /usr."""
+    kept: list[Pinned] = []
+    for place in sorted(set(places)):
+        if not any(place.path.is_relative_to(other) for other in (*(one.path for one in kept), Path("/usr"))):
+            kept.append(place)
+    return tuple(kept)
+
+
+def interpreter(program: Path, packages: Iterable[str]) -> list[Path]:
+    """The environment that a Python program lies in, the installation behind it, and packages that lie elsewhere."""
+    found = [program.parent.parent, program.resolve().parent.parent]
+    for package in packages:
+        spec = find_spec(package)
+        if spec is not None and spec.origin is not None:
+            found.append(Path(spec.origin).parent.parent)
+    return [path.absolute() for path in found]
 
 
 # --- starting ---------------------------------------------------------------------------------------------------------

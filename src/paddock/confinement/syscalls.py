@@ -23,10 +23,13 @@ _NEVER = (
     *("syslog", "socketcall"),
 )
 _SOCKET = ("socket",)
-_NOT_THERE = 0xFFFF_FFFF
+_NEW_PROGRAMS = ("execve", "execveat", "fork", "vfork")
+_NONE = 0xFFFF_FFFF
 """The number of a call that a machine does not have."""
 REFUSED = (*_OLDER_WAY, *_WITH_FLAGS, *_NEVER, *_SOCKET)
 """Whole, but for unshare and clone: of these, what makes a user namespace; and for sockets of the usual families."""
+REFUSED_TO_READERS = (*REFUSED, *_NEW_PROGRAMS)
+"""A process that only reads a file has no use for any of these, nor for any socket, process or thread."""
 FAMILIES = (1, 2, 10, 16)
 """Unix, IPv4, IPv6, netlink. Others know no network namespace (AF_VSOCK leads to the machine around this one) or are
 parts of the kernel that runners do not need."""
@@ -34,12 +37,12 @@ parts of the kernel that runners do not need."""
 
 def _numbers(*own: int) -> Mapping[str, int]:
     """The numbers of one way to call the kernel; the newest calls have the same on all machines."""
-    return dict(zip(REFUSED, (425, 426, 427, 435, *own), strict=True))
+    return dict(zip(REFUSED_TO_READERS, (425, 426, 427, 435, *own), strict=True))
 
 
-_GENERIC = _numbers(97, 220, 268, 217, 218, 219, 280, 241, 282, 265, 116, _NOT_THERE, 198)
-_X86_64 = _numbers(272, 56, 308, 248, 249, 250, 321, 298, 323, 304, 103, _NOT_THERE, 41)
-_I386 = _numbers(310, 120, 346, 286, 287, 288, 357, 336, 374, 342, 103, 102, 359)
+_GENERIC = _numbers(97, 220, 268, 217, 218, 219, 280, 241, 282, 265, 116, _NONE, 198, 221, 281, _NONE, _NONE)
+_X86_64 = _numbers(272, 56, 308, 248, 249, 250, 321, 298, 323, 304, 103, _NONE, 41, 59, 322, 57, 58)
+_I386 = _numbers(310, 120, 346, 286, 287, 288, 357, 336, 374, 342, 103, 102, 359, 11, 358, 2, 190)
 _KINDS: Mapping[str, Mapping[int, Mapping[str, int]]] = {
     "x86_64": {0xC000_003E: _X86_64, 0x4000_0003: _I386},
     "aarch64": {0xC000_00B7: _GENERIC},
@@ -49,37 +52,38 @@ _KINDS: Mapping[str, Mapping[int, Mapping[str, int]]] = {
 
 
 @cache
-def call_filter() -> bytes | None:
+def call_filter(*, for_reader: bool = False) -> bytes | None:
     """The program for the kernel of this machine; None where its numbers are not known."""
     kinds = _KINDS.get(platform.machine())
     if kinds is None:
         return None
-    known = b"".join(_of_kind(architecture, numbers) for architecture, numbers in kinds.items())
+    known = b"".join(_of_kind(kind, numbers, for_reader=for_reader) for kind, numbers in kinds.items())
     return _step(_LOAD, _ARCHITECTURE) + known + _step(_RETURN, _UNKNOWN)
 
 
-def _of_kind(architecture: int, numbers: Mapping[str, int]) -> bytes:
-    body = b"".join(_checks(numbers))
+def _of_kind(architecture: int, numbers: Mapping[str, int], *, for_reader: bool) -> bytes:
+    body = b"".join(_checks(numbers, for_reader=for_reader))
     return _step(_JUMP_IF_EQUAL, architecture, otherwise=len(body) // 8) + body
 
 
-def _checks(numbers: Mapping[str, int]) -> Iterator[bytes]:
+def _checks(numbers: Mapping[str, int], *, for_reader: bool) -> Iterator[bytes]:
     yield _step(_LOAD, _NUMBER)
     yield _step(_JUMP_IF_GREATER, _X32, otherwise=1) + _step(_RETURN, _UNKNOWN)
-    for name, number in numbers.items():
-        body = b"".join(_answer(name))
-        yield _step(_JUMP_IF_EQUAL, number, otherwise=len(body) // 8) + body
+    for name in REFUSED_TO_READERS if for_reader else REFUSED:
+        body = b"".join(_answer(name, for_reader=for_reader))
+        yield _step(_JUMP_IF_EQUAL, numbers[name], otherwise=len(body) // 8) + body
     yield _step(_RETURN, _ALLOW)
 
 
-def _answer(name: str) -> Iterator[bytes]:
+def _answer(name: str, *, for_reader: bool) -> Iterator[bytes]:
     """How one of the calls is answered."""
-    if name in _WITH_FLAGS:
+    if name in _WITH_FLAGS and not for_reader:
         yield _step(_LOAD, _FIRST_ARGUMENT) + _step(_JUMP_IF_ANY_BIT, _NEW_USER_NAMESPACE, otherwise=1)
         yield _step(_RETURN, _REFUSE) + _step(_RETURN, _ALLOW)
     elif name in _SOCKET:
         yield _step(_LOAD, _FIRST_ARGUMENT)
-        yield from (_step(_JUMP_IF_EQUAL, family, otherwise=1) + _step(_RETURN, _ALLOW) for family in FAMILIES)
+        for family in () if for_reader else FAMILIES:
+            yield _step(_JUMP_IF_EQUAL, family, otherwise=1) + _step(_RETURN, _ALLOW)
         yield _step(_RETURN, _NO_FAMILY)
     else:
         yield _step(_RETURN, _UNKNOWN if name in _OLDER_WAY else _REFUSE)

@@ -1,17 +1,18 @@
 """The child half of cleaning: one picture on standard input, the same drawn anew on standard output, then gone.
 
 It limits itself before it looks at a single byte. Writing a picture anew leaves out where and with what it was taken
-(EXIF, XMP, comments), and whatever else was hidden behind its last pixel. How it is turned, and its colours, stay.
+(EXIF, XMP, comments, colour profiles), and whatever else was hidden behind its last pixel. How it is turned stays, and
+so do its colours: a profile is not handed on, the pixels are converted to what everybody takes for granted (sRGB).
 """
 
 import io
-import resource
 import sys
 import zlib
-from contextlib import suppress
 from typing import Any
 
 import msgspec
+
+from paddock.confinement.limits import hold_still
 
 CPU_SECONDS = 20
 MEMORY_BYTES = 1536 * 1024 * 1024
@@ -25,7 +26,7 @@ class UnfitError(Exception):
 
 
 def main(mime_type: str, max_pixels: int) -> None:
-    _limit()
+    hold_still(memory_bytes=MEMORY_BYTES, cpu_seconds=CPU_SECONDS)
     try:
         size, content = cleaned(sys.stdin.buffer.read(), mime_type, max_pixels)
         head: dict[str, Any] = {"width": size[0], "height": size[1]}
@@ -87,22 +88,34 @@ def _drawn_anew(picture: Any, frames: int, wanted: str) -> tuple[tuple[int, int]
         picture.save(out, wanted, **_moving(picture))
         return picture.size, out.getvalue()
     upright = picture.getexif().get(ORIENTATION, 1) == 1
-    said = _still(picture, wanted, upright=upright)
-    shown = picture if upright else ImageOps.exif_transpose(picture)
-    kept = picture.info.get("transparency")
+    turned = picture if upright else ImageOps.exif_transpose(picture)
+    shown = _in_common_colours(turned)
+    said = _still(wanted, as_it_was=shown is picture and picture.format == wanted)
+    kept = picture.info.get("transparency") if shown.mode == picture.mode else None
     shown.info = {} if kept is None else {"transparency": kept}
     shown.save(out, wanted, **said)
     return shown.size, out.getvalue()
 
 
-def _still(picture: Any, wanted: str, *, upright: bool) -> dict[str, Any]:
-    colours = picture.info.get("icc_profile")
-    said: dict[str, Any] = {} if colours is None else {"icc_profile": colours}
-    if wanted == "JPEG":  # its own tables again, where it need not be turned: that loses next to nothing
-        return {**said, "quality": "keep" if upright and picture.format == wanted else 92}
-    if wanted == "WEBP":
-        return {**said, "quality": 92, "method": 2}
-    return said if wanted == "PNG" else {}
+def _in_common_colours(picture: Any) -> Any:
+    """The picture in sRGB if it comes with a profile of its own; as it is where that profile is of no use."""
+    profile = picture.info.get("icc_profile")
+    if not profile or picture.mode not in ("RGB", "RGBA", "CMYK"):
+        return picture
+    from PIL import ImageCms
+
+    cms: Any = ImageCms  # it says little of its types
+    try:
+        own, common = cms.ImageCmsProfile(io.BytesIO(profile)), cms.createProfile("sRGB")
+        return cms.profileToProfile(picture, own, common, outputMode="RGBA" if picture.mode == "RGBA" else "RGB")
+    except (cms.PyCMSError, OSError, ValueError):
+        return picture
+
+
+def _still(wanted: str, *, as_it_was: bool) -> dict[str, Any]:
+    if wanted == "JPEG":  # its own tables again, where nothing was done to it: that loses next to nothing
+        return {"quality": "keep" if as_it_was else 92}
+    return {"quality": 92, "method": 2} if wanted == "WEBP" else {}
 
 
 def _moving(picture: Any) -> dict[str, Any]:
@@ -118,17 +131,6 @@ def _moving(picture: Any) -> dict[str, Any]:
     picture.info = {name: value for name, value in picture.info.items() if name in {"transparency", "background"}}
     said: dict[str, Any] = {"save_all": True, "duration": times, "exif": b"", "xmp": b"", "comment": b""}
     return said if loop is None else {**said, "loop": loop}
-
-
-def _limit() -> None:
-    for what, most in (
-        (resource.RLIMIT_AS, MEMORY_BYTES),
-        (resource.RLIMIT_CPU, CPU_SECONDS),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        with suppress(ValueError, OSError):  # already lower
-            resource.setrlimit(what, (most, most))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What is in a file: text, Markdown, HTML, PDF or DOCX becomes sections of plain text with their places.
 
-Runs in the child process of `extraction.py` only: the files are strangers', and what reads them has limits of its own.
+Runs in the child process (`child.py`) only: the files are strangers', and what reads them has limits of its own.
 """
 
 import io

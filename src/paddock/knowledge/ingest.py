@@ -12,7 +12,8 @@ from typing import Protocol
 import anyio.to_thread
 import structlog
 
-from paddock.knowledge.extraction import Extracted, extract
+from paddock.knowledge.extraction import extract
+from paddock.knowledge.reading import Extracted
 from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, StoredChunk
 from paddock.rules.chunking import Chunk, chunks_of

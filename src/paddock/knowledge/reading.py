@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+from paddock.rules.chunking import Section
+from paddock.rules.values import Value
+
 
 class UnreadableError(Exception):
     """The file cannot be read; the text is one sentence that says why and what would help."""
@@ -10,3 +13,9 @@ class UnreadableError(Exception):
 def trail(path: Mapping[int, str]) -> str:
     """Headings by their level, as one line."""
     return " > ".join(path[level] for level in sorted(path))
+
+
+class Extracted(Value, frozen=True):
+    media_type: str = ""
+    sections: tuple[Section, ...] = ()
+    problem: str = ""

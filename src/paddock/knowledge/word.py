@@ -1,4 +1,4 @@
-"""Word documents: paragraphs, and the headings among them. Runs in the child process of `extraction.py` only."""
+"""Word documents: paragraphs, and the headings among them. Runs in the child process (`child.py`) only."""
 
 import io
 import re

@@ -10,12 +10,11 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from paddock.confinement import trees
 from paddock.confinement.homes import Homes
-from paddock.confinement.sandbox import PIDS, SYSTEM, ActiveLevel, Level, Sandbox, active_level
+from paddock.confinement.sandbox import PIDS, SYSTEM, ActiveLevel, Level, Sandbox, active_level, interpreter, outermost
 from paddock.confinement.trees import Pinned, known, pinned
 from paddock.runners.errors import StartError
 from paddock.runners.plugins import OPEN, Place, Plugin
@@ -81,7 +80,7 @@ def sandbox_of(
     shown = _visible(plugin, command)
     _check_apart(plugin, ground.data, [*shown, *work], named)
     return Sandbox(
-        read_only=_outermost([*of_home, *shown, *named]),
+        read_only=outermost([*of_home, *shown, *named]),
         writable=(*kept, *work),
         moved=tuple(moved),
         socket=None if plugin.network else socket,
@@ -106,13 +105,13 @@ def _working_directory(place: Place, uid: int | None) -> Pinned:
 def _visible(plugin: Plugin, command: Sequence[str]) -> list[Pinned]:
     """Directories it must read to run at all; what lies in /usr is there anyway."""
     program = Path(command[0])
-    wanted = [plugin.directory]
+    shown: list[Path] = []
     if program in (plugin.python, Path(sys.executable)):
-        wanted += [program.parent, *_interpreter(program)]
+        shown = interpreter(program, ("paddock_sdk", "paddock_runners"))
     elif program.is_absolute() and not _lies_in(program, (plugin.directory, Path("/usr"), *map(Path, SYSTEM))):
         said = f"{plugin.id} starts a program that lies outside its directory and is not seen at isolation L1"
         raise StartError(START_FAILED, said, f"{said}: {program}")
-    return [known(path.absolute()) for path in wanted if path.exists()]
+    return [pinned(plugin.directory), *(known(path) for path in shown if path.exists())]
 
 
 def _check_memory(plugin: Plugin, ground: Ground) -> None:
@@ -133,24 +132,5 @@ def _check_apart(plugin: Plugin, data: Path | None, shown: Iterable[Pinned], nam
         raise StartError(START_FAILED, said, f"{said}: {path}; move it or the data ({real}) elsewhere")
 
 
-def _outermost(places: Iterable[Pinned]) -> tuple[Pinned, ...]:
-    """Without what lies in another of them, or in /usr."""
-    kept: list[Pinned] = []
-    for place in sorted(set(places)):
-        if not _lies_in(place.path, (*(other.path for other in kept), Path("/usr"))):
-            kept.append(place)
-    return tuple(kept)
-
-
 def _lies_in(path: Path, directories: Iterable[Path]) -> bool:
     return any(path.is_relative_to(directory) for directory in directories)
-
-
-def _interpreter(program: Path) -> list[Path]:
-    """The environment the program lies in, the installation behind it, and where the SDK is, if elsewhere."""
-    found = [program.parent.parent, program.resolve().parent.parent]
-    for package in ("paddock_sdk", "paddock_runners"):
-        spec = find_spec(package)
-        if spec is not None and spec.origin is not None:
-            found.append(Path(spec.origin).parent.parent)
-    return found
