@@ -149,7 +149,9 @@ async def refused(here: House, attempt: str = "who", placement: Placement = ANYW
     await here.gateway.start_run("plugin:test/nasty/default", run_id, context, news, placement)
     [(code, sentence)] = (await news.over()).losses
     assert code == "runner.start_failed"
-    return sentence
+    [status] = await here.gateway.list_runners()
+    assert status.detail.startswith(sentence), "places on this machine are told to whoever runs the host alone"
+    return status.detail
 
 
 async def test_more_memory_than_the_operator_gives_is_refused(bubblewrap: None, tmp_path: Path) -> None:
@@ -167,15 +169,16 @@ async def test_what_holds_the_hosts_data_is_shown_to_no_confined_process(bubblew
     (tmp_path / "link").symlink_to(tmp_path / "project")
     around = plugin(program="prober.py", isolation="L1", directory=tmp_path / "project")
     async with house(data, [around], data=data) as here:
-        assert f"would be shown {tmp_path}/project, which holds this host's data ({data})" in await refused(here)
+        said = "would be shown what holds this host's data"
+        assert f"{said}: {tmp_path}/project; move it or the data ({data}) elsewhere" in await refused(here)
     async with house(data, [plugin(program="prober.py")], data=data) as here:
         for named in (tmp_path / "project", tmp_path, data):
             for placed in ({"directory": str(named)}, {"visible": (str(named),)}):
                 said = await refused(here, placement=Placement(isolation="L1", **placed))
-                assert f"would be shown {named}, which holds this host's data" in said
+                assert f"would be shown what holds this host's data: {named}" in said
         (data / "files").mkdir()
         said = await refused(here, placement=Placement(isolation="L1", visible=(str(data / "files"),)))
-        assert f"would be shown {data}/files, which is part of this host's data" in said
+        assert f"would be shown what is part of this host's data: {data}/files" in said
         said = await refused(here, placement=Placement(isolation="L1", visible=(str(tmp_path / "link"),)))
         assert "link is a link" in said
 
