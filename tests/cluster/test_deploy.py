@@ -54,7 +54,7 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
 def test_every_setting_that_a_recipe_names_exists(name: str) -> None:
     known = {f"PADDOCK_{field.upper()}" for field in Settings.model_fields}
     named = set(re.findall(r"(PADDOCK_[A-Z_]*[A-Z])\s*[=:]", (DEPLOY / name).read_text()))
-    assert named - known <= {"PADDOCK_DB_PASSWORD", "PADDOCK_S3_SECRET", "PADDOCK_NAME"}
+    assert named - known <= {"PADDOCK_DB_PASSWORD", "PADDOCK_S3_SECRET", "PADDOCK_NAME", "PADDOCK_SECRET"}
 
 
 def test_every_stop_is_given_longer_than_a_host_needs() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from host.scripted import manifest_of
 from paddock.host import stored_agents as room
@@ -15,28 +16,34 @@ from paddock.host.principals import Principal
 from paddock.host.stored_agents import StoredAgents
 from paddock.ports import Store
 from paddock.rules.agent_config import MASK
+from paddock.rules.cluster_secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AgentRow
 from paddock.storage.memory import open_memory_store
+from paddock.storage.sealing import Sealer
 
 pytestmark = pytest.mark.anyio
 
 ADA = Principal("w", "ada", "admin")
 RUNNER = "plugin:test/one/default"
+SECRET = ClusterSecret((b"the secret of this installation, now",), "a test")
+SEALER = Sealer(SECRET)
 
 
 class Host:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, sealing: Sealer = SEALER) -> None:
         self.agents = Agents([], None)
-        self.stored = StoredAgents(self.agents, kept=store, records=store, clock=lambda: 1.0)
+        self.stored = StoredAgents(self.agents, kept=store, records=store, clock=lambda: 1.0, sealing=sealing)
 
     async def put(self, agent_id: str = "writer", **config: Any) -> None:
         await self.stored.put(ADA, agent_id, {"runner": RUNNER, "config": config}, manifest_of(RUNNER, {}))
 
 
 async def config_of(store: Store, agent_id: str = "writer") -> Any:
+    """The settings as they were given, read from the record."""
     [row] = [row for row in await store.stored_agents() if row.agent_id == agent_id]
-    return msgspec.json.decode(row.body)["config"]
+    kept = msgspec.json.decode(row.body)["config"]
+    return {name: SEALER.opened(value, (row.workspace_id, agent_id, "config", name)) for name, value in kept.items()}
 
 
 async def test_a_secret_that_was_changed_at_another_host_is_not_put_back() -> None:
@@ -119,3 +126,89 @@ async def test_an_agent_whose_files_could_not_be_looked_up_is_taken_in_the_next_
             await host.stored.load()
     await host.stored.load()
     assert set(host.agents.stored("w")) == {"writer"}
+
+
+# --- what may be secret is sealed -------------------------------------------------------------------------------------
+
+PLAIN = {
+    "runner": RUNNER,
+    "config": {"key": "sk-4711", "more": {"tokens": ["t-1", 2]}, "instructions": "be kind"},
+    "mcp": [{"name": "s", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer b-1"}}],
+}
+WORDS = (b"sk-4711", b"t-1", b"Bearer b-1")
+
+
+async def kept_of(store: Store) -> bytes:
+    [row] = await store.stored_agents()
+    return row.body
+
+
+async def test_secrets_of_an_agent_are_not_on_record_in_the_clear_and_reach_it_all_the_same() -> None:
+    store = open_memory_store()
+    here, there = Host(store), Host(store)
+    await here.stored.put(ADA, "writer", PLAIN, None)
+    body = await kept_of(store)
+    assert [word for word in WORDS if word in body] == []
+    assert b"be kind" in body
+    await there.stored.load()
+    assert there.agents.stored("w")["writer"].defined == here.agents.stored("w")["writer"].defined
+    assert there.agents.stored("w")["writer"].config["key"] == "sk-4711"
+
+
+async def test_what_an_earlier_version_kept_in_the_clear_is_sealed_when_it_is_read_and_who_wrote_it_stays() -> None:
+    store = open_memory_store()
+    await store.write([AgentRow("w", "writer", msgspec.json.encode(PLAIN), 7.0, "ada")])
+    host = Host(store)
+    await host.stored.load()
+    body = await kept_of(store)
+    assert [word for word in WORDS if word in body] == []
+    assert host.agents.stored("w")["writer"].config["key"] == "sk-4711"
+    [row] = await store.stored_agents()
+    assert (row.updated_at, row.updated_by) == (7.0, "ada")
+    await host.stored.load()
+    assert await kept_of(store) == body
+
+
+async def test_a_sealed_secret_opens_for_no_other_agent_workspace_or_setting() -> None:
+    store = open_memory_store()
+    await Host(store).put(key="sk-4711", other="x")
+    [row] = await store.stored_agents()
+    config = msgspec.json.decode(row.body)["config"]
+    body = msgspec.json.encode({"runner": RUNNER, "config": {"key": config["other"], "other": config["key"]}})
+    moved = [("w", "writer", body), ("w", "thief", row.body), ("elsewhere", "writer", row.body)]
+    await store.write([AgentRow(workspace, name, body, 2.0, "eve") for workspace, name, body in moved])
+    host = Host(store)
+    await host.stored.load()
+    for workspace, name, _ in moved:
+        assert dict(host.agents.stored(workspace)[name].config) == {}
+
+
+async def test_after_a_rotation_the_old_secret_opens_and_the_new_one_seals() -> None:
+    store = open_memory_store()
+    await Host(store).put(key="sk-4711")
+    rotated = ClusterSecret((b"a new secret that was made by rotation", *SECRET.parts), "a test")
+    host = Host(store, Sealer(rotated))
+    await host.stored.load()
+    assert host.agents.stored("w")["writer"].config["key"] == "sk-4711"
+    after = Host(store, Sealer(ClusterSecret(rotated.parts[:1], "a test")))
+    await after.stored.load()
+    assert after.agents.stored("w")["writer"].config["key"] == "sk-4711"
+
+
+async def test_with_another_secret_only_what_was_sealed_is_lost_and_it_is_said() -> None:
+    store = open_memory_store()
+    await Host(store).stored.put(ADA, "writer", PLAIN, None)
+    before = await kept_of(store)
+    host = Host(store, Sealer(ClusterSecret((b"somebody else's secret, quite another",), "a test")))
+    with capture_logs() as logs:
+        await host.stored.load()
+    agent = host.agents.stored("w")["writer"]
+    assert (agent.runner_id, agent.config["instructions"], "key" in agent.config) == (RUNNER, "be kind", False)
+    [said] = [line for line in logs if line["action"] == "agents.load"]
+    assert "cannot be opened" in said["event"]
+    assert "config.key" in said["settings"]
+    assert await kept_of(store) == before  # the right secret may come back
+    with pytest.raises(HostError, match="is masked and was never set"):
+        await host.put(key=MASK)
+    await host.put(key="sk-new")
+    assert host.agents.stored("w")["writer"].config["key"] == "sk-new"

@@ -74,13 +74,16 @@ from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.attachments import AttachmentLimits
+from paddock.rules.cluster_secret import ClusterSecret
 from paddock.rules.rows import AuditRow
 from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.storage.sealing import Sealer
 from paddock.telemetry.metrics import Metrics
 
 KEYS = SigningKeys("k1", {"k1": b"a secret of the tests", "k0": b"an older one"})
+SECRET = ClusterSecret((b"a secret of the tests, long enough for it",), "the tests")
 LOCAL_TOKEN = "local-token-of-the-test"
 
 
@@ -231,7 +234,8 @@ def app_of(
     )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
-    stored = StoredAgents(house.agents, kept=store, records=store, clock=clock, opened=OPENED)
+    sealing = Sealer(SECRET)
+    stored = StoredAgents(house.agents, kept=store, records=store, clock=clock, opened=OPENED, sealing=sealing)
     names, history = ThreadNames(store), ClientHistory(store)
     standing = Standing(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from host.scripted import manifest_of
-from http_api.doors import Doors, a_body, assert_problem, open_doors
+from http_api.doors import SECRET, Doors, a_body, assert_problem, open_doors
 from paddock.host.stored_agents import StoredAgents
+from paddock.storage.sealing import Sealer
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 pytestmark = pytest.mark.anyio
@@ -198,7 +199,8 @@ async def test_stored_agents_are_there_again_after_a_start() -> None:
         await put(doors, "writer", {"runner": RUNNER, "models": {"demo": ["invoke"]}, "tools": "all"})
         store = doors.house.store
     async with open_doors(store) as again:
-        await StoredAgents(again.house.agents, kept=store, records=store, clock=lambda: 0.0).load()
+        sealing = Sealer(SECRET)
+        await StoredAgents(again.house.agents, kept=store, records=store, clock=lambda: 0.0, sealing=sealing).load()
         binding = again.house.agents.get("writer", "default")
         assert binding is not None
         assert binding.origin == "api"

@@ -34,6 +34,9 @@ def wait_until(true: Callable[[], object], seconds: float = 30.0, what: str = "i
         time.sleep(0.01)
 
 
+SHARED = {"PADDOCK_SECRET": "what all hosts of one test have alike"}
+
+
 @dataclass
 class Event:
     id: str
@@ -91,6 +94,8 @@ class HostProcess:
         for directory in self.plugins:
             command += ["--plugins", str(directory)]
         env = {key: value for key, value in os.environ.items() if not key.startswith("PADDOCK_")} | self.env
+        if "PADDOCK_STORE" in env:
+            env = SHARED | env
         if self.fresh:
             self.process = subprocess.Popen([PADDOCK, *command], stdout=PIPE, stderr=STDOUT, text=True, env=env)
         else:

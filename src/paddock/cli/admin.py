@@ -11,6 +11,7 @@ from paddock.cli import database, presence
 from paddock.cli.client import connect
 from paddock.cli.failures import FAILED, USAGE, CommandError
 from paddock.cli.output import counted, write
+from paddock.cli.secret import secret_apart, secret_needed
 from paddock.rules.addresses import is_postgres
 from paddock.rules.rebuilding import Difference
 from paddock.settings import Settings
@@ -76,8 +77,10 @@ def back_up(target: Path, data: Path | None, settings: Settings) -> int:
         from paddock.cli.cluster import back_up_database
 
         return back_up_database(target.absolute(), settings)
-    manifest = backups.back_up(_existing(data), target.absolute())
+    directory = _existing(data)
+    manifest = backups.back_up(directory, target.absolute())
     write(f"Backed up {counted(len(manifest['files']), 'file')} in {target}.\n")
+    write(secret_apart(directory))
     return 0
 
 
@@ -92,6 +95,7 @@ def restore(source: Path, data: Path | None, settings: Settings) -> int:
     manifest = backups.restore(source.absolute(), directory)
     problems = _show(looked.sentence for looked in look(directory) if looked.problem is not None)
     write(f"Restored {counted(len(manifest['files']), 'file')} in {directory}.\n")
+    write(secret_needed(directory))
     if problems:
         write(f"{problems} problems were in the data when it was backed up; they are named above.\n")
     return FAILED if problems else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from paddock.cli import sharing
 from paddock.cli.failures import FAILED, USAGE, CommandError, with_advice
 from paddock.cli.output import counted, write
+from paddock.cli.secret import secret_apart, secret_needed
 from paddock.compose.cluster import blobs_of
 from paddock.ports.artifacts import Blobs
 from paddock.rules.addresses import is_postgres
@@ -79,6 +80,7 @@ def back_up_database(target: Path, settings: Settings) -> int:
     except StorageUnavailableError as error:
         raise CommandError(f"Nothing was backed up: {with_advice(error)}") from error
     write(f"Backed up {counted(len(manifest['files']), 'file')} in {target}.\n")
+    write(secret_apart(settings.data))
     return 0
 
 
@@ -90,6 +92,7 @@ def restore_database(source: Path, settings: Settings) -> int:
         raise CommandError(f"Nothing was restored: {with_advice(error)}") from error
     rows = counted(sum(written.values()), "row")
     write(f"Restored {rows} and {counted(files, 'stored file')} in {settings.shown_store}.\n")
+    write(secret_needed(settings.data))
     return 0
 
 

@@ -17,6 +17,7 @@ from paddock.cli import logs
 from paddock.cli.doctor_host import agents, data_directory, port
 from paddock.cli.findings import Finding, shown
 from paddock.cli.output import write
+from paddock.cli.secret import secret
 from paddock.settings import EMBEDDED, Settings
 
 MIN_FREE_BYTES = 500 * 1024 * 1024
@@ -233,6 +234,7 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _bus,
     _artifacts,
     data_directory,
+    secret,
     _disk_space,
     port,
     _clock,

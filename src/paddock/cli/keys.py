@@ -4,6 +4,7 @@ A running host is asked over HTTP, because it owns its data directory; without o
 """
 
 import asyncio
+import os
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ from paddock.host.principals import DEV
 from paddock.ports import ApiKeyRow, Store
 from paddock.rules.errors import StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings
+from paddock.storage import cluster_secret
 from paddock.storage.chosen import store_at
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
 from paddock.storage.signing_keys import rotate
@@ -83,6 +85,48 @@ def rotate_signing(settings: Settings) -> int:
         raise CommandError(str(error)) from error
     write(f"Addresses are signed with the key {made} from now on; the one before counts for another hour.\n")
     return 0
+
+
+def rotate_secret(settings: Settings) -> int:
+    """Make a new secret in the data directory; what the environment says is changed where it is set."""
+    if os.environ.get(cluster_secret.VARIABLE):
+        raise CommandError(
+            f"The secret is set in {cluster_secret.VARIABLE}. To change it, set it to `old,new` at every host, and "
+            "when all have been started again to `new,old`: the first is used, the others are for reading."
+        )
+    try:
+        made = cluster_secret.rotate(settings.data.absolute())
+    except StorageUnavailableError as error:
+        raise CommandError(str(error)) from error
+    write(f"The cluster's secret is {made.mark} from the next start on; those before it are kept for reading.\n")
+    return 0
+
+
+def adopt_secret(settings: Settings) -> int:
+    """Take the secret that is set here for that of the database, when the one before is lost."""
+    try:
+        known, mark = asyncio.run(_adopted(settings))
+    except DataDirectoryInUseError as error:
+        raise CommandError(f"{error}. Stop it first.") from error
+    except StorageUnavailableError as error:
+        raise CommandError(str(error)) from error
+    write(f"The cluster's secret is {mark}" + (f", and was {known}.\n" if known not in (None, mark) else ".\n"))
+    if known not in (None, mark):
+        write("Settings of agents that were made over the API and sealed with that one have to be written again.\n")
+    return 0
+
+
+async def _adopted(settings: Settings) -> tuple[str | None, str]:
+    data = settings.data.absolute()
+    with DataDirectory.lock(data):
+        secret, store = cluster_secret.find(data), store_at(settings.store, data)
+        await store.open()
+        try:
+            known = await store.secret_mark()
+            await store.set_secret_mark(secret.mark)
+        finally:
+            await store.close()
+    return known, secret.mark
 
 
 def _check(workspace: str, user: str, role: str) -> None:

@@ -71,6 +71,7 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
         calendars=granted.calendars,
         tasks=ground.tasks,
         stored_agents=talks.stored_agents,
+        secret=ground.secret,
         health=AgentHealth(agents, machinery.runs.authority),
         watch=_watch(ground, granted),
         plugins_watch=machinery.plugins.watch(gateway, audit, clock),

@@ -38,8 +38,10 @@ from paddock.knowledge.ingest import Ingest
 from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
+from paddock.rules.cluster_secret import ClusterSecret
 from paddock.settings import Settings
 from paddock.storage.chosen import knowledge_in, store_at
+from paddock.storage.cluster_secret import find as find_secret
 from paddock.tools.catalog import ToolCatalog
 
 
@@ -59,6 +61,7 @@ class Ground:
     blobs: Blobs
     events: Events
     artifacts: Artifacts
+    secret: ClusterSecret
 
     @property
     def agents(self) -> Agents:
@@ -84,6 +87,7 @@ def lay_ground(settings: Settings, url: str) -> Ground:
         blobs=blobs,
         events=events,
         artifacts=Artifacts(store, blobs, clock=clock, limits=artifact_limits(settings), raw=raw),
+        secret=find_secret(settings.data),
     )
 
 

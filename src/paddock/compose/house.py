@@ -22,6 +22,7 @@ from paddock.host.attachments import UserAttachments
 from paddock.host.audit import Audit
 from paddock.host.automations import Automations
 from paddock.host.calendar import Calendars
+from paddock.host.cluster_secret import settle_secret
 from paddock.host.controls import Controls
 from paddock.host.deliveries import Deliveries
 from paddock.host.inbox import Inbox
@@ -49,6 +50,7 @@ from paddock.models.catalog import ModelCatalog
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.webhooks import Webhooks
+from paddock.rules.cluster_secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.leases import RESTARTED, WHY
 from paddock.rules.session.messages import RunFailed
@@ -148,6 +150,7 @@ class House:
     run_door: McpDoor
     """What a run's own endpoint is served by; a sandbox reaches nothing else of the host."""
     stored_agents: StoredAgents
+    secret: ClusterSecret
     health: AgentHealth
     clock: Callable[[], float]
     metrics: Metrics
@@ -201,6 +204,7 @@ class House:
     @asynccontextmanager
     async def _standing(self) -> AsyncGenerator[None]:
         await self.store.open()
+        await settle_secret(self.store, self.secret, shared=self.peers is not None)
         await self.blobs.open()
         await self.gateway.start()
         await self.stored_agents.load()

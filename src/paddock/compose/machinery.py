@@ -41,6 +41,7 @@ from paddock.host.working_directories import WorkingDirectories
 from paddock.http_api.mcp import McpDoor
 from paddock.rules.limits import Rates
 from paddock.runners.gateway import Gateway
+from paddock.storage.sealing import Sealer
 from paddock.telemetry.metrics import Metrics
 from paddock.telemetry.together import Together
 
@@ -160,7 +161,8 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
     sessions = _sessions(ground, granted, runs)
     peers = peers_of(near, sessions=sessions, tails=ground.tails, runs=runs, audit=ground.audit, clock=clock)
     opened, users = ground.settings.api_agents, Users(store, clock=clock)
-    stored_agents = StoredAgents(agents, kept=store, records=store, clock=clock, opened=opened)
+    sealing = Sealer(ground.secret)
+    stored_agents = StoredAgents(agents, kept=store, records=store, clock=clock, opened=opened, sealing=sealing)
     keep_in_step(ground.settings, peers, stored_agents, granted.ingest)
     directories = everywhere(machinery.directories, near.owners, peers)
     inbox = Inbox(

@@ -1,7 +1,7 @@
 """Agents made over the API: one workspace's each, checked like those of the file, which win over them.
 
-Settings that come over the network name no files and no variables of the host: a workspace's administrator is not
-the host's operator.
+What may be secret of them is sealed with the cluster's secret before it is stored. Settings that come over the network
+name no files and no variables of the host: a workspace's administrator is not the host's operator.
 """
 
 import asyncio
@@ -18,11 +18,24 @@ from paddock.host.authority import leads_outside, settle_config
 from paddock.host.principals import Principal
 from paddock.ports import Records
 from paddock.ports.agents import AgentRecords
-from paddock.rules.agent_config import ALWAYS, MASK, masked_again, references, unmasked, with_defaults
+from paddock.ports.secrets import Sealing
+from paddock.rules.agent_config import (
+    ALWAYS,
+    MASK,
+    Place,
+    drop,
+    masked_again,
+    references,
+    secret_places,
+    unmasked,
+    with_defaults,
+    with_values,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.host_only import NOTHING_OPENED, ApiAgents, named_outside
 from paddock.rules.resources import OfferedFile
 from paddock.rules.rows import AgentRow, AuditRow
+from paddock.rules.values import replace
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 log = structlog.get_logger("paddock.agents")
@@ -41,11 +54,13 @@ class StoredAgents:
         kept: AgentRecords,
         records: Records,
         clock: Callable[[], float],
+        sealing: Sealing,
         opened: ApiAgents = NOTHING_OPENED,
     ) -> None:
         """`opened`: what these agents may name, though it belongs to whoever runs the host."""
         self._opened = opened
         self._agents = agents
+        self._sealing = sealing
         self._kept = kept
         self._records = records
         self._clock = clock
@@ -69,8 +84,11 @@ class StoredAgents:
 
     async def _take_in(self, row: AgentRow) -> None:
         """Only what was taken in whole counts as such: what a store that went away kept us from is tried again."""
+        body = row.body
         try:
-            shape = AgentShape.model_validate(msgspec.json.decode(row.body))
+            kept = msgspec.json.decode(row.body, type=dict[str, Any])
+            defined, lost = self._unsealed(row, kept)
+            shape = AgentShape.model_validate(defined)
         except (ValidationError, msgspec.MsgspecError) as error:
             about = {"agent": row.agent_id, "workspace": row.workspace_id, "reason": str(error)[:300]}
             log.warning("a stored agent cannot be used", action="agents.load", **about)
@@ -79,7 +97,50 @@ class StoredAgents:
             files = [await self._file(giver, file_id) for file_id in shape.files]
             there = tuple(file for file in files if file is not None)
             self._agents.store(row.workspace_id, shape.bound_as(row.agent_id, origin="api", files=there))
-        self._in_force[row.workspace_id, row.agent_id] = row.body
+            if lost:
+                text = "settings of an agent were sealed with another secret and cannot be opened: write them again"
+                log.warning(text, action="agents.load", agent=row.agent_id, workspace=row.workspace_id, settings=lost)
+            elif not self._is_sealed(kept):
+                body = await self._seal_again(row, defined)
+        self._in_force[row.workspace_id, row.agent_id] = body
+
+    # --- sealing
+
+    def _sealed(self, workspace: str, agent_id: str, defined: Mapping[str, Any]) -> bytes:
+        """The definition as it is stored: what may be secret is closed, for this agent and this place alone."""
+        sealed = {
+            place: self._sealing.seal(text, (workspace, agent_id, *place)) for place, text in secret_places(defined)
+        }
+        return msgspec.json.encode(with_values(defined, sealed))
+
+    def _unsealed(self, row: AgentRow, kept: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+        """The definition as it was given, without what cannot be opened, and the names of that."""
+        found: dict[Place, str] = {}
+        lost: list[Place] = []
+        for place, text in secret_places(kept):
+            if self._sealing.is_sealed(text):
+                opened = self._sealing.opened(text, (row.workspace_id, row.agent_id, *place))
+                if opened is None:
+                    lost.append(place)
+                else:
+                    found[place] = opened
+        defined = with_values(kept, found)
+        for place in lost:
+            drop(defined, place)
+        return defined, [".".join(map(str, place)) for place in lost]
+
+    def _is_sealed(self, kept: Mapping[str, Any]) -> bool:
+        """Whether all that may be secret is closed with the newest secret."""
+        return all(self._sealing.is_current(text) for _, text in secret_places(kept))
+
+    async def _seal_again(self, row: AgentRow, defined: Mapping[str, Any]) -> bytes:
+        """Close what an older version left open, or an older secret closed; nothing else of the row changes."""
+        newest = await self._kept.stored_agent(row.workspace_id, row.agent_id)
+        if newest is None or newest.body != row.body:
+            return row.body  # somebody changed it at this moment, and sealed it
+        sealed = replace(row, body=self._sealed(row.workspace_id, row.agent_id, defined))
+        await self._records.write([sealed])
+        return sealed.body
 
     async def _look_again(self, workspace: str, agent_id: str) -> None:
         """Whoever changes an agent changes it as it is, and another host may have changed it a moment ago."""
@@ -113,7 +174,7 @@ class StoredAgents:
         except HostError as error:
             await self._records.write([self._audit(who, "agents.put", agent_id, error)])
             raise
-        body = msgspec.json.encode(binding.defined)
+        body = self._sealed(who.workspace_id, agent_id, binding.defined)
         row = AgentRow(who.workspace_id, agent_id, body, self._clock(), who.user_id)
         await self._records.write([row, self._audit(who, "agents.put", agent_id)])
         self._agents.store(who.workspace_id, binding)

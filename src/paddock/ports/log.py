@@ -15,6 +15,7 @@ from paddock.ports.events import EventRecords
 from paddock.ports.keeping import KeepingRecords
 from paddock.ports.overview import OverviewRecords
 from paddock.ports.plugins import PluginRecords
+from paddock.ports.secrets import SecretRecords
 from paddock.ports.sessions import SessionRecords
 from paddock.ports.users import UserRecords
 from paddock.rules.chain import Head, StoredFact
@@ -208,7 +209,16 @@ class ApiKeys(Protocol):
 
 
 class Store(
-    EventLog, Records, OverviewRecords, CallRecords, ApprovalRecords, AgentRecords, PluginRecords, ApiKeys, Protocol
+    EventLog,
+    Records,
+    OverviewRecords,
+    CallRecords,
+    ApprovalRecords,
+    AgentRecords,
+    PluginRecords,
+    ApiKeys,
+    SecretRecords,
+    Protocol,
 ):
     """One storage plug offers all of it over one set of committed data."""
 

@@ -60,6 +60,16 @@ def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, object]]:
         yield place, value
 
 
+def secret_places(defined: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    """Every text of an agent's definition that is not kept in the clear: its settings but for those every agent can
+    have, whatever its runner calls a secret today, and the headers its MCP servers are sent."""
+    for place, value in leaves(defined):
+        of_config = place[:1] == ("config",) and not ALWAYS & {*place[1:2]}
+        of_header = place[:1] == ("mcp",) and "headers" in place
+        if isinstance(value, str) and value and (of_config or of_header):
+            yield place, value
+
+
 def with_values(value: object, found: Mapping[Place, str], place: Place = ()) -> Any:
     """A copy with the values at some places replaced."""
     if place in found:
@@ -70,6 +80,16 @@ def with_values(value: object, found: Mapping[Place, str], place: Place = ()) ->
     if isinstance(value, list | tuple):
         return [with_values(one, found, (*place, index)) for index, one in enumerate(cast("Sequence[object]", value))]
     return value
+
+
+def drop(value: Any, place: Place) -> None:
+    """Take the value at a place out of settings that nobody else holds; in a list the others keep their places."""
+    for step in place[:-1]:
+        value = value[step]
+    if isinstance(place[-1], int):
+        value[place[-1]] = ""
+    else:
+        del value[place[-1]]
 
 
 def passwords_of(form: Form) -> frozenset[str]:

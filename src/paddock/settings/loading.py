@@ -24,7 +24,7 @@ from paddock.settings.shape import Settings, allowed_values
 
 PREFIX = "PADDOCK_"
 CONFIG_NAME = "paddock.toml"
-NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "URL"})
+NOT_SETTINGS = frozenset({"API_KEY", "CONFIG", "DEBUG", "MARK", "PLUGIN", "SECRET", "URL"})
 """`PADDOCK_*` names that mean something to us and are no settings of the host."""
 PATHS = frozenset(
     {"data", "agents", "plugins", "tools", "working_directories", "jwt_secret_file", "jwt_keys", "signing_keys"}

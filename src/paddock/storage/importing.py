@@ -29,7 +29,7 @@ DERIVED = frozenset(
         *("knowledge_search", "knowledge_words"),
     }
 )
-OUR_OWN = frozenset({"schema_version", "hosts", "errands", "probes", "meta", "signing_keys"})
+OUR_OWN = frozenset({"schema_version", "hosts", "errands", "probes", "meta", "signing_keys", "cluster_secret"})
 """What belongs to a database or a directory, and not to what is kept in it."""
 ROWS = 500
 PATIENCE_SECONDS = 3600.0

@@ -71,6 +71,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._keys: dict[bytes, ApiKeyRow] = {}
         self._agents: dict[tuple[str, str], AgentRow] = {}
         self._plugins: dict[str, PluginRow] = {}
+        self._secret_mark: str | None = None
         self._writers: dict[type, Callable[[Any], None]] = {
             RunRow: self._write_run,
             StateRow: self._write_state,
@@ -227,6 +228,12 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._write_rows(rows)
 
     # --- keys
+
+    async def secret_mark(self) -> str | None:
+        return self._secret_mark
+
+    async def set_secret_mark(self, mark: str) -> None:
+        self._secret_mark = mark
 
     async def add_key(self, row: ApiKeyRow) -> None:
         self._require_open()

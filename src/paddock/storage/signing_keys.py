@@ -85,13 +85,13 @@ def content(path: Path) -> bytes:
 
 def put(path: Path, body: bytes) -> None:
     """In the place of what the file holds. Raises StorageUnavailableError."""
-    _write(path, body, replace=True)
+    write(path, body, replace=True)
 
 
 def read_or_make(path: Path) -> _File:
     if not path.exists():
         with suppress(FileExistsError):  # another host of the same file was quicker
-            _write(path, fresh(), replace=False)
+            write(path, fresh(), replace=False)
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File)
     except (OSError, msgspec.MsgspecError) as error:
@@ -114,7 +114,7 @@ def _new() -> _Kept:
     return _Kept(secrets.token_hex(4), b64encode(secrets.token_bytes(SECRET_BYTES)).decode())
 
 
-def _write(path: Path, body: bytes, *, replace: bool) -> None:
+def write(path: Path, body: bytes, *, replace: bool) -> None:
     """Whole or not at all, for its owner's eyes only. Raises FileExistsError when it is there and must stay."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -131,7 +131,7 @@ def _write(path: Path, body: bytes, *, replace: bool) -> None:
     except FileExistsError:
         raise
     except OSError as error:
-        raise StorageUnavailableError(f"the signing keys cannot be written to {path}: {error.strerror}") from error
+        raise StorageUnavailableError(f"{path} cannot be written: {error.strerror}") from error
     finally:
         beside.unlink(missing_ok=True)
 

@@ -51,6 +51,24 @@ def keys_revoke(
     sys.exit(revoke(connect(url, data), key))
 
 
+@keys.command("rotate-secret")
+def keys_rotate_secret(data: Data = None, config: Config = None) -> None:
+    """Make a new secret of the cluster in the data directory; those before it are kept for reading."""
+    from paddock import settings
+    from paddock.cli.keys import rotate_secret
+
+    sys.exit(rotate_secret(settings.load({"data": data}, config=config)))
+
+
+@keys.command("adopt-secret")
+def keys_adopt_secret(data: Data = None, config: Config = None) -> None:
+    """Go on with the secret that is set here when the one before is lost; what that one sealed is lost too."""
+    from paddock import settings
+    from paddock.cli.keys import adopt_secret
+
+    sys.exit(adopt_secret(settings.load({"data": data}, config=config)))
+
+
 @keys.command("rotate-signing")
 def keys_rotate_signing(data: Data = None, config: Config = None) -> None:
     """Sign addresses of attachments with a new key; what the old one signed counts until it expires."""

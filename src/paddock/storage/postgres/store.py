@@ -165,6 +165,17 @@ class PostgresStore(
     async def add_key(self, row: ApiKeyRow) -> None:
         await self._need_open()[0].submit(None, (row,))
 
+    async def secret_mark(self) -> str | None:
+        found = await self.reader.one("select mark from cluster_secret")
+        return None if found is None else found[0]
+
+    async def set_secret_mark(self, mark: str) -> None:
+        async def note(connection: Connection) -> None:
+            sql = "insert into cluster_secret values (1, $1) on conflict (one) do update set mark = excluded.mark"
+            await connection.fetch(sql, mark)
+
+        await self.perform(note)
+
     async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
         async def revoke(connection: Connection) -> None:
             sql = "update api_keys set revoked_at = coalesce(revoked_at, $2) where key_id = $1"

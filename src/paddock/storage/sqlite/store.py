@@ -253,6 +253,18 @@ class SqliteStore(
     async def live_keys(self, key_ids: Sequence[str]) -> Collection[str]:
         return self._reader.live_keys(key_ids)
 
+    async def secret_mark(self) -> str | None:
+        found = self._reader.one("select mark from cluster_secret")
+        return None if found is None else found[0]
+
+    async def set_secret_mark(self, mark: str) -> None:
+        sql = "insert into cluster_secret values (1, ?) on conflict (one) do update set mark = excluded.mark"
+
+        def note(cursor: Cursor) -> None:
+            cursor.execute(sql, (mark,))
+
+        await self.perform(note)
+
     async def any_key(self) -> bool:
         return self._reader.any_key()
 
