@@ -149,6 +149,56 @@ async def test_an_edit_leaves_what_followed_behind_and_the_client_is_told_how_th
 
 
 @pytest.mark.spec("http/ag-ui-branches")
+@pytest.mark.parametrize("changes", [{}, {"protocolVersion": None}], ids=["1.0", "0.x"])
+async def test_an_edit_of_the_first_message_begins_the_conversation_anew(changes: dict[str, Any]) -> None:
+    async with open_doors() as doors:
+        chat = Chat(doors)
+        for name in ("u1", "u2"):
+            await chat.say(name, f"re {name}", **changes)
+        chat.messages = []
+        run = await chat.say("u9", "another beginning", **changes)
+        assert run.context["input"]["text"] == "u9"
+        assert await chat.said() == ["u9", "another beginning"]
+        assert [message["content"] for message in chat.snapshots[0]] == ["u9"]
+        await chat.say("u10", **changes)
+        assert chat.snapshots == []
+        assert await chat.said() == ["u9", "another beginning", "u10", "ok"]
+
+
+@pytest.mark.spec("http/ag-ui-branches")
+async def test_an_edit_of_the_first_message_replaces_a_history_that_was_brought_along() -> None:
+    async with open_doors() as doors:
+        chat = Chat(doors)
+        chat.messages = [user("u1"), {"id": "a1", "role": "assistant", "content": "re u1"}]
+        await chat.say("u2", "re u2")
+        chat.messages = [user("u9")]
+        await chat.answered("another beginning")
+        assert await chat.said() == ["u9", "another beginning"]
+
+
+@pytest.mark.spec("http/ag-ui-unseen")
+async def test_an_edit_of_the_first_message_leaves_what_came_another_way_unless_the_client_says_so() -> None:
+    async with open_doors() as doors:
+        chat = Chat(doors, str(uuid.uuid4()))
+        body = {
+            "threadId": chat.thread,
+            "runId": "r",
+            "messages": [user("from a button")],
+            "forwardedProps": {"runtime_mode": "chat"},
+        }
+        assert (await doors.client.post("/api/v1/agent/runs", json=body)).status_code == 202
+        await doors.answered(await doors.gateway.next(), "pressed")
+        await chat.say("u1", "re u1")
+        assert chat.snapshots == []
+        chat.messages = []
+        await chat.say("u2", "re u2")
+        assert await chat.said() == ["from a button", "pressed", "u2", "re u2"]
+        chat.messages = []
+        await chat.say("u3", "re u3", forwardedProps={"paddock": {"unseen": "leave"}})
+        assert await chat.said() == ["u3", "re u3"]
+
+
+@pytest.mark.spec("http/ag-ui-branches")
 async def test_a_question_that_came_another_way_stays_whatever_a_client_does_not_show() -> None:
     async with open_doors() as doors:
         chat = Chat(doors, str(uuid.uuid4()))
@@ -192,7 +242,7 @@ async def test_a_client_can_say_what_becomes_of_what_it_does_not_show() -> None:
 
 
 @pytest.mark.spec("http/ag-ui-history")
-async def test_clients_that_show_nothing_pay_for_no_search_however_long_the_thread(
+async def test_clients_that_send_only_what_is_new_pay_for_no_search_however_long_the_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with open_doors() as doors:
@@ -209,8 +259,10 @@ async def test_clients_that_show_nothing_pay_for_no_search_however_long_the_thre
 
         monkeypatch.setattr(doors.house.store, "transcript", counted)
         chat.messages = []
-        await chat.say("u2")
+        await chat.say("u2", forwardedProps={"paddock": {"unseen": "keep"}})
         assert 0 < sum(read) < 50
+        assert chat.snapshots == []
+        assert (await chat.said())[0] == "old 0"
         chat.messages = [user("old 0", "from the beginning again")]
         await chat.answered("gladly")
         assert await chat.said() == ["from the beginning again", "gladly"]

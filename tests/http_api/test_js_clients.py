@@ -129,6 +129,19 @@ async def test_a_stock_client_answers_a_question_and_the_agent_acts_on_it(
     assert seen.messages[-1]["content"].startswith(answer)
 
 
+@pytest.mark.spec("http/ag-ui-branches")
+@CLIENTS
+async def test_a_stock_client_edits_its_first_message_and_the_conversation_begins_with_it(
+    driver: Path, client: str, careful: HostProcess
+) -> None:
+    thread = f"edit-{client}"
+    edit = {"say": "I have no name", "edit": True}
+    seen = await drive(driver, door(careful), client, "my name is Ada", edit, "what is my name", thread=thread)
+    assert seen.ended == ["resolved"] * 3
+    assert [one["content"] for one in seen.messages if one["role"] == "user"] == ["I have no name", "what is my name"]
+    assert "Ada" not in seen.messages[-1]["content"]
+
+
 @pytest.mark.spec("http/ag-ui-clients")
 @CLIENTS
 async def test_a_stock_client_asks_again_leaves_and_goes_on(driver: Path, client: str, careful: HostProcess) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from paddock.ports import Records
 from paddock.rules.chain import StoredFact
 from paddock.rules.client_history import (
+    SUPPLIED,
     ClientMessage,
     Merged,
     Supplied,
@@ -30,6 +31,7 @@ LOOK_BACK = 20
 TELLS_ALL = "ag-ui"
 """The door whose clients tell the whole conversation every time."""
 FINAL = "AGENT_OUTPUT:FINAL"
+BROUGHT_ALONG = f"EVENT:{SUPPLIED}"
 CALLS = frozenset({"tool_call", "tool_result"})
 INPUTS = ("USER_INPUT", "USER_INPUT:MENTION")
 
@@ -40,7 +42,7 @@ class ClientHistory:
 
     async def merged(self, thread_id: str, told: Sequence[ClientMessage], unseen: Unseen | None = None) -> Merged:
         """What is new in what a client tells of a conversation. `unseen` is what it says of what it leaves out."""
-        merged = await self._looked_up(thread_id, told)
+        merged = await self._looked_up(thread_id, told, only_new=unseen == "keep")
         match unseen:
             case "leave":
                 return merged
@@ -52,15 +54,15 @@ class ClientHistory:
     async def _from_elsewhere(self, thread_id: str, questions: Sequence[int]) -> int | None:
         """The newest of these questions that did not come from such a client."""
         for seq in questions:
-            fact = await self._records.fact(thread_id, seq)
-            if fact is None or as_object(as_object(fact.read_payload()).get("run")).get("door") != TELLS_ALL:
+            if not _told_here(await self._records.fact(thread_id, seq)):
                 return seq
         return None
 
-    async def _looked_up(self, thread_id: str, told: Sequence[ClientMessage]) -> Merged:
+    async def _looked_up(self, thread_id: str, told: Sequence[ClientMessage], *, only_new: bool) -> Merged:
+        """Read back to the newest item that the client shows; `only_new` spares the search for one lone new message."""
         names = names_in(told)
         known = [*await self._records.transcript(thread_id, limit=FIRST_LOOK)]
-        more = len(known) == FIRST_LOOK and not await self._is_new_alone(thread_id, told, names)
+        more = len(known) == FIRST_LOOK and not (only_new and await self._is_new_alone(thread_id, told, names))
         while more and len(known) < MAX_ITEMS and not shows(names, known):
             page = await self._records.transcript(thread_id, before=known[-1].seq, limit=PAGE)
             known += page
@@ -68,7 +70,7 @@ class ClientHistory:
         return merge(told, known)
 
     async def _is_new_alone(self, thread_id: str, told: Sequence[ClientMessage], names: Mapping[str, int]) -> bool:
-        """One message and nothing before it is new, or the first of all: clients that show nothing cost no search."""
+        """Whether there is one message alone, and it is not the first of the conversation."""
         if len(told) > 1:
             return False
         return not shows(names, await self._records.transcript(thread_id, limit=1, newest_first=False))
@@ -103,6 +105,13 @@ class ClientHistory:
         rows = await self._records.transcript(thread_id, limit=PAGE)
         newest = {(row.item_type, call_id_of(row)): row for row in reversed(rows) if row.item_type in CALLS}
         return {name: newest["tool_call", name].content for name in pending if _is_open(newest, name)}
+
+
+def _told_here(fact: StoredFact | None) -> bool:
+    """Whether a question came from a client that tells the whole conversation, alone or in a history it brought along."""
+    if fact is None:
+        return False
+    return fact.kind == BROUGHT_ALONG or as_object(as_object(fact.read_payload()).get("run")).get("door") == TELLS_ALL
 
 
 def data_of(end: StoredFact) -> Mapping[str, Any]:

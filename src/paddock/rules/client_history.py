@@ -67,7 +67,9 @@ class Merged(Value, frozen=True):
     diverged: bool = False
     """The client does not show something that we have: it should be told how things stand."""
     unseen: Sequence[int] = ()
-    """Questions that the client does not show although it shows some before them, the newest first."""
+    """Questions that the client does not show, since the newest item it shows; the newest first."""
+    shows_nothing: bool = False
+    """The client shows no item of ours: the first question was edited, or the client sends only what is new."""
 
 
 def name_of(row: TranscriptRow) -> str | None:
@@ -129,10 +131,12 @@ def merge(told: Sequence[ClientMessage], known: Sequence[TranscriptRow]) -> Merg
 
 
 def keeping(merged: Merged, from_elsewhere: int | None) -> Merged:
-    """The same with the newest question that came another way kept, and all before it."""
+    """Keep the question at `from_elsewhere` and all before it; a client that then replaces nothing brings only what is new."""
     if from_elsewhere is None:
         return merged
     left = [seq for seq in merged.unseen if seq > from_elsewhere]
+    if merged.shows_nothing and not left:
+        return Merged(merged.asked, shows_nothing=True)
     return replace(merged, replaces=left[-1] if left else None)
 
 
@@ -149,11 +153,15 @@ def _unseen(names: Mapping[str, int], known: Sequence[TranscriptRow]) -> tuple[l
 
 
 def _unknown(told: Sequence[ClientMessage], known: Sequence[TranscriptRow]) -> Merged:
-    """Nothing is known: the history of a new conversation, or only what is new in one that the client does not tell."""
+    """Nothing is known: the history of a new conversation, or one that begins anew because its first question was edited."""
     users = [index for index, message in enumerate(told) if message.role == "user"]
     if not users:
         return Merged()
-    return Merged(users[-1], supplied=() if known else range(users[-1]))
+    asked, before = users[-1], range(users[-1])
+    left = tuple(row.seq for row in known if row.role == "user")
+    if not left:
+        return Merged(asked, supplied=() if known else before)
+    return Merged(asked, supplied=before, replaces=left[-1], diverged=True, unseen=left, shows_nothing=True)
 
 
 def _again(message: ClientMessage, index: int, known: Sequence[TranscriptRow]) -> Merged:

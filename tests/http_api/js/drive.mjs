@@ -2,7 +2,7 @@
 // event it accepted, how each run ended, then the messages it holds.
 // Usage: node drive.mjs <url> <1|0> <threadId> <step>...
 // A step is a text to say, or JSON: {say, tools?, answer?: {toolName: content}, resume?: "approve"|"deny", again: true,
-// leave: milliseconds}. `answer` answers calls that are left open and runs once more, `resume` open interrupts likewise.
+// edit: true, leave: milliseconds}. `edit` says it in place of the first message. `answer` answers calls that are left open and runs once more, `resume` open interrupts likewise.
 const [url, client, threadId, ...steps] = process.argv.slice(2);
 const { HttpAgent } = await import(client === "1" ? "@ag-ui/client" : "ag-ui-client-0");
 
@@ -33,7 +33,8 @@ function openCalls() {
 }
 
 for (const step of steps) {
-  const { say, tools, answer, resume, again, leave } = step.startsWith("{") ? JSON.parse(step) : { say: step };
+  const { say, tools, answer, resume, again, edit, leave } = step.startsWith("{") ? JSON.parse(step) : { say: step };
+  if (edit) agent.setMessages([]);
   if (say !== undefined) agent.messages.push({ id: `user-${asked++}`, role: "user", content: say });
   if (again) agent.messages.splice(agent.messages.findLastIndex((one) => one.role === "user") + 1);
   await run({ tools }, leave);
