@@ -8,6 +8,7 @@ import pytest
 from http_api.doors import Doors, assert_problem, open_doors
 from http_api.ordering import events_in
 from http_api.test_ag_ui_history import AG_UI, Chat, user
+from http_api.test_attachments import at, of_long_ago, ready
 from images.pictures import telling
 
 pytestmark = pytest.mark.anyio
@@ -111,3 +112,34 @@ async def test_a_known_part_with_wrong_values_is_refused(part: dict[str, Any], d
     async with open_doors() as doors:
         body = {"threadId": "t", "runId": "r", "messages": [user("u1") | {"content": [part]}]}
         assert_problem(await doors.client.post(AG_UI, json=body), 422, "invalid_argument", detail)
+
+
+@pytest.mark.spec("http/ag-ui-media")
+async def test_the_retry_of_an_accepted_run_answers_the_same_although_its_pictures_address_has_expired() -> None:
+    async with open_doors() as doors:
+        found = await ready(doors)
+        picture = {"type": "image", "source": {"type": "url", "value": found["url"]}}
+        chat = Chat(doors)
+        chat.messages.append(user("u1") | {"content": [{"type": "text", "text": "look"}, picture]})
+        body = chat.body(messages=list(chat.messages))
+        chat.body = lambda **_: body  # type: ignore[method-assign]
+        run = await chat.answered("a map")
+        first = chat.events
+        picture["source"] = {"type": "url", "value": of_long_ago(found)}
+        chat.take((await doors.client.post(AG_UI, json=body)).content)
+        assert [event for event in chat.events if event["type"] != "RUN_STARTED"] == [
+            event for event in first if event["type"] != "RUN_STARTED"
+        ]
+        assert len(run.context["input"]["attachments"]) == 1
+
+
+@pytest.mark.spec("http/ag-ui-media")
+async def test_a_picture_at_another_host_is_passed_over_whatever_signed_it() -> None:
+    async with open_doors() as doors:
+        url = (await ready(doors))["url"]
+        parts = [
+            {"type": "image", "source": {"type": "url", "value": one}}
+            for one in (at(url, netloc="evil.example"), at(url, scheme="https"), url)
+        ]
+        run, _ = await sent(doors, *parts)
+        assert len(run.context["input"]["attachments"]) == 1

@@ -315,6 +315,55 @@ async def test_a_message_that_is_refused_leaves_its_file_where_it_was() -> None:
         assert (row.conversation_id, row.published) == (None, False)
 
 
+def at(url: str, **parts: str) -> str:
+    return urlsplit(url)._replace(**parts).geturl()
+
+
+def of_long_ago(found: Any) -> str:
+    return read_address(KEYS, Owner("default", "dev"), found["attachmentId"], expires=1)
+
+
+@pytest.mark.spec("http/idempotent")
+async def test_the_retry_of_an_accepted_run_answers_the_same_although_its_address_has_expired_or_was_renewed() -> None:
+    async with open_doors() as doors:
+        found = await ready(doors)
+        body = a_message(found["url"])
+        first = await doors.post(body)
+        assert first.status_code == 202
+        renewed = (await doors.client.get(f"{PATH}/{found['attachmentId']}?download=true")).json()["url"]
+        assert renewed != found["url"]
+        for url in (found["url"], renewed, of_long_ago(found)):
+            again = await doors.post(a_message(url, body["threadId"]) | {"runId": body["runId"]})
+            assert (again.status_code, again.json()) == (202, first.json())
+        other = await ready(doors)
+        taken = await doors.post(a_message(other["url"], body["threadId"]) | {"runId": body["runId"]})
+        assert taken.status_code == 409
+        await doors.answered(await doors.gateway.next(), "a map")
+
+
+@pytest.mark.spec("http/attachments-in-a-run")
+async def test_an_address_at_another_host_is_not_ours_whatever_signed_it() -> None:
+    async with open_doors() as doors:
+        url = (await ready(doors))["url"]
+        host = urlsplit(url).netloc
+        foreign = [
+            at(url, netloc="evil.example"),
+            at(url, scheme="https"),
+            at(url, scheme="ftp"),
+            at(url, netloc=f"somebody@{host}"),
+            at(url, netloc=f"somebody:secret@{host}"),
+            at(url, netloc=f"{host.partition(':')[0]}:1"),
+            at(url, scheme="", netloc="evil.example"),
+            at(url, scheme=""),
+        ]
+        for wrong in foreign:
+            answer = await doors.post(a_message(wrong))
+            assert_problem(answer, 422, "invalid_argument", "binary content url is not a valid signed URL")
+        for right in (url, with_path(url)):
+            assert (await doors.post(a_message(right))).status_code == 202
+            await doors.answered(await doors.gateway.next(), "ok")
+
+
 async def test_too_many_uploads_at_once_are_asked_to_come_again() -> None:
     async with open_doors(uploading=AttachmentLimits(at_once=1)) as doors:
         answers = await asyncio.gather(*(upload(doors) for _ in range(3)))

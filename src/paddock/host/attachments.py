@@ -5,7 +5,6 @@ client names is ever fetched.
 """
 
 from collections.abc import AsyncIterator, Callable
-from urllib.parse import urlsplit
 
 from paddock.host.artifacts import Artifacts, new_artifact_id
 from paddock.host.principals import Principal
@@ -15,6 +14,8 @@ from paddock.ports.log import Records
 from paddock.ports.pictures import Pictures
 from paddock.rules.artifacts import is_expired
 from paddock.rules.attachment_urls import (
+    MAX_URL_CHARS,
+    origin_of,
     Disposition,
     Owner,
     ReadAddress,
@@ -57,6 +58,7 @@ class UserAttachments:
         self._keys = keys
         self._clock = clock
         self._public_url = (public_url or "").rstrip("/")
+        self._origin = origin_of(self._public_url) if self._public_url else None
 
     # --- uploading ---------------------------------------------------------------------------------------------------
 
@@ -158,15 +160,13 @@ class UserAttachments:
         return row if counts(self._keys(), owner, address, -1.0 if known else now) else None
 
     def _is_here(self, url: str) -> bool:
-        """Whether an address could be ours by its beginning: a path, or where clients reach us, if that is set."""
-        if url.startswith("/") and not url.startswith("//"):
-            return True
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            return False
-        base = f"{parts.scheme}://{parts.netloc}"
-        return base == self._public_url if self._public_url else parts.scheme in {"http", "https"}
+        """Whether an address could be ours by its beginning: a path, or where clients reach us, if that is set.
+
+        Doors make a path of an address at the host that their caller used."""
+        if url.startswith("/"):
+            return not url.startswith("//")
+        origin = origin_of(url) if len(url) <= MAX_URL_CHARS else None
+        return origin is not None and origin == self._origin
 
     async def _copy(self, row: ArtifactRow) -> ArtifactRow:
         """A second row for the same bytes, for another conversation: what becomes of one does not touch the other."""

@@ -24,12 +24,12 @@ from paddock.rules.chat_questions import SUBMITTED
 from paddock.rules.delivery_rows import PlatformEventRow
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_events import CONTINUED, RunEvent, is_message
+from paddock.rules.run_input import canonical
 from paddock.rules.salting import is_salted
 from paddock.rules.values import replace
 
 _NAMES = UUID("2c1a7d0e-58b5-5b0e-8a3c-9f4f1d6e7b52")
 """Never change it: every conversation of a platform hangs on it."""
-_canonical = msgspec.json.Encoder(order="sorted").encode
 
 OnAccepted = Callable[[Platform, Accepted, NewRun], None]
 
@@ -52,15 +52,19 @@ class Ingress:
         self._answers = answers
         self._accepted = accepted
 
-    async def accept(self, platform: Platform, given: Mapping[str, Any]) -> Accepted:
-        """Take an event that its platform signed; returns when it is on record. Raises HostError."""
-        event, digest = read_event(given), sha256(_canonical(given)).digest()
+    async def accept(
+        self, platform: Platform, given: Mapping[str, Any], local: Callable[[str], str] = lambda url: url
+    ) -> Accepted:
+        """Take an event that its platform signed; returns when it is on record. `local` makes paths of our addresses.
+
+        Raises HostError."""
+        event, digest = read_event(given), sha256(canonical(given)).digest()
         known = await self._records.platform_event(platform.name, event.event_id)
         if known is not None:
             return _same(known, digest, event)
         new = self._new_run(platform, event, digest)
         try:
-            accepted = await self._inbox.accept(new, partial(self._completed, event))
+            accepted = await self._inbox.accept(new, partial(self._completed, event, local))
         except HostError as error:
             known = await self._records.platform_event(platform.name, event.event_id)
             if error.code is not ErrorCode.CONFLICT or known is None:
@@ -69,22 +73,23 @@ class Ingress:
         self._accepted(platform, accepted, new)
         return accepted
 
-    async def _completed(self, event: EventShape, new: NewRun, exists: bool) -> NewRun:
+    async def _completed(self, event: EventShape, local: Callable[[str], str], new: NewRun, exists: bool) -> NewRun:
         """With its files kept, and with what it answers. Asked once, so that an event that comes again keeps nothing
         twice. Raises HostError."""
         if event.answers:
             if not exists:
                 raise HostError(ErrorCode.CONFLICT, NOTHING_OPEN)
             return await self._answers.submitted(new, event.input.choices)
-        new = await self._with_files(new, event) if event.input.attachments else new
+        new = await self._with_files(new, event, local) if event.input.attachments else new
         plain = exists and is_message(event.event_type) and event.bot_id is None
         return await self._answers.said(new) if plain else new
 
-    async def _with_files(self, new: NewRun, event: EventShape) -> NewRun:
+    async def _with_files(self, new: NewRun, event: EventShape, local: Callable[[str], str]) -> NewRun:
         files: list[AttachmentRef] = []
         for index, file in enumerate(event.input.attachments):
             where = f"input.attachments.{index}"
-            files.append(await self._files.need(new.principal, new.thread_id, file.media, where))
+            media = replace(file.media, url=local(file.url)) if file.url else file.media
+            files.append(await self._files.need(new.principal, new.thread_id, media, where))
         words = [{"type": "text", "text": new.text}] if new.text else []
         return replace(
             new,

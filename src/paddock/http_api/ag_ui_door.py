@@ -19,12 +19,15 @@ from paddock.http_api.ag_ui_connect import Standing
 from paddock.http_api.ag_ui_input import AgUiInput, AgUiLimits, read_ag_ui_input, read_names
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
+from paddock.http_api.public_urls import local
 from paddock.http_api.routing import route
 from paddock.http_api.run_streams import RunStreams, peer_of
 from paddock.http_api.time_zones import is_time_zone
+from paddock.rules.client_history import ClientMessage, Media
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_input import body_hash
 from paddock.rules.run_input_shapes import InvalidInputError
+from paddock.rules.values import replace
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +70,7 @@ class AgUiDoor:
     async def post(self, request: Request) -> ASGIApp:
         principal = await self._auth.principal(request.scope)
         agent_id = self._agent_of(request, principal)
-        given = self._read(await self._body(request))
+        given = self._read(request, await self._body(request))
         place = self._streams.place(principal)
         try:
             return await self._stream(principal, given, agent_id, place)
@@ -145,14 +148,14 @@ class AgUiDoor:
         most = self._limits.body_bytes
         return await read_body(request, most, f"the body exceeds {most} bytes")
 
-    def _read(self, body: bytes) -> AgUiInput:
+    def _read(self, request: Request, body: bytes) -> AgUiInput:
         try:
             given = read_ag_ui_input(body, is_time_zone, self._limits)
         except InvalidInputError as error:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
         if given.passed_over:
             log.warning("parts of an input were passed over", action="ag_ui.input", what=given.passed_over)
-        return given
+        return replace(given, told=[_local(request, message) for message in given.told])
 
     def _agent_of(self, request: Request, principal: Principal) -> str | None:
         agent_id: str | None = request.path_params.get("agent")
@@ -161,3 +164,14 @@ class AgUiDoor:
             known = ", ".join(binding.agent_id for binding in self._agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r}; known are: {known}")
         return agent_id
+
+
+def _local(request: Request, message: ClientMessage) -> ClientMessage:
+    """Make paths of the addresses of files that lie at the host this client talks to."""
+    if isinstance(message.content, str):
+        return message
+    parts = [
+        replace(part, url=local(request, part.url)) if isinstance(part, Media) and part.url else part
+        for part in message.content
+    ]
+    return replace(message, content=parts)

@@ -11,6 +11,7 @@ from paddock.host.event_shapes import inline_size
 from paddock.host.ingress import Ingress
 from paddock.host.platforms import Platform, Platforms, unknown_platform
 from paddock.http_api.bodies import declared_size, json_response, read_body, read_large
+from paddock.http_api.public_urls import local
 from paddock.http_api.routing import route
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
@@ -56,7 +57,7 @@ class EventsDoor:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
         if len(body) - inline_size(given) > MAX_BODY_BYTES:
             raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, TOO_LARGE)
-        accepted = await self._ingress.accept(platform, given)
+        accepted = await self._ingress.accept(platform, given, lambda url: local(request, url))
         answer = {"taskId": accepted.task_id, "threadId": accepted.thread_id, "runId": accepted.run_id}
         return json_response(answer, 202)
 

@@ -18,6 +18,7 @@ from paddock.host.runs_view import RunsView
 from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_body
+from paddock.http_api.public_urls import local
 from paddock.http_api.routing import RUNS, route
 from paddock.http_api.run_streams import RunStreams
 from paddock.http_api.time_zones import is_time_zone
@@ -80,11 +81,11 @@ class RunsDoor:
         principal = await self._auth.principal(request.scope)
         body = await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
         given, job = await self._read(principal, body)
-        files = [await self._file(principal, url, given.thread_id) for url in given.urls]
         agent = request.query_params.get("agent") if request.scope["query_string"] else None
-        new = _new_run(principal, given, files, agent)
+        new = _new_run(principal, given, agent)
         asked = new if job is None else _of_a_job(new, job)
-        accepted = await self._inbox.accept(asked, self._with_answers if _answers(given.params) else None)
+        complete = partial(self._completed, given, [local(request, url) for url in given.urls])
+        accepted = await self._inbox.accept(asked, complete if given.urls or _answers(given.params) else None)
         answer = {
             "taskId": accepted.task_id,
             "threadId": accepted.thread_id,
@@ -105,10 +106,20 @@ class RunsDoor:
             raise HostError(given.code, given.message)
         return given, found.job if found is not None else None
 
-    async def _with_answers(self, new: NewRun, exists: bool) -> NewRun:
-        """Answers to tool calls that wait for them enter the conversation; others reach the runner as they came."""
+    async def _completed(self, given: NativeInput, urls: Sequence[str], new: NewRun, exists: bool) -> NewRun:
+        """Add the files of the message and the answers to tool calls that wait for them; other answers reach the runner
+        as they came. Asked once: a retry gets its answer although an address has expired since."""
         answers = await self._history.answers(new.thread_id, _answers(new.params)) if exists else ()
-        return replace(new, supplied=answers)
+        files = [await self._file(new.principal, url, new.thread_id) for url in urls]
+        if not files:
+            return replace(new, supplied=answers)
+        return replace(
+            new,
+            message=with_attachments(given, [file.block() for file in files]).message,
+            attachments=[file.artifact() for file in files],
+            rows=[*new.rows, *(file.attached(new.thread_id) for file in files)],
+            supplied=answers,
+        )
 
     async def get(self, request: Request) -> Response:
         _, run = await self._find(request, self._runs.find)
@@ -158,19 +169,16 @@ def _answers(params: Mapping[str, Any]) -> list[ClientMessage]:
     ]
 
 
-def _new_run(principal: Principal, given: NativeInput, files: list[AttachmentRef], agent_id: str | None) -> NewRun:
-    told = with_attachments(given, [file.block() for file in files]) if files else given
+def _new_run(principal: Principal, given: NativeInput, agent_id: str | None) -> NewRun:
     return NewRun(
         principal=principal,
         thread_id=given.thread_id,
         client_run_id=given.run_id,
         body_hash=body_hash(given.document, agent_id),
-        message=told.message,
+        message=given.message,
         text=given.text,
         params=given.params,
         agent_id=agent_id,
-        attachments=[file.artifact() for file in files],
-        rows=[file.attached(given.thread_id) for file in files],
     )
 
 

@@ -7,7 +7,7 @@ house ever fetches one.
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
@@ -22,7 +22,10 @@ _PATH = re.compile(re.escape(PATH) + r"/([^/]+)/content")
 _READ_FIELDS = frozenset({"expires", "disposition", "key", "signature"})
 _MOMENT = re.compile(r"[0-9]{1,15}", re.ASCII)
 
+_PORTS = {"http": 80, "https": 443}
+
 Disposition = Literal["inline", "attachment"]
+Origin = tuple[str, str, int]
 
 
 class Owner(Value, frozen=True):
@@ -94,6 +97,30 @@ def of_query(artifact_id: str, query: str) -> ReadAddress | None:
         return None
     expires, by = int(given["expires"]), given.get("by", "")
     return ReadAddress(artifact_id, expires, given["disposition"], given["key"], given["signature"], by)
+
+
+def without_signatures(value: Any) -> Any:
+    """Replace every address of ours inside a JSON value by the file it stands for, so that a renewed address changes nothing."""
+    if isinstance(value, str):
+        address = taken_apart(value) if PATH in value else None
+        return value if address is None else f"{PATH}/{address.artifact_id}"
+    if isinstance(value, dict):
+        return {name: without_signatures(one) for name, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [without_signatures(one) for one in cast("list[Any]", value)]
+    return value
+
+
+def origin_of(url: str) -> Origin | None:
+    """Where an address points: scheme, host and port. None when that is not http, or when the address names a user."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in _PORTS or not parts.hostname or "@" in parts.netloc:
+        return None
+    return parts.scheme, parts.hostname, port or _PORTS[parts.scheme]
 
 
 def counts(keys: SigningKeys, owner: Owner, address: ReadAddress, now: float) -> bool:

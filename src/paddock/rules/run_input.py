@@ -14,6 +14,8 @@ from typing import Any, cast
 
 import msgspec
 
+from paddock.rules.attachment_urls import PATH as ATTACHMENTS
+from paddock.rules.attachment_urls import without_signatures
 from paddock.rules.client_time import PARTS, Part
 from paddock.rules.errors import ErrorCode
 from paddock.rules.run_input_shapes import (
@@ -41,6 +43,7 @@ NOT_SIGNED = "binary content url is not a valid signed URL"
 Json = dict[str, Any]
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _IMAGE = re.compile(r"image/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII | re.IGNORECASE)
+_ADDRESS = ATTACHMENTS.encode()
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -114,8 +117,14 @@ def decode_object(body: bytes, name: str) -> Json:
 
 
 def body_hash(document: Mapping[str, Any], agent_id: str | None) -> bytes:
-    """Equal for requests that ask the same: spacing and the order of keys do not count, the agent asked for does."""
-    return sha256(_encode_sorted((document, agent_id))).digest()
+    """Equal for requests that ask the same (see `canonical`); the agent asked for counts."""
+    return sha256(canonical((document, agent_id))).digest()
+
+
+def canonical(asked: object) -> bytes:
+    """Encode a request so that spacing, the order of keys and the signatures in addresses of files do not count."""
+    encoded = _encode_sorted(asked)
+    return _encode_sorted(without_signatures(msgspec.json.decode(encoded))) if _ADDRESS in encoded else encoded
 
 
 def is_uuid(text: str) -> bool:
