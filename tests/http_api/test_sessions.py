@@ -208,6 +208,46 @@ async def test_the_same_message_under_the_same_name_is_one_run() -> None:
 
 
 @pytest.mark.spec("http/sessions-mention")
+@pytest.mark.parametrize(
+    "asking",
+    [
+        {"payload": {"text": "hello", "mentioned_agent_id": "two"}},
+        {"payload": {"text": "hello", "mentionedAgentId": "two"}},
+        {"payload": "hello", "metadata": {"subtype": "MENTION", "mentioned_agent_id": "two"}},
+        {"payload": "@two hello", "metadata": {"subtype": "MENTION"}},
+        {"payload": {"text": "hello", "mentioned_agent_id": "two"}, "mentioned_agent_id": "two"},
+    ],
+    ids=["payload", "payload, camelCase", "metadata", "words", "twice alike"],
+)
+async def test_a_message_mentions_an_agent_in_every_way_the_session_knows(asking: dict[str, Any]) -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        assert (await doors.client.post(f"{SESSIONS}/{thread}/messages", json=asking)).status_code == 202
+        run = await doors.gateway.next()
+        assert run.context["conversation"]["bot_id"] == "two"
+        assert (await doors.client.get(f"{SESSIONS}/{thread}")).json()["activeAgentId"] == "two"
+        await doors.answered(run, "ok")
+
+
+@pytest.mark.spec("http/sessions-mention")
+async def test_a_mention_that_names_nobody_or_two_is_refused() -> None:
+    async with open_doors() as doors:
+        path = f"{SESSIONS}/{a_thread()}/messages"
+        unknown = {"payload": {"text": "x", "mentioned_agent_id": "zoe"}}
+        assert_problem(await doors.client.post(path, json=unknown), 404, "not_found", "there is no agent 'zoe'")
+        two = {"payload": {"text": "x", "mentioned_agent_id": "one"}, "agent_id": "two"}
+        assert_problem(await doors.client.post(path, json=two), 422, "invalid_argument", "one agent answers")
+        wrong = {"payload": {"text": "x", "mentioned_agent_id": 7}}
+        assert_problem(await doors.client.post(path, json=wrong), 422, "invalid_argument", "mentioned_agent_id must be")
+        assert_problem(
+            await doors.client.post(path, json={"payload": "x", "metadata": "MENTION"}),
+            422,
+            "invalid_argument",
+            "metadata must be an object",
+        )
+
+
+@pytest.mark.spec("http/sessions-mention")
 async def test_a_leading_name_asks_for_that_agent() -> None:
     async with open_doors() as doors:
         thread = a_thread()

@@ -15,13 +15,13 @@ from paddock.ports.pictures import Pictures
 from paddock.rules.artifacts import is_expired
 from paddock.rules.attachment_urls import (
     MAX_URL_CHARS,
-    origin_of,
     Disposition,
     Owner,
     ReadAddress,
     Upload,
     counts,
     granted_upload,
+    origin_of,
     read_address,
     taken_apart,
     upload_address,

@@ -108,7 +108,7 @@ class ClientHistory:
 
 
 def _told_here(fact: StoredFact | None) -> bool:
-    """Whether a question came from a client that tells the whole conversation, alone or in a history it brought along."""
+    """Whether a question came from a client that tells all, or with a history it brought along."""
     if fact is None:
         return False
     return fact.kind == BROUGHT_ALONG or as_object(as_object(fact.read_payload()).get("run")).get("door") == TELLS_ALL

@@ -18,7 +18,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, AuditRow, RunRow
 from paddock.rules.run_events import CONTINUED, MESSAGE, is_message
 from paddock.rules.salting import is_salted
-from paddock.rules.session.mentions import leading_mention
+from paddock.rules.session.mentions import SIGNS, leading_mention
 from paddock.rules.session.messages import CancelRequested
 from paddock.rules.values import replace
 
@@ -29,7 +29,7 @@ Complete = Callable[[NewRun, bool], Awaitable[NewRun]]
 
 
 def _mentioning(new: NewRun, agents: Agents) -> NewRun:
-    if new.agent_id is not None or not new.text.startswith("@"):
+    if new.agent_id is not None or not new.text.startswith(SIGNS):
         return new
     named = leading_mention(new.text, agents.for_session(new.principal.workspace_id).while_busy)
     return replace(new, agent_id=named) if named else new

@@ -32,6 +32,8 @@ from paddock.rules.tokens import Phrase
 MAX_LIST = 200
 MAX_TEXT = 10_000
 MAX_RUN_ID = 128
+MENTIONED = ("mentioned_agent_id", "mentionedAgentId")
+ASKED = ("agent_id", "agentId")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -130,7 +132,7 @@ class SessionsDoor:
 
     async def message(self, request: Request) -> Response:
         principal, thread_id = await self._thread(request)
-        known = ("payload", "mentioned_agent_id", "mentionedAgentId", "agent_id", "agentId", "runId")
+        known = ("payload", "mentioned_agent_id", "mentionedAgentId", "agent_id", "agentId", "runId", "metadata")
         accepted = await self._inbox.accept(_new_run(principal, thread_id, await read_object(request, known)))
         answer = {
             "taskId": accepted.task_id,
@@ -281,7 +283,7 @@ def _new_run(principal: Principal, thread_id: str, given: Mapping[str, Any]) -> 
         body_hash=body_hash(dict(given), None),
         message={"id": f"msg-{run_id}", "role": "user", "content": text},
         text=text,
-        params={} if isinstance(payload, str) else {"payload": payload},
+        params=_params(given),
         agent_id=_asked(given),
         door="session",
     )
@@ -293,12 +295,35 @@ def _words(payload: Mapping[str, Any]) -> str:
     return text if isinstance(text, str) and text else _encode(payload).decode()
 
 
+def _params(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What reaches the runner besides the words, as it came."""
+    payload, metadata = given["payload"], _metadata(given)
+    return {
+        **({"payload": payload} if isinstance(payload, dict) else {}),
+        **({"metadata": metadata} if metadata else {}),
+    }
+
+
+def _metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = given.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, "metadata must be an object")
+    return cast("dict[str, Any]", metadata or {})
+
+
 def _asked(given: Mapping[str, Any]) -> str | None:
-    names = ("mentioned_agent_id", "mentionedAgentId", "agent_id", "agentId")
-    asked = {name for field in names if (name := _text(given, field)) is not None}
+    """The agent that a message asks for: in its own fields, in its payload, or in metadata of subtype MENTION."""
+    payload, metadata = given.get("payload"), _metadata(given)
+    asked = _named(given, MENTIONED + ASKED)
+    asked |= _named(cast("dict[str, Any]", payload), MENTIONED) if isinstance(payload, dict) else set()
+    asked |= _named(metadata, MENTIONED) if metadata.get("subtype") == "MENTION" else set()
     if len(asked) > 1:
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"one agent answers a message, not {len(asked)}")
     return next(iter(asked), None)
+
+
+def _named(given: Mapping[str, Any], fields: Sequence[str]) -> set[str]:
+    return {name for field in fields if (name := _text(given, field)) is not None}
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:

@@ -100,7 +100,7 @@ def of_query(artifact_id: str, query: str) -> ReadAddress | None:
 
 
 def without_signatures(value: Any) -> Any:
-    """Replace every address of ours inside a JSON value by the file it stands for, so that a renewed address changes nothing."""
+    """Put the file in the place of every address of ours in a JSON value: a renewed address changes nothing."""
     if isinstance(value, str):
         address = taken_apart(value) if PATH in value else None
         return value if address is None else f"{PATH}/{address.artifact_id}"

@@ -131,7 +131,7 @@ def merge(told: Sequence[ClientMessage], known: Sequence[TranscriptRow]) -> Merg
 
 
 def keeping(merged: Merged, from_elsewhere: int | None) -> Merged:
-    """Keep the question at `from_elsewhere` and all before it; a client that then replaces nothing brings only what is new."""
+    """Keep the question at `from_elsewhere` and all before it; who then replaces nothing brings only what is new."""
     if from_elsewhere is None:
         return merged
     left = [seq for seq in merged.unseen if seq > from_elsewhere]
@@ -153,7 +153,7 @@ def _unseen(names: Mapping[str, int], known: Sequence[TranscriptRow]) -> tuple[l
 
 
 def _unknown(told: Sequence[ClientMessage], known: Sequence[TranscriptRow]) -> Merged:
-    """Nothing is known: the history of a new conversation, or one that begins anew because its first question was edited."""
+    """Nothing is known: a new conversation, or one that begins anew because its first question was edited."""
     users = [index for index, message in enumerate(told) if message.role == "user"]
     if not users:
         return Merged()

@@ -17,8 +17,26 @@ AGENTS = frozenset({"ada", "code-helper", "小明"})
         ("@ada: hello", "ada"),
         ("@code-helper, look", "code-helper"),
         ("@小明，你好", "小明"),
+        ("@小明你好", "小明"),
+        ("@小明 hello", "小明"),
+        ("@小明, look", "小明"),
+        ("@Ada hello", "ada"),
+        ("@ADA", "ada"),
+        ("＠ada hello", "ada"),
+        ("＠ａｄａ hello", "ada"),
+        ("@ada你好", "ada"),
+        ("@ada。", "ada"),
+        ("@ada. Hello", "ada"),
+        ("@ada (you)", "ada"),
+        ("@ada's", "ada"),
+        ("@ada - hello", "ada"),
+        ("@Code-Helper看看", "code-helper"),
         ("@adam hello", None),
-        ("@Ada hello", None),
+        ("@ada2", None),
+        ("@ada-2", None),
+        ("@ada_b", None),
+        ("@ada.example.org", None),
+        ("@adaé", None),
         ("hello @ada", None),
         (" @ada hello", None),
         ("@ ada", None),
@@ -30,3 +48,12 @@ AGENTS = frozenset({"ada", "code-helper", "小明"})
 )
 def test_only_the_name_of_an_agent_at_the_very_beginning_is_a_mention(text: str, agent: str | None) -> None:
     assert leading_mention(text, AGENTS) == agent
+
+
+@spec("route/leading-name")
+def test_names_that_differ_only_in_spelling_are_told_apart_by_it() -> None:
+    agents = ("ada", "Ada", "ada-two")
+    assert leading_mention("@Ada hello", agents) == "Ada"
+    assert leading_mention("@ada hello", agents) == "ada"
+    assert leading_mention("@ADA hello", agents) is None
+    assert leading_mention("@ADA-two hello", agents) == "ada-two"

@@ -79,6 +79,7 @@ SCHEMAS = {
             "agent_id": or_null(TEXT),
             "agentId": or_null(TEXT),
             "runId": or_null(text(most=128)),
+            "metadata": or_null(OBJECT),
         },
         strict=True,
     ),
