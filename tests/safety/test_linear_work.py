@@ -1,24 +1,34 @@
 """Nothing that strangers write makes the event loop work more than its length: what they hand in, at its worst, is
 measured at one length and at four times that length, and every regular expression of the source is attacked."""
 
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from paddock.host import titles
 from paddock.host.content_types import HEAD_BYTES, content_type
 from paddock.knowledge.formats import sections_of
 from paddock.models import demo_rules, demo_sums, demo_tools
-from paddock.rules import schedule
+from paddock.rules import agent_config, naming, schedule
 from paddock.rules.addresses import without_secrets
+from paddock.rules.chunking import Section, chunks_of
+from paddock.rules.run_input import decode_object
 from paddock.rules.schedule import Schedule
+from paddock.rules.splitting import split
 from paddock.rules.thread_search import MAX_QUERY, snippet, thread_phrases
 from paddock.rules.tokens import matches, phrases_of, tokens_of
+from paddock.rules.ui_schema import DEFAULT, compile_hints
+from paddock.runners import frames
+from paddock_sdk.protocol.manifest import DynamicFormItemSchema
 from paddock_sdk.protocol.messages import LLMTool, Message
 from safety.growth import Case, in_a_child, problem_of
 from safety.patterns import LONG, Found, every_pattern, worst_of
 
 BODY = 256 * 1024
 """Characters of the longest message that a door takes."""
+FRAME = 4 * 1024 * 1024
+"""Bytes of the longest line that a runner may say."""
 QUESTION = 1_200_000
 """Characters of what a runner asks a model."""
 ZONE = ZoneInfo("America/New_York")
@@ -46,6 +56,19 @@ def of(text: str) -> Case:
     return Case(lambda _: text, follow, most=4)
 
 
+def nested(depth: int) -> object:
+    node: object = {"type": "text", "text": "x"}
+    for _ in range(depth):
+        node = {"type": "stack", "children": [node]}
+    return [node]
+
+
+FORM = [
+    DynamicFormItemSchema.model_validate(
+        {"id": f"f{i}", "name": f"field{i}", "type": "string", "label": {"en_US": "x"}}
+    )
+    for i in range(20)
+]
 HOURS, MINUTES = ",".join(map(str, range(24))), ",".join(map(str, range(60)))
 DAYS = ",".join(map(str, range(1, 90)))
 CASES: dict[str, Case] = {
@@ -74,6 +97,44 @@ CASES: dict[str, Case] = {
     "knowledge: many headings": Case(
         lambda n: b"# a\n## b\n" * (n // 9), lambda c: list(sections_of("text/markdown", c)), 100_000, seconds=0.3
     ),
+    "split: heaps of accents": Case(lambda n: "a" + "\u0301" * n, lambda t: split(t, 4000), BODY),
+    "split: letters of two bytes": Case(lambda n: "é" * n, lambda t: split(t, 4000, "bytes"), BODY),
+    "split: space": Case(lambda n: " \n" * (n // 2), lambda t: split(t, 4000), BODY),
+    "config: settings nobody knows": Case(
+        lambda n: {f"fiel{i}d": 1 for i in range(n // 10)}, lambda c: agent_config.problems(c, FORM), BODY
+    ),
+    "config: a long name": Case(lambda n: {"field" * (n // 5): 1}, lambda c: agent_config.problems(c, FORM), BODY),
+    "config: many values": Case(
+        lambda n: {"a": ["secret:env:A"] * (n // 15)}, lambda c: agent_config.masked(c, FORM), BODY
+    ),
+    "names: how a conversation begins": Case(lambda n: "a " * (n // 2), naming.shortened, FRAME),
+    "names: a suggested title": Case(lambda n: {"payload": {"title": "\x00" * n}}, titles.title_in, FRAME),
+    "cards: hidden characters": Case(
+        lambda n: [{"type": "text", "content": "\u200b" * n, "text": "\u200b" * n}], compile_hints, FRAME
+    ),
+    "cards: many parts": Case(
+        lambda n: [{"type": "table", "rows": [["\u200b" * 100] * 10] * (n // 1000)}] * 50, compile_hints, FRAME // 8
+    ),
+    "cards: one in the other": Case(lambda n: nested(n // 40), compile_hints, 20_000),
+    "json: nested": Case(lambda n: b'{"a":' + b"[" * n, lambda b: decode_object(b, "body"), BODY),
+    "json: digits": Case(lambda n: b'{"a":' + b"9" * n + b"}", lambda b: decode_object(b, "body"), BODY),
+    "json: a fraction": Case(lambda n: b'{"a":0.' + b"9" * n + b"}", lambda b: decode_object(b, "body"), BODY),
+    "json: keys": Case(
+        lambda n: b"{" + b",".join(b'"k%d":1' % i for i in range(n // 10)) + b"}",
+        lambda b: decode_object(b, "body"),
+        BODY,
+    ),
+    "frames: half characters": Case(
+        lambda n: b'{"method":"run_result","params":{"a":"' + b"\\ud800" * (n // 6), frames.decode, FRAME, seconds=0.3
+    ),
+    "frames: names of runs": Case(lambda n: b'{"' + b'"run_id" : "' * (n // 12), frames.decode, FRAME),
+    "frames: space": Case(lambda n: b'{"method":"run_result" "run_id"' + b" " * n, frames.decode, FRAME),
+    "frames: brackets": Case(lambda n: b"{" + b"[]" * (n // 2), frames.decode, FRAME),
+    "knowledge: passages of one word": Case(lambda n: [Section("a" * n)], chunks_of, BODY),
+    "knowledge: passages of space": Case(lambda n: [Section("\n " * (n // 2))], chunks_of, BODY),
+    "content_type: bytes of nothing": Case(lambda n: b"\x00" * n, content_type, HEAD_BYTES),
+    "content_type: archives": Case(lambda n: b"PK\x03\x04\x00" * (n // 5), content_type, HEAD_BYTES),
+    "addresses: accents": Case(lambda n: "https://" + "\u0301\u0323" * (n // 2), urlsplit, DEFAULT.url_chars),
     "errors without secrets": Case(lambda n: "/" * n + "@" * n, without_secrets, 200_000),
     "demo: words": Case(lambda n: "word " * (n // 5), ask_demo, QUESTION),
     "demo: one word": Case(lambda n: "a" * n, ask_demo, QUESTION),

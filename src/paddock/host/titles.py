@@ -14,6 +14,8 @@ from paddock.rules.rows import AuditRow, Row, SessionDetailsRow
 
 TITLE_ACTION = "session.title"
 MAX_CHARS = 80
+READ_CHARS = 4_000
+"""Of a suggestion."""
 
 
 def suggested(grant: Grant, result: Result, now: float) -> tuple[Result, list[Row]]:
@@ -42,7 +44,9 @@ def suggested(grant: Grant, result: Result, now: float) -> tuple[Result, list[Ro
 def title_in(data: Mapping[str, Any]) -> str:
     """The words of a suggestion on one line, cut; empty when there are none."""
     given = as_object(data.get("payload")).get("title")
-    shown = "".join(char if char.isprintable() else " " for char in given) if isinstance(given, str) else ""
+    shown = (
+        "".join(char if char.isprintable() else " " for char in given[:READ_CHARS]) if isinstance(given, str) else ""
+    )
     words = " ".join(shown.split())
     return words if len(words) <= MAX_CHARS else words[: MAX_CHARS - 1].rstrip() + "…"
 

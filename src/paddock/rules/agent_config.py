@@ -5,6 +5,7 @@ A runner without a form takes anything. `instructions` and `context` may always 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, Literal, cast
 
 from paddock.rules.values import Value
@@ -14,6 +15,9 @@ MASK = "***"
 """What stands for a secret wherever it is shown."""
 ALWAYS = frozenset({"instructions", "context"})
 MAX_DEPTH = 32
+MAX_UNKNOWN = 20
+"""So many settings that no runner knows are named; looking for what was meant takes time for each."""
+MAX_NAME = 64
 
 Form = Sequence[DynamicFormItemSchema]
 Place = tuple[str | int, ...]
@@ -128,7 +132,8 @@ def problems(config: Mapping[str, Any], form: Form) -> list[str]:
     if not form:
         return []
     fields = {field.name: field for field in form}
-    found = [_unknown(name, fields) for name in config if name not in fields and name not in ALWAYS]
+    unknown = (name for name in config if name not in fields and name not in ALWAYS)
+    found = [_unknown(name, fields) for name in islice(unknown, MAX_UNKNOWN)]
     for name, field in fields.items():
         value = config.get(name)
         if value is None:
@@ -140,7 +145,8 @@ def problems(config: Mapping[str, Any], form: Form) -> list[str]:
 
 
 def _unknown(name: str, fields: Mapping[str, object]) -> str:
-    near = get_close_matches(name, list(fields), n=1)
+    near = get_close_matches(name, list(fields), n=1) if len(name) <= MAX_NAME else []
+    name = name[:MAX_NAME]
     known = f"did you mean {near[0]}?" if near else f"known are: {', '.join(fields)}"
     return f"config.{name} is no setting of this runner; {known}"
 

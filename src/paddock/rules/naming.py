@@ -6,6 +6,8 @@ The beginning is read where it is wanted and never written down beside the messa
 from paddock.rules.rows import SessionSummary
 
 WORDS_CHARS = 60
+READ_CHARS = 4_000
+"""Of a message, for its beginning."""
 
 
 def name_of(session: SessionSummary) -> str | None:
@@ -15,7 +17,7 @@ def name_of(session: SessionSummary) -> str | None:
 
 def shortened(text: str) -> str:
     """The beginning of a message on one line, cut between words where there are any; whom it calls is left out."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[:READ_CHARS]).split())
     called, _, rest = line.partition(" ")
     line = rest if called.startswith("@") and rest else line
     if len(line) <= WORDS_CHARS:

@@ -11,6 +11,8 @@ _CUTS = ("\n\n", "\n", "。", ". ", "! ", "? ", " ")
 """Where to cut, the best first."""
 _LEAST = 0.5
 """A cut that would leave a part shorter than this share is passed over for a worse one further on."""
+_MARKS = 30
+"""So far back a character that belongs together is looked for; what is longer is a heap of accents, and is cut."""
 
 _SIZES: Mapping[Unit, Callable[[str], int]] = {
     "characters": len,
@@ -52,12 +54,15 @@ def _fits(text: str, limit: int, size: Callable[[str], int]) -> int:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if size(text[:middle]) <= limit else (low, middle - 1)
-    while low > 1 and low < len(text) and _belongs_to_the_one_before(text, low):
-        low -= 1
-    return low
+    least = max(1, low - _MARKS)
+    whole = next((at for at in range(low, least, -1) if not _joins(text, at)), least)
+    return low if whole == least and low > _MARKS else whole
 
 
-def _belongs_to_the_one_before(text: str, at: int) -> bool:
+def _joins(text: str, at: int) -> bool:
+    """Whether the character at a place belongs to the one before it."""
+    if at >= len(text):
+        return False
     return text[at] in _JOINED or text[at - 1] == "\u200d" or combining(text[at]) != 0
 
 

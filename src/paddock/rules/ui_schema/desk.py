@@ -10,6 +10,8 @@ from paddock.rules.ui_schema.limits import Limits
 
 FORBIDDEN_KEYS = frozenset({"__proto__", "constructor", "prototype"})
 MAX_NOTES = 100
+READ_TIMES = 8
+"""How many times the characters that may be shown are looked at: some of a text may be hidden ones."""
 MAX_NUMBER = 10**15
 """Beyond it a number is not for reading, and may lose digits on its way."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -58,6 +60,9 @@ class Desk:
             return None
         if not isinstance(value, str):
             value = self._written(value, where)
+        room = min(limit or self._text_chars, self._chars)
+        if len(value) > room * READ_TIMES:
+            value = value[: room * READ_TIMES]
         cleaned = (value if value.isprintable() else clean(value)).strip()
         size = len(cleaned)
         if size > self._chars or size > (limit or self._text_chars):
