@@ -32,6 +32,16 @@ def test_what_an_older_version_kept_of_conversations_is_moved_and_found_under_it
     assert (home / "program").exists()
 
 
+def test_what_an_older_version_kept_for_processes_that_serve_many_runs_is_theirs_again(
+    homes: Homes, tmp_path: Path
+) -> None:
+    kept = tmp_path / "homes" / "test" / "shared" / "conversations" / KEY
+    kept.mkdir(parents=True)
+    (kept / "session").write_text("remembered")
+    homes.home("test", "shared", shared=True)
+    assert (homes.place_of_many("test", "shared", None) / KEY / "session").read_text() == "remembered"
+
+
 def test_a_move_that_was_cut_short_is_finished(homes: Homes, tmp_path: Path) -> None:
     begun = tmp_path / "conversations" / "one" / "paddock" / ".codex" / KEY
     begun.mkdir(parents=True)

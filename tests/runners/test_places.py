@@ -110,7 +110,7 @@ async def test_a_plugin_that_swaps_directories_for_links_all_the_time_leads_the_
         for path in (kept / "a1", kept):
             await tried(here, f"swap {path}={secret}", Placement())
         seen: set[str] = set()
-        for number in range(60):
+        for number in range(24):
             place = Placement(isolation="L1", directory=str(work), directory_is_ours=True, conversation="a1")
             news = await heard(here, f"list {kept / 'a1' if number % 2 else kept}", place)
             seen |= {name for result in news.results for name in result.data.get("value") or ()}

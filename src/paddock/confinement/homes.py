@@ -36,12 +36,15 @@ class Homes:
         self._one_at_a_time = Lock()
         """Processes are planned in threads: two that are new at once must not get the same user, or be moved twice."""
 
-    def home(self, author: str, name: str) -> Path:
-        """The plugin's own directory, made when missing, closed to other users."""
+    def home(self, author: str, name: str, *, shared: bool = False) -> Path:
+        """The plugin's own directory, made when missing, closed to other users.
+
+        `shared`: its processes are confined and serve many runs, so what an older version kept there is theirs.
+        """
         homes = self._real()
         with self._one_at_a_time, trees.inside(homes, author, name, make=True) as home:
             os.fchmod(home, trees.MODE)
-            self._lead_to_conversations(home, author, name)
+            self._lead_to_conversations(home, author, name, shared=shared)
         return homes / author / name
 
     def own_user(self, author: str, name: str) -> int:
@@ -104,15 +107,18 @@ class Homes:
                 return uid
         raise NoUserLeftError(0, f"no user id between {FIRST_UID} and {LAST_UID} is free for a new plugin")
 
-    def _lead_to_conversations(self, home: int, author: str, name: str) -> None:
+    def _lead_to_conversations(self, home: int, author: str, name: str, *, shared: bool) -> None:
         """Put the link into a home. What an older version kept there is moved, once: from then on a plugin that puts
         something in the link's place misleads nobody but itself."""
         root = self._conversations()
         if not (root / ONE / author / name).is_dir():
             root.mkdir(mode=trees.MODE, exist_ok=True)
             fresh = f".{name}"  # a host may die while it moves them; no plugin is called so
-            with trees.inside(root, ONE, author, fresh, make=True) as place:
-                _move(home, place)
+            with trees.inside(root, ONE, author, fresh, make=True) as of_one:
+                if shared:
+                    with trees.inside(root, MANY, author, name, make=True) as of_many:
+                        _move(home, of_many)
+                _move(home, of_one)
             with trees.inside(root, ONE, author) as beside:
                 os.rename(fresh, name, src_dir_fd=beside, dst_dir_fd=beside)
         with suppress(FileExistsError):

@@ -223,7 +223,7 @@ def filtered(argv: Sequence[str]) -> Generator[tuple[tuple[str, ...], tuple[int,
     if _FILTER not in argv or calls is None:
         yield tuple(argv), ()
         return
-    opened = os.memfd_create("filter", 0)
+    opened = os.memfd_create("filter")
     try:
         os.write(opened, calls)
         os.lseek(opened, 0, os.SEEK_SET)

@@ -46,7 +46,8 @@ def plan(
     `socket` leads to the runs' own endpoints; a plugin that never asks for one does not see it.
     """
     level = level_for(plugin, max(isolation, place.level))
-    home = ground.homes.home(plugin.author, plugin.name)
+    shared = level == "L1" and plugin.runs_per_process != 1 and not plugin.ceiling.working_directory
+    home = ground.homes.home(plugin.author, plugin.name, shared=shared)
     program, *arguments = plugin.command
     if program == "python":  # the one of its own environment, if it has one, else ours
         program = str(plugin.python or sys.executable)
