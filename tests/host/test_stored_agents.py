@@ -18,7 +18,7 @@ from paddock.ports import Store
 from paddock.rules.agent_config import MASK
 from paddock.rules.cluster_secret import ClusterSecret
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.rows import AgentRow
+from paddock.rules.rows import AgentRow, ArtifactRow
 from paddock.storage.memory import open_memory_store
 from paddock.storage.sealing import Sealer
 
@@ -126,6 +126,40 @@ async def test_an_agent_whose_files_could_not_be_looked_up_is_taken_in_the_next_
             await host.stored.load()
     await host.stored.load()
     assert set(host.agents.stored("w")) == {"writer"}
+
+
+async def test_a_file_of_somebody_else_that_an_older_host_gave_an_agent_is_not_given_any_more() -> None:
+    store = open_memory_store()
+    for user in ("ada", "bob"):
+        await store.write([a_file(f"of-{user}", user)])
+    body = msgspec.json.encode({"runner": RUNNER, "files": ["of-ada", "of-bob"]})
+    await store.write([AgentRow("w", "writer", body, 1.0, "ada")])
+    host = Host(store)
+    await host.stored.load()
+    assert [file.file_id for file in host.agents.stored("w")["writer"].policy.files] == ["of-ada"]
+
+
+def a_file(artifact_id: str, user: str) -> ArtifactRow:
+    return ArtifactRow(
+        artifact_id=artifact_id,
+        workspace_id="w",
+        user_id=user,
+        conversation_id=None,
+        thread_id=None,
+        run_id=None,
+        agent_id=None,
+        runner_id=None,
+        source="platform",
+        artifact_type="document",
+        mime_type="text/plain",
+        name=None,
+        size=1,
+        sha256="0" * 64,
+        published=False,
+        created_at=1.0,
+        expires_at=None,
+        metadata=b"",
+    )
 
 
 # --- what may be secret is sealed -------------------------------------------------------------------------------------

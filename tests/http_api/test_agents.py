@@ -217,6 +217,7 @@ async def test_an_agent_of_the_api_names_no_directory_of_the_hosts_machine(said:
         assert (answer.status_code, "agents file only" in answer.json()["detail"]) == (422, True)
 
 
+SERVER = {"transport": "http"}
 FIELDS = [{"type": "json", "name": "launcher", "host_only": True}, {"type": "string", "name": "url", "host_only": True}]
 
 
@@ -280,3 +281,13 @@ async def test_a_secret_is_asked_for_again_when_the_address_beside_it_changes_or
         assert_problem(again, 422, "invalid_argument", "config.key is masked, and the program or the address")
         same = await put(doors, "x", {"runner": RUNNER, "label": "X", "config": {"place": "***", "key": "***"}})
         assert same.status_code == 200
+
+
+@pytest.mark.spec("http/agent-seen")
+async def test_what_a_run_would_be_told_is_shown_without_the_headers_of_its_servers() -> None:
+    async with open_doors() as doors:
+        server = {"name": "tools", "url": "https://example.org/mcp", "headers": {"Authorization": "Bearer hush-hush"}}
+        assert (await put(doors, "writer", {"runner": RUNNER, "mcp": [server]})).status_code == 201
+        shown = await doors.client.get("/api/v1/agents/writer/allowance")
+        assert shown.json()["context"]["resources"]["mcp"] == [server | SERVER | {"headers": {"Authorization": "***"}}]
+        assert "hush" not in shown.text

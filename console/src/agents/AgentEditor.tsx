@@ -88,7 +88,7 @@ function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry |
                 </option>
               ))}
             </select>
-            <small className="hint">{t("ag.runner_help")}</small>
+            <small className="hint">{t(asRecord(runner?.manifest)["host_only"] === true ? "ag.host_only_runner" : "ag.runner_help")}</small>
           </label>
           <label className="field">
             <span>{t("ag.instructions")}</span>

@@ -15,6 +15,7 @@ export interface FormItem {
   required?: boolean;
   default?: unknown;
   options?: unknown[];
+  host_only?: boolean;
 }
 export interface Offers {
   models: string[];
@@ -68,17 +69,17 @@ function Field(props: FieldProps) {
   const { t, pick } = useWords();
   const id = useId();
   const secret = item.type === "password";
-  const help = pick(item.description);
+  const help = [pick(item.description), secret && t("ag.secret"), item.host_only && t("ag.host_only")].filter(Boolean).join(" ");
   return (
     <div className="field" data-field={item.name}>
       <label htmlFor={id}>
         <b>{pick(item.label) || item.name}</b>
         {item.required && <span aria-hidden="true"> *</span>}
       </label>
-      <Control {...props} id={id} helpId={help || secret ? `${id}-help` : undefined} />
-      {(help || secret) && (
+      <Control {...props} id={id} helpId={help ? `${id}-help` : undefined} />
+      {help && (
         <small id={`${id}-help`} className="hint">
-          {help} {secret && t("ag.secret")}
+          {help}
         </small>
       )}
     </div>

@@ -336,7 +336,9 @@ export const en = {
   "ag.built_in.echo": "Says back what you say, word by word.",
   "ag.only_admin": "Only administrators may change agents.",
   "ag.add_row": "Add",
-  "ag.secret": "A secret that is set is shown as ***; leave it to keep it.",
+  "ag.secret": "A secret that is set is shown as ***; leave it to keep it. It is asked for again when the program or the address beside it changes.",
+  "ag.host_only": "Names a program, a path or an address: whoever runs the host writes it in the agents file, unless it was opened (api_agents).",
+  "ag.host_only_runner": "What its agents do, they do on the host's machine: whoever runs the host writes them in the agents file, unless the runner was opened (api_agents).",
 
   "op.title": "Operate",
   "op.live": "Runs in flight",

@@ -338,7 +338,9 @@ export const zh: Words = {
   "ag.built_in.echo": "把你说的话逐词说回来。",
   "ag.only_admin": "只有管理员可以修改智能体。",
   "ag.add_row": "添加",
-  "ag.secret": "已设置的密文显示为 ***；保持不变即可保留。",
+  "ag.secret": "已设置的密文显示为 ***；保持不变即可保留。旁边的程序或地址改变时，须重新填写。",
+  "ag.host_only": "指向程序、路径或地址：由运行主机的人写在智能体文件中，除非已开放（api_agents）。",
+  "ag.host_only_runner": "这类智能体直接在主机的机器上做事：由运行主机的人写在智能体文件中，除非已开放该运行器（api_agents）。",
 
   "op.title": "运维",
   "op.live": "进行中的运行",

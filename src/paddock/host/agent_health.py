@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from paddock.host.agents import AgentBinding, Agents
 from paddock.host.authority import Authority
-from paddock.rules.agent_config import MASK, masked
+from paddock.rules.agent_config import masked, masked_servers
 from paddock.rules.errors import HostError
 from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -81,9 +81,5 @@ def shown_definition(binding: AgentBinding, manifest: AgentRunnerManifest | None
     if "config" in shown:
         shown["config"] = masked(shown["config"], manifest.config_schema if manifest is not None else None)
     if "mcp" in shown:
-        shown["mcp"] = [{**server, **_masked_headers(server)} for server in shown["mcp"]]
+        shown["mcp"] = masked_servers(shown["mcp"])
     return shown
-
-
-def _masked_headers(server: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"headers": dict.fromkeys(server["headers"], MASK)} if server.get("headers") else {}

@@ -141,7 +141,8 @@ class AgentShape(_Shape):
     )
     history: bool = Field(default=True, description="May read the conversation's history.")
     history_scope: Literal["conversation", "workspace"] = Field(
-        default="conversation", description="workspace: may read other conversations of the workspace too."
+        default="conversation",
+        description="workspace: may read other conversations of the workspace too; agents file only.",
     )
     event_log: bool = Field(default=True, description="May read the conversation's event log.")
     artifacts: list[Literal["metadata", "read", "create"]] = Field(
@@ -157,7 +158,7 @@ class AgentShape(_Shape):
     files: list[Annotated[str, Field(min_length=1, max_length=1000)]] = Field(
         default=[],
         max_length=50,
-        description="Files it is given: paths beside the agents file; over the API, artifact ids.",
+        description="Files it is given: paths beside the agents file; over the API, ids of your own uploads.",
     )
     platform_actions: list[str] = Field(
         default=[], max_length=100, description="Actions it may ask for; each still needs a person's approval."
@@ -171,7 +172,8 @@ class AgentShape(_Shape):
     mcp: list[McpEndpoint] = Field(
         default=[],
         max_length=100,
-        description="MCP servers the runner's program may use directly: {name, url, headers}.",
+        description="MCP servers the runner's program may use directly: {name, url, headers}; over the API, at opened "
+        "addresses only.",
     )
     run_endpoint: bool = Field(
         default=True, description="Its runs may reach what they were granted over an MCP endpoint of their own."

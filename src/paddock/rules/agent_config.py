@@ -3,7 +3,7 @@
 A runner without a form takes anything. `instructions` and `context` may always be given: every agent can have them.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Literal, cast
@@ -107,6 +107,14 @@ def masked(config: Mapping[str, Any], form: Form | None) -> dict[str, Any]:
     secret = passwords_of(form)
     shown = {name: MASK if name in secret and value not in (None, "") else value for name, value in config.items()}
     return cast("dict[str, Any]", with_values(shown, {place: MASK for place, _ in references(shown, frozenset())}))
+
+
+def masked_servers(servers: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """MCP servers as anybody but the runner may see them."""
+    return [
+        {**server, **({"headers": dict.fromkeys(server["headers"], MASK)} if server.get("headers") else {})}
+        for server in servers
+    ]
 
 
 def masked_again(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from paddock.rules.agent_config import masked_servers
 from paddock.rules.permissions import Grant
 from paddock.rules.run_context import NO_STATE, AgentPart, RunInput, run_context
 from paddock.rules.run_events import MESSAGE, RunEvent
@@ -27,4 +28,5 @@ def rehearsed(
         event=None if event_type == MESSAGE else RunEvent(event_type),
     )
     context = run_context(part, grant, given, trace_id="", state=NO_STATE, host_version=host_version)
+    context["resources"] = {**context["resources"], "mcp": masked_servers(context["resources"]["mcp"])}
     return {name: value for name, value in context.items() if name not in ONLY_OF_A_RUN}

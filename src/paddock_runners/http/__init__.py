@@ -59,7 +59,13 @@ class HttpRunner(AgentRunner):
             "label": both("Authorization", "授权"),
             "description": both("The header's value.", "该请求头的值。"),
         },
-        {"name": "headers", "type": "json", "label": both("Further headers", "其他请求头"), "default": {}},
+        {
+            "name": "headers",
+            "type": "json",
+            "label": both("Further headers", "其他请求头"),
+            "default": {},
+            "host_only": False,
+        },
         {
             "name": "body",
             "type": "select",
