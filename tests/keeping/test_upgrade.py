@@ -98,11 +98,17 @@ async def words_differ(store: PostgresStore | SqliteStore, threads: Iterable[str
         await store.close()
 
 
+OPENED = '\n[api_agents]\nurls = ["https://shelves.example"]\n'
+"""What an upgrade asks of whoever runs the host: agents made over the API named addresses freely before."""
+
+
 @pytest.fixture(params=VERSIONS)
 def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Upgraded]:
     picture = unpacked(request.param, tmp_path)
     dump = tmp_path / "dump.sql"
     store = restored(dump) if dump.exists() else None
+    with (tmp_path / "data" / "paddock.toml").open("a") as settings:
+        settings.write(OPENED)
     env = ENVIRONMENT | FOR_EVER | ({"PADDOCK_STORE": store} if store else {})
     host = HostProcess(tmp_path / "data", agents=AGENTS, plugins=(PLUGINS,), env=env).start()
     yield Upgraded(host, Talk(host.url, picture["noted"]["keys"]), picture, store)
