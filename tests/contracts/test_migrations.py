@@ -50,6 +50,12 @@ def test_every_new_step_of_the_shared_store_lets_hosts_of_the_release_before_sta
     assert {step.name for step in new if step.goes_with >= step.number} == STOPPED_FOR
 
 
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_no_two_steps_have_one_number(dialect: str) -> None:
+    numbers = [step.number for step in shipped_migrations(dialect)]
+    assert numbers == sorted(set(numbers))
+
+
 def test_a_step_that_is_not_the_one_we_know_is_refused() -> None:
     assert isinstance(pending([ONE, TWO], {1: "other"}), Refusal)
 
