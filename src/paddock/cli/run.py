@@ -23,6 +23,7 @@ from paddock.cli.chat import Chat, converse, one_message
 from paddock.cli.client import connect
 from paddock.cli.failures import USAGE, CommandError, as_sentence
 from paddock.cli.program import command
+from paddock.confinement.private import private_directory, private_file
 from paddock.host.agents_file import AgentsFileError
 from paddock.settings import Settings
 
@@ -111,7 +112,9 @@ def _conversation(data: Path, agent: str, *, new: bool) -> str:
     with suppress(OSError, ValueError):
         if not new:
             return str(uuid.UUID(place.read_text(encoding="ascii").strip()))
-    place.parent.mkdir(parents=True, exist_ok=True)
+    private_directory(data)
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    private_file(place)
     thread = str(uuid.uuid4())
     place.write_text(thread + "\n", encoding="ascii")
     return thread
@@ -121,7 +124,7 @@ def _conversation(data: Path, agent: str, *, new: bool) -> str:
 def _host(file: Path, settings: Settings) -> Generator[None]:
     """A host for as long as the block runs."""
     _refuse_another(file, settings.data)
-    settings.data.mkdir(parents=True, exist_ok=True)
+    private_directory(settings.data)
     child = _ready(settings, _port(settings))
     try:
         yield
@@ -145,6 +148,7 @@ def _ready(settings: Settings, port: int) -> "subprocess.Popen[bytes]":
 
 def _started(settings: Settings, port: int) -> "subprocess.Popen[bytes]":
     flags = ["--data", str(settings.data), "--agents", str(settings.agents), "--port", str(port)]
+    private_file(settings.data / LOG)
     with (settings.data / LOG).open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-c", CHILD, *flags],

@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
+from paddock.confinement.private import private_file
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.sqlite.connection import FILE_NAME
 from paddock.storage.sqlite.copying import copy_database, has_database, needed_bytes
@@ -166,6 +167,8 @@ def restore(backup: Path, data: Path) -> Mapping[str, Any]:
                 raise BackupError(f"the stored bytes {name[:12]} are missing from the backup")
         (whole / MANIFEST).unlink()
         whole.chmod(0o700)
+        for file in (path for path in whole.iterdir() if path.is_file()):
+            private_file(file)
         if data.is_dir():
             data.rmdir()
         whole.replace(data)

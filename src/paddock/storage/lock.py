@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from paddock.confinement.private import private_directory, private_file
 from paddock.rules.errors import StorageUnavailableError
 
 LOCK_FILE = "lock"
@@ -38,6 +39,7 @@ def host_id(path: Path) -> str:
     make_directory(path)
     file = path / NAME_FILE
     if not file.exists():
+        private_file(file)
         file.write_text(f"{uuid4().hex}\n")
     return file.read_text().strip()
 
@@ -45,7 +47,7 @@ def host_id(path: Path) -> str:
 def make_directory(path: Path) -> None:
     """Make the directory for its owner's eyes only. Raises StorageUnavailableError when that cannot be."""
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_directory(path)
     except OSError as error:
         raise StorageUnavailableError(f"the data directory {path} cannot be made: {error.strerror}") from error
     if not os.access(path, os.W_OK | os.X_OK):

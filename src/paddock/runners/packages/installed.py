@@ -21,6 +21,7 @@ from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any, cast
 
+from paddock.confinement.private import private_directory, private_file
 from paddock.runners.packages import environment
 from paddock.runners.packages.contents import BYTECODE, ENVIRONMENT, PackageError
 from paddock.runners.packages.package import Package
@@ -165,7 +166,9 @@ class InstalledPlugins:
     @contextmanager
     def _changing(self) -> Generator[dict[str, Installed]]:
         """One change at a time; the record is written when the change went well."""
-        self._plugins.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_directory(self._plugins.parent)
+        self._plugins.mkdir(exist_ok=True, mode=0o700)
+        private_file(self._plugins / ".lock")
         with (self._plugins / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             record = self._read()

@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 
 import apsw
 
+from paddock.confinement.private import private_file
 from paddock.rules.errors import StorageUnavailableError
 
 FILE_NAME = "paddock.db"
@@ -48,6 +49,8 @@ class Connection(Protocol):
 
 def open_writer(directory: Path) -> Connection:
     """The one connection that writes. A commit returns only when the disk has it."""
+    with suppress(OSError):  # SQLite says better what is wrong
+        private_file(directory / FILE_NAME)  # what it makes beside it gets the same rights
     connection = _open(directory, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     connection.pragma("cache_size", WRITER_CACHE)
     connection.pragma("journal_mode", "wal")
