@@ -1,5 +1,6 @@
 """The AG-UI door: one POST in, the run's events out. For stock AG-UI clients, of 1.0 and of the 0.x before it."""
 
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -32,6 +33,8 @@ from paddock.rules.values import replace
 log = structlog.get_logger(__name__)
 
 AG_UI = "/api/v1/agent/ag-ui"
+SHORT_BODY = 128 * 1024
+"""Bytes that are read at once. A longer body may hold a million small values, so it is read on a thread."""
 
 
 class AgUiDoor:
@@ -70,7 +73,8 @@ class AgUiDoor:
     async def post(self, request: Request) -> ASGIApp:
         principal = await self._auth.principal(request.scope)
         agent_id = self._agent_of(request, principal)
-        given = self._read(request, await self._body(request))
+        body = await self._body(request)
+        given = self._read(request, body) if len(body) <= SHORT_BODY else await to_thread(self._read, request, body)
         place = self._streams.place(principal)
         try:
             return await self._stream(principal, given, agent_id, place)
@@ -94,7 +98,7 @@ class AgUiDoor:
         self._agent_of(request, principal)
         body = await self._body(request)
         try:
-            name, run_id, dialect = read_names(body)
+            name, run_id, dialect = read_names(body) if len(body) <= SHORT_BODY else await to_thread(read_names, body)
         except InvalidInputError as error:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
         thread_id = await self._names.find(principal, name)
