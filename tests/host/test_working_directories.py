@@ -129,3 +129,17 @@ def test_a_directory_that_an_agents_file_names_is_not_reached_through_a_link_som
     (tmp_path / "work" / "docs").unlink()
     (tmp_path / "work" / "docs" / "inner").mkdir(parents=True)
     read_agents(text, "agents.yaml", base=tmp_path)
+
+
+async def test_a_named_directory_that_became_a_link_since_it_was_named_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "project" / "sub").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    text = f"agents:\n  a: {{runner: 'plugin:a/b/c', working_directory: {tmp_path}/project/sub}}\n"
+    [binding] = read_agents(text, "agents.yaml", base=tmp_path).bindings
+    named = binding.extras.working_directory
+    directories = WorkingDirectories(tmp_path / "root")
+    assert (await directories.of(a_scope(), named)).path == str(tmp_path / "project" / "sub")
+    (tmp_path / "project" / "sub").rmdir()
+    (tmp_path / "project" / "sub").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(HostError, match="goes through a link"):
+        await directories.of(a_scope(), named)

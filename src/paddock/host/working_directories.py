@@ -95,6 +95,8 @@ class WorkingDirectories:
         if not path.is_dir():
             raise _unusable(f"the working directory of agent {agent_id!r} is not there", str(path))
         real = path.resolve()
+        if real != path.absolute():  # it was named without one: somebody put it there since
+            raise _unusable(f"the way to the working directory of agent {agent_id!r} goes through a link", str(path))
         if self._apart_from is not None and _touch(real, self._apart_from.resolve()):
             text = f"the working directory of agent {agent_id!r} holds or lies in the host's own data"
             raise _unusable(text, str(path))
