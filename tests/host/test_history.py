@@ -1,5 +1,6 @@
 """History for runners: pages that fit a frame, searches that see everything, and only where the grant allows it."""
 
+import json
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -107,6 +108,29 @@ async def test_a_search_that_does_not_fit_a_frame_says_how_many_it_found() -> No
     assert len(answer.model_dump_json()) < 4_194_304
     assert 0 < len(answer.items) < 10
     assert answer.total_count == 10
+    found = seqs(answer)
+    while answer.has_more:
+        answer = await search(store, "word", before_cursor=answer.next_cursor)
+        found += seqs(answer)
+    assert found == list(range(10, 0, -1))
+
+
+async def test_a_text_travels_once() -> None:
+    words = "said once"
+    blocks = {"role": "user", "content": [{"type": "text", "text": words}, {"type": "binary", "id": "art-1"}]}
+    result = {"tool_call_id": "t", "tool_name": "look", "result": words}
+    called = replace(an_item(4, content=words), role="tool", item_type="tool_result")
+    store = await a_store(
+        [
+            an_item(1, content=words),
+            replace(an_item(2, content=words), content_json=msgspec.json.encode(blocks)),
+            replace(an_item(3, content=words), content_json=msgspec.json.encode({"role": "user", "content": words})),
+            replace(called, content_json=msgspec.json.encode(result)),
+        ]
+    )
+    for item in (await page(store)).items:
+        assert json.dumps(item.to_wire()).count(words) == 1
+        assert item.with_text().content == words
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,12 @@ def test_a_conversation_over_the_api(host: HostProcess, tmp_path: Path) -> None:
     assert first["ctx"]["trigger"]["source"] == "api"
     assert first["ctx"]["context"]["transcript_seq"] == first["history"]["items"][0]["seq"]
 
+    with host.client(headers={"Sec-Fetch-Site": "same-origin"}) as console:
+        body = {"threadId": str(uuid.uuid4()), "runId": "1", "forwardedProps": {"runtime_mode": "chat"}}
+        typed = {**body, "messages": [{"id": "m1", "role": "user", "content": "typed into the console"}]}
+        shown = seen(host, console.post("/api/v1/agent/runs", json=typed).json()["taskId"])
+    assert (shown["ctx"]["trigger"]["source"], shown["own"]["source"]) == ("webui", "webui")
+
     held = host.post(f"hold {gate}", thread=thread).json()["taskId"]
     waiting = [host.post(text, thread=thread).json()["taskId"] for text in ("second", "third")]
     wait_until(lambda: all(host.run(task)["status"] == "queued" for task in waiting), what="the queue")

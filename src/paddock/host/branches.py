@@ -15,6 +15,7 @@ from paddock.host.principals import Principal
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow, FeedbackRow, TranscriptRow
+from paddock.rules.run_context import TriggerSource
 from paddock.rules.run_input import body_hash
 from paddock.rules.values import Value
 
@@ -29,6 +30,7 @@ class Again(Value, frozen=True):
     agent_id: str | None
     text: str | None = None
     """None asks the same again."""
+    source: TriggerSource = "api"
 
 
 class Branches:
@@ -59,6 +61,7 @@ class Branches:
                 agent_id=asked.agent_id,
                 attachments=files_in(message["content"]),
                 replaces=said.seq,
+                source=asked.source,
                 door="session",
             )
         )

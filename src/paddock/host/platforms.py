@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 
 from paddock.host.principals import Principal
-from paddock.ports.deliveries import DeliveryRecords
+from paddock.ports import Records
 from paddock.ports.platform import Performed, PlatformAction
 from paddock.ports.webhooks import Posted, Webhooks
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.events import HANDED_OVER
+from paddock.rules.outputs import as_object
 from paddock.rules.permissions import RunScope
 from paddock.rules.platform_specs import PlatformSpec, name_problem
 from paddock.rules.values import Value
@@ -21,6 +23,8 @@ from paddock.rules.webhook_signatures import headers_for, key_of
 ACTION_SECONDS = 25.0
 """Less than an approval waits: the answer is heard before it counts as unknown."""
 POST_SECONDS = 15.0
+ASKED = frozenset({"USER_INPUT", "USER_INPUT:MENTION", HANDED_OVER})
+"""Facts that begin a run; what a client brought along stands before them."""
 
 
 class PlatformError(Exception):
@@ -62,7 +66,7 @@ class Platforms:
         *,
         reveal: Callable[[str], str],
         webhooks: Webhooks,
-        records: DeliveryRecords,
+        records: Records,
         clock: Callable[[], float],
     ) -> None:
         self._all = {name: _settled(name, spec, reveal) for name, spec in specs.items()}
@@ -104,7 +108,7 @@ class Platforms:
             "run_id": action.run_id,
             "target": action.target,
             "payload": action.payload,
-            "reply_target": msgspec.Raw(place.reply_target),
+            "reply_target": await self._reply_target(action) or msgspec.Raw(place.reply_target),
             "timestamp": self._clock(),
         }
         posted = await self.post(platform, action.approval_id, msgspec.json.encode(told), seconds=ACTION_SECONDS)
@@ -113,6 +117,21 @@ class Platforms:
         if posted.status is None:  # it may have arrived all the same
             raise TimeoutError(posted.problem)
         return Performed(ok=False, detail=f"the platform answered {posted.status}")
+
+    async def _reply_target(self, action: PlatformAction) -> Mapping[str, Any] | None:
+        """Where the run that asks was asked, which need not be where somebody spoke last. None when that is gone."""
+        run = await self._records.run(action.run_id)
+        seq, last = (run.first_seq, run.last_seq) if run is not None else (1, 0)
+        while seq <= last:
+            fact = await self._records.fact(action.session_id, seq)
+            if fact is not None and fact.kind in ASKED:
+                about = as_object(as_object(fact.read_payload()).get("run"))
+                delivery = as_object(
+                    fact.read_metadata().get("delivery") or as_object(about.get("event")).get("delivery")
+                )
+                return as_object(delivery.get("reply_target")) or None
+            seq += 1
+        return None
 
 
 def _settled(name: str, spec: PlatformSpec, reveal: Callable[[str], str]) -> Platform:

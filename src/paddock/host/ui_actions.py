@@ -20,9 +20,10 @@ from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.outputs import as_object
 from paddock.rules.rows import AuditRow, RunRow
+from paddock.rules.run_context import TriggerSource
 from paddock.rules.salting import is_salted
 from paddock.rules.ui_schema.answers import InvalidAnswerError, as_text, filled_in, label_of, node_of
-from paddock.rules.values import Value
+from paddock.rules.values import Value, replace
 
 SECONDS = 86_400.0
 """How long a button counts."""
@@ -45,7 +46,9 @@ class UiActions:
         self._records = records
         self._clock = clock
 
-    async def use(self, principal: Principal, action_id: str, values: Mapping[str, Any]) -> Accepted:
+    async def use(
+        self, principal: Principal, action_id: str, values: Mapping[str, Any], source: TriggerSource = "api"
+    ) -> Accepted:
         """Do what the button says. Raises NOT_FOUND, CONFLICT for one that is over or used, INVALID_ARGUMENT."""
         run = await self._records.run(action_id.partition(".")[0])
         if run is None or (run.workspace_id, run.user_id) != (principal.workspace_id, principal.user_id):
@@ -57,7 +60,7 @@ class UiActions:
             raise HostError(ErrorCode.INVALID_ARGUMENT, str(error)) from error
         new = self._asked(principal, run, action_id, action, values, told)
         await self._check_unused(new, action)
-        return await self._inbox.accept(new)
+        return await self._inbox.accept(replace(new, source=source))
 
     async def _find(self, run: RunRow, action_id: str) -> Action:
         after = run.first_seq - 1

@@ -23,9 +23,11 @@ from paddock.http_api.bodies import json_response, read_body
 from paddock.http_api.public_urls import local
 from paddock.http_api.routing import route
 from paddock.http_api.run_streams import RunStreams, peer_of
+from paddock.http_api.sources import source_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.rules.client_history import ClientMessage, Media
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.run_context import TriggerSource
 from paddock.rules.run_input import body_hash
 from paddock.rules.run_input_shapes import InvalidInputError
 from paddock.rules.values import replace
@@ -77,14 +79,16 @@ class AgUiDoor:
         given = self._read(request, body) if len(body) <= SHORT_BODY else await to_thread(self._read, request, body)
         place = self._streams.place(principal)
         try:
-            return await self._stream(principal, given, agent_id, place)
+            return await self._stream(principal, given, agent_id, place, source_of(request.scope))
         except BaseException:
             place.leave()
             raise
 
-    async def _stream(self, principal: Principal, given: AgUiInput, agent_id: str | None, place: Place) -> ASGIApp:
+    async def _stream(
+        self, principal: Principal, given: AgUiInput, agent_id: str | None, place: Place, source: TriggerSource
+    ) -> ASGIApp:
         thread_id = await self._names.find(principal, given.thread_name)
-        accepted, diverged = await self._accept(principal, thread_id, given, agent_id)
+        accepted, diverged = await self._accept(principal, thread_id, given, agent_id, source)
         peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
         shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
         gone = self._when_gone(principal, accepted, agent_id)
@@ -110,7 +114,7 @@ class AgUiDoor:
         return json_response(capabilities(self._agents.get(agent_id or "", principal.workspace_id)))
 
     async def _accept(
-        self, principal: Principal, thread_id: str, given: AgUiInput, agent_id: str | None
+        self, principal: Principal, thread_id: str, given: AgUiInput, agent_id: str | None, source: TriggerSource
     ) -> tuple[Accepted, bool]:
         told = Told(given.told, given.raw, given.instructions, given.resume, given.unseen)
         diverged = False
@@ -130,6 +134,7 @@ class AgUiDoor:
             text="",
             params=given.params,
             agent_id=agent_id,
+            source=source,
             door="ag-ui",
             thread_name=None if given.thread_name.lower() == thread_id else given.thread_name,
         )

@@ -17,6 +17,7 @@ from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
 from paddock.http_api.routing import SESSION, route
+from paddock.http_api.sources import source_of
 from paddock.http_api.stream import in_pieces
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run_input import MAX_RUN_ID, MAX_TEXT
@@ -63,7 +64,7 @@ class BranchesDoor:
         if item_id is None:
             raise HostError(ErrorCode.INVALID_ARGUMENT, "itemId must name a message: an id that the history gives")
         run_id = _text(given, "runId", most=MAX_RUN_ID) or str(uuid4())
-        asked = Again(item_id, run_id, _text(given, "agentId"), text)
+        asked = Again(item_id, run_id, _text(given, "agentId"), text, source_of(request.scope))
         accepted = await self._branches.again(principal, thread_id, asked)
         answer = {
             "taskId": accepted.task_id,

@@ -21,6 +21,7 @@ from paddock.http_api.bodies import json_response, read_body
 from paddock.http_api.public_urls import local
 from paddock.http_api.routing import RUNS, route
 from paddock.http_api.run_streams import RunStreams
+from paddock.http_api.sources import source_of
 from paddock.http_api.time_zones import is_time_zone
 from paddock.ports.attachments import AttachmentRef, Attachments
 from paddock.rules.automations import Job
@@ -28,6 +29,7 @@ from paddock.rules.client_history import ClientMessage
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.projection import STEERED_INTO
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
+from paddock.rules.run_context import TriggerSource
 from paddock.rules.run_events import RunEvent
 from paddock.rules.run_input import (
     MAX_BODY_BYTES,
@@ -82,7 +84,7 @@ class RunsDoor:
         body = await read_body(request, MAX_BODY_BYTES, TOO_LARGE)
         given, job = await self._read(principal, body)
         agent = request.query_params.get("agent") if request.scope["query_string"] else None
-        new = _new_run(principal, given, agent)
+        new = _new_run(principal, given, agent, source_of(request.scope))
         asked = new if job is None else _of_a_job(new, job)
         complete = partial(self._completed, given, [local(request, url) for url in given.urls])
         accepted = await self._inbox.accept(asked, complete if given.urls or _answers(given.params) else None)
@@ -169,7 +171,7 @@ def _answers(params: Mapping[str, Any]) -> list[ClientMessage]:
     ]
 
 
-def _new_run(principal: Principal, given: NativeInput, agent_id: str | None) -> NewRun:
+def _new_run(principal: Principal, given: NativeInput, agent_id: str | None, source: TriggerSource) -> NewRun:
     return NewRun(
         principal=principal,
         thread_id=given.thread_id,
@@ -179,6 +181,7 @@ def _new_run(principal: Principal, given: NativeInput, agent_id: str | None) -> 
         text=given.text,
         params=given.params,
         agent_id=agent_id,
+        source=source,
     )
 
 

@@ -21,6 +21,7 @@ from paddock.http_api.cursors import Cursor, parse_cursor
 from paddock.http_api.routing import SESSION, route
 from paddock.http_api.runs import iso
 from paddock.http_api.session_stream import SessionStream
+from paddock.http_api.sources import source_of
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.naming import name_of
 from paddock.rules.rows import SessionSummary
@@ -28,6 +29,7 @@ from paddock.rules.run_input import body_hash
 from paddock.rules.session.context import SessionContext
 from paddock.rules.thread_search import FoundThread, FoundThreads, snippet, titled
 from paddock.rules.tokens import Phrase
+from paddock.rules.values import replace
 
 MAX_LIST = 200
 MAX_TEXT = 10_000
@@ -133,7 +135,8 @@ class SessionsDoor:
     async def message(self, request: Request) -> Response:
         principal, thread_id = await self._thread(request)
         known = ("payload", "mentioned_agent_id", "mentionedAgentId", "agent_id", "agentId", "runId", "metadata")
-        accepted = await self._inbox.accept(_new_run(principal, thread_id, await read_object(request, known)))
+        new = _new_run(principal, thread_id, await read_object(request, known))
+        accepted = await self._inbox.accept(replace(new, source=source_of(request.scope)))
         answer = {
             "taskId": accepted.task_id,
             "threadId": accepted.thread_id,

@@ -11,6 +11,7 @@ from paddock.host.ui_actions import UiActions
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import has_body, json_response, read_object
 from paddock.http_api.routing import route
+from paddock.http_api.sources import source_of
 from paddock.rules.errors import ErrorCode, HostError
 
 PATH = "/api/v1/agent/ui-actions/{action}"
@@ -27,7 +28,9 @@ class UiActionsDoor:
     async def post(self, request: Request) -> Response:
         principal = await self._auth.principal(request.scope)
         given = await read_object(request, ("values",)) if has_body(request) else {}
-        accepted = await self._actions.use(principal, request.path_params["action"], _values(given))
+        accepted = await self._actions.use(
+            principal, request.path_params["action"], _values(given), source_of(request.scope)
+        )
         answer = {
             "taskId": accepted.task_id,
             "threadId": accepted.thread_id,
