@@ -110,3 +110,10 @@ async def test_they_go_with_their_conversation_with_erased_words_and_with_age(st
     assert await store.forget_old("platform_events", 5.0) == 0
     assert await store.forget_old("platform_events", 6.0) == 1
     assert await store.forget_old("automation_ticks", 6.0) == 0
+
+
+async def test_what_is_due_is_told_by_turns_of_the_workspaces(store: Store) -> None:
+    loud = [a_delivery(1, session=f"loud{number}", due=1.0, workspace="loud") for number in range(5)]
+    await store.write([*loud, a_delivery(1, session="quiet", due=5.0, workspace="quiet")])
+    told = [row.delivery_id for row in await store.due_deliveries(10.0, limit=3)]
+    assert told == ["loud0.1", "quiet.1", "loud1.1"]

@@ -239,3 +239,12 @@ async def test_what_was_hidden_and_not_dropped_is_swept_at_the_next_start(both: 
         assert await knowledge.sweep() == 0, "nothing is ever left behind in memory"
         left = []
     assert sum(count for (count,) in left) == 0
+
+
+async def test_unfinished_jobs_are_told_of_one_workspace_and_whose_there_are(knowledge: KnowledgeStore) -> None:
+    await knowledge.add_job(a_job("d1"), b"x", AUDIT)
+    assert await knowledge.workspaces_with_jobs() == ["w"]
+    assert [job.document_id for job in await knowledge.unfinished_jobs(workspace="w")] == ["d1"]
+    assert await knowledge.unfinished_jobs(workspace="another") == []
+    await knowledge.finish(a_job("d1", status="failed"))
+    assert await knowledge.workspaces_with_jobs() == []

@@ -525,3 +525,17 @@ async def test_what_the_wire_carries_is_what_was_answered(gate: GateHouse) -> No
     answer = await wire.call("state.get", {"run_id": live.turn_id, **GET})
     assert answer["result"]["value"] == {"a": [1, None, "ä"]}
     assert an_answer("state.get").found is True
+
+
+@pytest.mark.spec("gate/rates")
+async def test_a_workspace_over_the_rate_of_a_plugin_takes_none_of_anothers(gate: GateHouse) -> None:
+    doing = Doing(gate, clock=lambda: 100.0, rates=Rates((1.0, 9.0), (1.0, 2.0)))
+    loud, quiet = (await gate.a_run())[0], (await gate.a_run())[0]
+    loud.grant = replace(loud.grant, deadline_at=1000.0)
+    scope = replace(quiet.grant.scope, workspace_id="another")
+    quiet.grant = replace(quiet.grant, deadline_at=1000.0, scope=scope)
+    for _ in range(2):
+        await ask(doing, loud.turn_id)
+    for _ in range(5):
+        assert (await refusal(doing, loud.turn_id)).code is ErrorCode.RATE_LIMITED
+    await ask(doing, quiet.turn_id)

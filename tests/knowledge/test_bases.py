@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from contracts.conftest import PLUGS, open_plug
 from contracts.test_knowledge import AUDIT, Both, both_of
 from knowledge.makers import a_pdf
+from paddock.knowledge import bases as bases_module
 from paddock.knowledge import ingest as ingest_module
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Embed, Ingest
 from paddock.ports.knowledge import JobRow, Passage, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_usage import Payer
+from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
 ANN = Payer("w", "ann")
@@ -250,3 +253,29 @@ async def test_an_id_is_short_and_plain(house: House, kb_id: str) -> None:
     with pytest.raises(HostError) as refused:
         await house.bases.create("w", kb_id, AUDIT)
     assert refused.value.code is ErrorCode.INVALID_ARGUMENT
+
+
+async def test_workspaces_with_documents_take_turns(house: House) -> None:
+    await house.bases.create("x", "kb", AUDIT)
+    for number in range(4):
+        await house.bases.add(ANN, "kb", f"w{number}.txt", f"w{number}".encode(), AUDIT, {})
+    await house.bases.add(replace(ANN, workspace_id="x"), "kb", "x.txt", b"x", AUDIT, {})
+    order: list[str] = []
+    while (job := await house.ingest._next()) is not None:
+        order.append((await house.ingest.do(job)).name)
+    assert order == ["w0.txt", "x.txt", "w1.txt", "w2.txt", "w3.txt"]
+
+
+async def test_the_documents_that_wait_are_bounded_for_a_workspace_and_leave_room_for_another(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bases_module, "MAX_WAITING_JOBS", 2)
+    monkeypatch.setattr(bases_module, "MAX_JOBS", 3)
+    await house.bases.create("x", "kb", AUDIT)
+    other = replace(ANN, workspace_id="x")
+    for payer, name, room in ((ANN, "a", True), (ANN, "b", True), (ANN, "c", False), (other, "d", True)):
+        adding = house.bases.add(payer, "kb", f"{name}.txt", name.encode(), AUDIT, {})
+        with nullcontext() if room else pytest.raises(HostError, match="too many documents"):
+            await adding
+    with pytest.raises(HostError, match="too many documents"):  # room for one more of this workspace, and none in all
+        await house.bases.add(other, "kb", "e.txt", b"e", AUDIT, {})

@@ -15,6 +15,7 @@ from paddock.host.ids import new_id
 from paddock.host.platforms import POST_SECONDS, Platform, Platforms
 from paddock.host.principals import Principal
 from paddock.ports import Records
+from paddock.ports.places import Places
 from paddock.ports.webhooks import Posted
 from paddock.rules.deliveries import after_failure
 from paddock.rules.delivery_rows import DeliveryAgain, DeliveryClaim, DeliveryOutcome, DeliveryRow
@@ -25,8 +26,10 @@ from paddock.rules.rows import Apart, AuditRow
 log = structlog.get_logger("paddock.deliveries")
 
 CLAIM_SECONDS = 60.0
-AT_ONCE = 8
-TAKE = 64
+AT_ONCE, EACH = 8, 4
+"""Deliveries that are tried at the same time, and of them those of one workspace."""
+TAKE, TAKE_OF_ONE = 64, 16
+"""Deliveries that are under way or wait for a place, and of them those of one workspace."""
 RETRY_SECONDS = 1.0
 MARK_OF_A_FILE = b'"artifact_id"'
 """What is in the body of every delivery of a file, and of few others."""
@@ -51,27 +54,31 @@ class Deliveries:
         self._clock = clock
         self._address = address
         self._bell = Bell()
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
+        self._under_way: dict[str, str] = {}
+        """Deliveries that are tried now or wait for a place, with their workspace."""
 
     def wake(self) -> None:
         self._bell.ring()
 
     async def run(self) -> None:
-        """Deliver what is due, for as long as the house stands."""
-        while True:
-            self._bell.hush()
-            try:
-                pause = 0.0 if await self.look() else await self._pause()
-            except (HostError, StorageUnavailableError) as error:
-                log.warning("deliveries cannot be looked at now", action="deliveries.look", reason=str(error))
-                pause = RETRY_SECONDS
-            if pause:
-                await self._bell.rest(pause)
+        """Deliver what is due, for as long as the house stands. A platform that is slow to answer keeps none of another
+        workspace waiting."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._bell.hush()
+                try:
+                    for row in await self._due():
+                        group.create_task(self._and_look_again(row))
+                    pause = await self._pause()
+                except (HostError, StorageUnavailableError) as error:
+                    log.warning("deliveries cannot be looked at now", action="deliveries.look", reason=str(error))
+                    pause = RETRY_SECONDS
+                await self._bell.rest(max(pause, RETRY_SECONDS) if self._under_way else pause)
 
     async def look(self) -> int:
         """Try everything that is due, the first of each conversation; how many were tried to an end."""
-        found = await self._records.due_deliveries(self._clock(), limit=TAKE)
-        return sum(await asyncio.gather(*(self._in_turn(row) for row in found)))
+        return sum(await asyncio.gather(*(self._in_turn(row) for row in await self._due())))
 
     # --- for administrators ------------------------------------------------------------------------------------------
 
@@ -99,8 +106,29 @@ class Deliveries:
     async def _pause(self) -> float:
         return until(await self._records.next_delivery_at(), self._clock())
 
+    async def _due(self) -> Sequence[DeliveryRow]:
+        """What is due and not under way: a bounded number of it, and of each workspace."""
+        found = await self._records.due_deliveries(self._clock(), limit=TAKE)
+        begun: list[DeliveryRow] = []
+        for row in found:
+            mine = sum(1 for workspace in self._under_way.values() if workspace == row.workspace_id)
+            if row.delivery_id not in self._under_way and len(self._under_way) < TAKE and mine < TAKE_OF_ONE:
+                self._under_way[row.delivery_id] = row.workspace_id
+                begun.append(row)
+        return begun
+
+    async def _and_look_again(self, row: DeliveryRow) -> None:
+        await self._in_turn(row)
+        self._bell.ring()
+
     async def _in_turn(self, row: DeliveryRow) -> bool:
-        async with self._slots:
+        try:
+            return await self._tried(row)
+        finally:
+            self._under_way.pop(row.delivery_id, None)
+
+    async def _tried(self, row: DeliveryRow) -> bool:
+        async with self._places.taken(row.workspace_id):
             try:
                 return await self._deliver(row)
             except (HostError, StorageUnavailableError) as error:

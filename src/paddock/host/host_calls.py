@@ -7,6 +7,7 @@ reason is in the audit. What is looked at in each call is the table in `rules/ga
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
@@ -40,6 +41,9 @@ from paddock.rules.rows import AuditRow
 from paddock.rules.values import replace
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 
+MAX_BUCKETS = 10_000
+WORKSPACES_AT_FULL_RATE = 8
+"""So many workspaces may use a plugin at their full rate at the same time; burst, two."""
 REFUSED = "this run may not do that"
 """One sentence for unknown, ended and foreign runs alike, so that none can be told from another."""
 LATE = "the run is past its deadline"
@@ -102,8 +106,8 @@ class HostCalls:
         self._rates = rates or Rates()
         self._max_answer_bytes = max_answer_bytes
         self._runs: Runs | None = None
-        self._plugin_rates: dict[str, TokenBucket] = {}
-        self._refusals: dict[str, TokenBucket] = {}
+        self._plugin_rates = _Buckets()
+        self._refusals = _Buckets()
 
     def serve(self, runs: Runs) -> None:
         """Runs and the gate know each other; this closes the circle once, at start."""
@@ -183,10 +187,13 @@ class HostCalls:
             raise not_its_conversation("no conversation of the run's workspace")
 
     def _check_rate(self, call: Call, run: LiveRun) -> None:
-        """A run over its own rate takes nothing from what it shares with the other runs of its plugin."""
+        """A run over its own rate takes nothing from what it shares with the other runs of its plugin in its workspace,
+        and a workspace over its share nothing from what it shares with the others."""
         call.rated = True
         now = self._clock()
-        wait = self._take_of_run(run, now) or self._take_of_plugin(call.caller.plugin, now)
+        wait = self._take_of_run(run, now) or self._take_of_plugin(
+            call.caller.plugin, run.grant.scope.workspace_id, now
+        )
         if wait > 0:
             raise HostError(
                 ErrorCode.RATE_LIMITED,
@@ -201,12 +208,13 @@ class HostCalls:
         run.rate = run.rate or TokenBucket.full(*self._rates.run, now)
         return run.rate.take(now)
 
-    def _take_of_plugin(self, plugin: str, now: float) -> float:
+    def _take_of_plugin(self, plugin: str, workspace: str, now: float) -> float:
         if self._rates.plugin is None:
             return 0.0
-        if plugin not in self._plugin_rates:
-            self._plugin_rates[plugin] = TokenBucket.full(*self._rates.plugin, now)
-        return self._plugin_rates[plugin].take(now)
+        per_second, burst = self._rates.plugin
+        share = self._plugin_rates.of((plugin, workspace), per_second, burst, now)
+        whole = self._plugin_rates.of((plugin,), per_second * WORKSPACES_AT_FULL_RATE, burst * 2, now)
+        return share.take(now) or whole.take(now)
 
     # --- the work ----------------------------------------------------------------------------------------------------
 
@@ -269,13 +277,28 @@ class HostCalls:
         now = self._clock()
         if call.run is not None and not call.rated:
             self._take_of_run(call.run, now)
-        plugin = call.caller.plugin
-        if plugin not in self._refusals:
-            self._refusals[plugin] = TokenBucket.full(REFUSALS_PER_SECOND, REFUSALS_BURST, now)
-        wait = self._refusals[plugin].owe(now)
+        workspace = call.run.grant.scope.workspace_id if call.run is not None else ""
+        kind = (call.caller.plugin, workspace)
+        wait = self._refusals.of(kind, REFUSALS_PER_SECOND, REFUSALS_BURST, now).owe(now)
         if wait > 0:
             await asyncio.sleep(wait)
         await self._records.write([call.row(now, str(error.code), _reason(error))])
+
+
+class _Buckets:
+    """A bucket for each plugin and workspace; those that were not used for longest are forgotten, and begin full."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, ...], TokenBucket] = OrderedDict()
+
+    def of(self, kind: tuple[str, ...], per_second: float, burst: float, now: float) -> TokenBucket:
+        found = self._known.get(kind)
+        if found is None:
+            found = self._known[kind] = TokenBucket.full(per_second, burst, now)
+            if len(self._known) > MAX_BUCKETS:
+                self._known.popitem(last=False)
+        self._known.move_to_end(kind)
+        return found
 
 
 def _reason(error: HostError) -> str:

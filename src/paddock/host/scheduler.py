@@ -21,6 +21,7 @@ from paddock.host.inbox import Inbox
 from paddock.host.principals import Principal
 from paddock.host.zones import find_zone
 from paddock.ports.automations import AutomationRecords
+from paddock.ports.places import Places
 from paddock.rules.automation_rows import AutomationRow, JobClaim, JobFreed, JobGoesOn, JobMoves, TickRow
 from paddock.rules.automations import Job, from_body
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
@@ -34,6 +35,8 @@ CLAIM_SECONDS = 60.0
 ACCEPT_SECONDS = 45.0
 """Less than a claim lasts: when it is over nobody is still at it."""
 AT_ONCE = 8
+EACH = 6
+"""Ticks that are fired at the same time, and of them those of one workspace."""
 TAKE = 50
 RETRY_SECONDS = 1.0
 LEFT_SECONDS = 3.0
@@ -55,7 +58,7 @@ class Scheduler:
         self._agents = agents
         self._clock = clock
         self._bell = Bell()
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
 
     def wake(self) -> None:
         """Something changed: look again."""
@@ -95,7 +98,7 @@ class Scheduler:
         return until(await self._store.next_automation_at(), self._clock())
 
     async def _in_turn(self, row: AutomationRow) -> None:
-        async with self._slots:
+        async with self._places.taken(row.workspace_id):
             try:
                 async with asyncio.timeout(ACCEPT_SECONDS):
                     await self._see_to(row)

@@ -57,7 +57,9 @@ class ToolFiles:
         if kind not in IMAGES:
             return await self._kept(grant, file, name, _why_no_picture(file))
         try:
-            drawn = await self._pictures.clean(file.content, kind, max_pixels=self._max_pixels)
+            drawn = await self._pictures.clean(
+                file.content, kind, max_pixels=self._max_pixels, workspace=grant.scope.workspace_id
+            )
         except HostError as error:
             return await self._kept(grant, file, name, error.message)
         if max(drawn.width, drawn.height) > MAX_SIDE:

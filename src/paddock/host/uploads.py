@@ -1,9 +1,7 @@
 """Files of users taken in: judged by their content, pictures drawn anew, kept within a quota. Each leaves an audit row,
 those that are refused too. At most a few at once."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from hashlib import sha256
 
 import msgspec
@@ -11,12 +9,15 @@ import msgspec
 from paddock.host.artifacts import Artifacts, new_artifact_id
 from paddock.ports.log import Records
 from paddock.ports.pictures import Pictures
+from paddock.ports.places import Places
 from paddock.rules.artifacts import NewArtifact
 from paddock.rules.attachment_urls import Owner, Upload
 from paddock.rules.attachments import IMAGES, AttachmentLimits, check_size, checked_kind, wrong_type
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import ArtifactRow, AuditRow, UploadsCap
 
+WAITING, WAITING_IN_ALL = 4, 32
+"""Uploads that wait for a place, of one workspace and in all: each is held in memory."""
 UPLOADED = "platform"
 """The source of a file that came from outside."""
 
@@ -36,7 +37,7 @@ class Uploads:
         self._pictures = pictures
         self._clock = clock
         self._limits = limits
-        self._places = asyncio.Semaphore(limits.at_once)
+        self._places = Places(limits.at_once, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
         self._under_way = set[str]()
         """Addresses that somebody uploads to right now."""
 
@@ -51,7 +52,7 @@ class Uploads:
     async def keep(self, owner: Owner, content: bytes, name: str | None, promised: Upload | None = None) -> ArtifactRow:
         """Keep a file; one that was offered before must be what was said. Raises HostError with the reason why not."""
         try:
-            async with self._place():
+            async with self._places.taken(owner.workspace_id):
                 return await self._kept(owner, content, name, promised)
         except HostError as error:
             if error.code is not ErrorCode.UNAVAILABLE:
@@ -79,7 +80,9 @@ class Uploads:
             raise _invalid(f"the file is {kind} and not {promised.mime_type}, as was said before")
         about: dict[str, int] = {}
         if kind in IMAGES:
-            picture = await self._pictures.clean(content, kind, max_pixels=self._limits.pixels)
+            picture = await self._pictures.clean(
+                content, kind, max_pixels=self._limits.pixels, workspace=owner.workspace_id
+            )
             content, about = picture.content, {"width": picture.width, "height": picture.height}
         artifact_id = promised.artifact_id if promised else new_artifact_id()
         new = NewArtifact(
@@ -100,13 +103,6 @@ class Uploads:
             keep_seconds=self._limits.unused_seconds,
             conditions=[UploadsCap(owner.workspace_id, owner.user_id, self._limits.user_bytes)],
         )
-
-    @asynccontextmanager
-    async def _place(self) -> AsyncGenerator[None]:
-        if self._places.locked():
-            raise HostError(ErrorCode.RATE_LIMITED, "too many uploads at once; try again shortly", retryable=True)
-        async with self._places:
-            yield
 
     def decided(
         self, owner: Owner, artifact_id: str, result: str, reason: str, action: str = "attachment.upload"

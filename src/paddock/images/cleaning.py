@@ -4,18 +4,18 @@ A decoder that is tricked into something takes its own process down and nothing 
 here.
 """
 
-import asyncio
-
 import msgspec
 
 from paddock.confinement.readers import read_apart
 from paddock.ports.pictures import Picture
+from paddock.ports.places import Places
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value
 
 SECONDS = 30.0
 MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 AT_ONCE = 2
+WAITING, WAITING_IN_ALL = 32, 256
 
 
 class _Head(Value, frozen=True):
@@ -27,10 +27,10 @@ class _Head(Value, frozen=True):
 class ChildPictures:
     def __init__(self, *, seconds: float = SECONDS) -> None:
         self._seconds = seconds
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._places = Places(AT_ONCE, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
 
-    async def clean(self, content: bytes, mime_type: str, *, max_pixels: int) -> Picture:
-        async with self._places:  # who waits here is bounded by the uploads that are let in
+    async def clean(self, content: bytes, mime_type: str, *, max_pixels: int, workspace: str = "") -> Picture:
+        async with self._places.taken(workspace):
             command = ("-m", "paddock.images.child", mime_type, str(max_pixels))
             said = await read_apart(command, content, seconds=self._seconds, most_bytes=MAX_OUTPUT_BYTES)
         head, _, drawn = said.output.partition(b"\n")

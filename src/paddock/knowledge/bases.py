@@ -35,7 +35,8 @@ log = structlog.get_logger("paddock.knowledge")
 
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 MAX_METADATA_BYTES = 16 * 1024
-MAX_WAITING_JOBS = 1000
+MAX_WAITING_JOBS, MAX_JOBS = 200, 4000
+"""Documents on their way in, of one workspace and in all."""
 MAX_PASSAGES = 100
 DEPTH = 50
 """How far each ranking is read before they are merged."""
@@ -143,8 +144,7 @@ class Bases:
         """Accept a document: it is stored when this returns, and found when its job has completed."""
         _check_document(name, content, metadata)
         await self._base(payer.workspace_id, kb_id)
-        if len(await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS)) >= MAX_WAITING_JOBS:
-            raise HostError(ErrorCode.RATE_LIMITED, "too many documents are waiting; try again shortly", retryable=True)
+        await self._check_room(payer.workspace_id)
         job = JobRow(
             job_id=str(uuid.uuid4()),
             workspace_id=payer.workspace_id,
@@ -169,8 +169,13 @@ class Bases:
 
     async def on_their_way(self, workspace: str, kb_id: str) -> Sequence[JobRow]:
         await self._base(workspace, kb_id)
-        waiting = await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS)
-        return [job for job in waiting if (job.workspace_id, job.kb_id) == (workspace, kb_id)]
+        waiting = await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS, workspace=workspace)
+        return [job for job in waiting if job.kb_id == kb_id]
+
+    async def _check_room(self, workspace: str) -> None:
+        mine = await self._store.unfinished_jobs(limit=MAX_WAITING_JOBS, workspace=workspace)
+        if len(mine) >= MAX_WAITING_JOBS or len(await self._store.unfinished_jobs(limit=MAX_JOBS)) >= MAX_JOBS:
+            raise HostError(ErrorCode.RATE_LIMITED, "too many documents are waiting; try again shortly", retryable=True)
 
     async def documents(self, workspace: str, kb_id: str, *, after: str, limit: int) -> Sequence[DocumentRow]:
         await self._base(workspace, kb_id)

@@ -1,4 +1,5 @@
-"""Documents on their way in. One job after the other: read in a child process, cut, embedded if asked for, stored.
+"""Documents on their way in. One job after the other, workspaces in turn: read in a child process, cut, embedded if
+asked for, stored.
 
 A job's source is stored before anybody is told it was accepted. Cutting is deterministic, so a job that was
 interrupted goes on after the chunks it had stored. Nothing here answers a question.
@@ -20,6 +21,7 @@ from paddock.rules.chunking import Chunk, chunks_of
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.model_usage import Payer
 from paddock.rules.tokens import tokens_of
+from paddock.rules.turns import next_after
 from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.knowledge")
@@ -46,6 +48,8 @@ class Ingest:
         self._embed = embed
         self._clock = clock
         self._wake = asyncio.Event()
+        self._last = ""
+        """The workspace that had its turn last."""
         self.may_work: Callable[[], bool] = lambda: True
         """Whether it is this host that works through the jobs, where several share them."""
 
@@ -62,13 +66,21 @@ class Ingest:
                 if not swept and self.may_work():
                     await self._store.sweep()
                     swept = True
-                while self.may_work() and (jobs := await self._store.unfinished_jobs(limit=1)):
-                    await self.do(jobs[0])
+                while self.may_work() and (job := await self._next()):
+                    await self.do(job)
             except StorageUnavailableError as error:
                 log.warning("ingest waits for the store", action="knowledge.ingest", reason=str(error))
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             await self._wake.wait()
+
+    async def _next(self) -> JobRow | None:
+        """The oldest job of the workspace whose turn it is: one with a thousand documents delays another by one."""
+        if not (waiting := await self._store.workspaces_with_jobs()):
+            return None
+        self._last = next_after(waiting, self._last)
+        jobs = await self._store.unfinished_jobs(limit=1, workspace=self._last)
+        return jobs[0] if jobs else await self._next()
 
     async def do(self, job: JobRow) -> JobRow:
         """One job to its end. A document that cannot be read fails it; only the store's absence leaves it open."""

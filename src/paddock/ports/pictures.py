@@ -14,6 +14,7 @@ class Picture(Value, frozen=True):
 
 
 class Pictures(Protocol):
-    async def clean(self, content: bytes, mime_type: str, *, max_pixels: int) -> Picture:
-        """Read it as what it says it is and write it anew. Raises HostError(INVALID_ARGUMENT) with the reason."""
+    async def clean(self, content: bytes, mime_type: str, *, max_pixels: int, workspace: str = "") -> Picture:
+        """Read it as what it says it is and write it anew; workspaces take turns. Raises HostError(INVALID_ARGUMENT)
+        with the reason, RATE_LIMITED when too many wait."""
         ...

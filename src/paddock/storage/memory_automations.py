@@ -14,6 +14,7 @@ from paddock.rules.automation_rows import (
     TickRow,
 )
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.turns import in_turn
 from paddock.rules.values import replace
 
 
@@ -36,7 +37,7 @@ class MemoryAutomations:
 
     async def due_automations(self, now: float, *, limit: int = 100) -> Sequence[AutomationRow]:
         due = [job for job in self._waiting() if _when(job) <= now and not self._is_claimed(job.job_id, now)]
-        return sorted(due, key=lambda job: (_when(job), job.job_id))[:limit]
+        return in_turn(sorted(due, key=lambda job: (_when(job), job.job_id)))[:limit]
 
     async def next_automation_at(self) -> float | None:
         return min((max(_when(job), self._claimed_until(job.job_id)) for job in self._waiting()), default=None)

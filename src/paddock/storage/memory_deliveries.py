@@ -13,6 +13,7 @@ from paddock.rules.delivery_rows import (
     PlatformEventRow,
 )
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.turns import in_turn
 from paddock.rules.values import replace
 
 
@@ -42,7 +43,7 @@ class MemoryDeliveries:
 
     async def due_deliveries(self, now: float, *, limit: int = 100) -> Sequence[DeliveryRow]:
         due = [row for row in self._first_ones() if _when(row) <= now and not self._is_taken(row.delivery_id, now)]
-        return sorted(due, key=lambda row: (_when(row), row.delivery_id))[:limit]
+        return in_turn(sorted(due, key=lambda row: (_when(row), row.delivery_id)))[:limit]
 
     async def next_delivery_at(self) -> float | None:
         return min((max(_when(row), self._taken_until(row.delivery_id)) for row in self._first_ones()), default=None)

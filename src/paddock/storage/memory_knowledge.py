@@ -1,6 +1,6 @@
 """Knowledge that lives and dies with the process: every promise of the port but durability."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -92,9 +92,15 @@ class MemoryKnowledge:
         job = self._jobs.get(job_id)
         return job if job and (job.workspace_id, job.kb_id) == (workspace, kb_id) else None
 
-    async def unfinished_jobs(self, *, limit: int = 100) -> Sequence[JobRow]:
-        waiting = (job for job in self._jobs.values() if job.status in {"queued", "running"})
+    async def unfinished_jobs(self, *, limit: int = 100, workspace: str | None = None) -> Sequence[JobRow]:
+        waiting = (job for job in self._unfinished() if workspace in (None, job.workspace_id))
         return sorted(waiting, key=lambda job: (job.created_at, job.job_id))[:limit]
+
+    async def workspaces_with_jobs(self) -> Sequence[str]:
+        return sorted({job.workspace_id for job in self._unfinished()})
+
+    def _unfinished(self) -> Iterable[JobRow]:
+        return (job for job in self._jobs.values() if job.status in {"queued", "running"})
 
     async def source(self, job_id: str) -> bytes:
         return self._sources.get(job_id, b"")

@@ -14,7 +14,9 @@ import anyio.to_thread
 import structlog
 from pydantic import ValidationError
 
+from paddock.ports.places import Places
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
+from paddock.rules.errors import HostError
 from paddock.tools.answers import NotJsonError, failed, given
 from paddock.tools.signatures import Signature
 
@@ -22,6 +24,9 @@ log = structlog.get_logger("paddock.tools")
 
 MAX_AT_ONCE = 32
 """Calls of functions at once on this host; more wait their turn, within their own time."""
+EACH = 24
+"""Of them, calls of one workspace, so that the next one finds a thread at once."""
+WAITING, WAITING_IN_ALL = 256, 2048
 
 
 class FunctionTool:
@@ -62,6 +67,7 @@ class FunctionTools:
         self._clock = clock
         self._timeout = timeout_seconds
         self._threads: anyio.CapacityLimiter | None = None
+        self._places = Places(MAX_AT_ONCE, each=EACH, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
         self._earlier: dict[str, Mapping[str, FunctionTool]] = {}
         """Runs that began with other functions, and those."""
 
@@ -87,12 +93,15 @@ class FunctionTools:
         seconds = max(0.0, min(self._timeout, use.deadline_at - self._clock()))
         try:
             async with asyncio.timeout(seconds):
-                return await tool.run(arguments, self._limiter())
+                async with self._places.taken(use.workspace_id):
+                    return await tool.run(arguments, self._limiter())
         except TimeoutError:
             return failed(
                 f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known",
                 unknown=True,
             )
+        except HostError as error:
+            return failed(f"{use.name}: {error.message}")
         except NotJsonError as error:
             return failed(f"{use.name}: {error}")
         except Exception as error:

@@ -33,8 +33,10 @@ _CLAIM = """
 update automations set claim_token = $3, claimed_until = $4
  where job_id = $1 and next_at = $2 and claimed_until <= $5"""
 _DUE = f"""
-select {JOB} from automations
- where enabled and next_at is not null and next_at <= $1 and claimed_until <= $1 order by next_at, job_id limit $2"""
+select {JOB} from (
+  select {JOB}, row_number() over (partition by workspace_id order by next_at, job_id) as turn from automations
+   where enabled and next_at is not null and next_at <= $1 and claimed_until <= $1) due
+ order by turn, next_at, job_id limit $2"""
 _MINE = f"select {JOB} from automations where workspace_id = $1 and user_id = $2 order by created_at, job_id limit $3"
 _TICKS = f"select {TICK} from automation_ticks where job_id = $1 and tick < $2 order by tick desc limit $3"
 

@@ -160,8 +160,11 @@ class PostgresKnowledge:
     async def job(self, workspace: str, kb_id: str, job_id: str) -> JobRow | None:
         return await queries.job(self._store.reader, workspace, kb_id, job_id)
 
-    async def unfinished_jobs(self, *, limit: int = 100) -> Sequence[JobRow]:
-        return await queries.unfinished_jobs(self._store.reader, limit)
+    async def unfinished_jobs(self, *, limit: int = 100, workspace: str | None = None) -> Sequence[JobRow]:
+        return await queries.unfinished_jobs(self._store.reader, limit, workspace)
+
+    async def workspaces_with_jobs(self) -> Sequence[str]:
+        return await queries.workspaces_with_jobs(self._store.reader)
 
     async def source(self, job_id: str) -> bytes:
         return await queries.source(self._store.reader, job_id)

@@ -44,7 +44,11 @@ select count(*) from knowledge_chunks c join knowledge_documents d on d.document
  where d.document_id = $1"""
 _JOB = f"select {JOB} from knowledge_jobs where job_id = $1 and workspace_id = $2 and kb_id = $3"
 _UNFINISHED = f"""
-select {JOB} from knowledge_jobs where status in ('queued', 'running') order by created_at, job_id limit $1"""
+select {JOB} from knowledge_jobs
+ where status in ('queued', 'running') and ($2::text is null or workspace_id = $2)
+ order by created_at, job_id limit $1"""
+_WITH_JOBS = """
+select distinct workspace_id from knowledge_jobs where status in ('queued', 'running') order by workspace_id"""
 
 
 async def bases(reader: Reader, workspace: str) -> list[BaseRow]:
@@ -105,8 +109,12 @@ async def job(reader: Reader, workspace: str, kb_id: str, job_id: str) -> JobRow
     return JobRow(*found) if found else None
 
 
-async def unfinished_jobs(reader: Reader, limit: int) -> list[JobRow]:
-    return [JobRow(*row) for row in await reader.all(_UNFINISHED, limit)]
+async def unfinished_jobs(reader: Reader, limit: int, workspace: str | None) -> list[JobRow]:
+    return [JobRow(*row) for row in await reader.all(_UNFINISHED, limit, workspace)]
+
+
+async def workspaces_with_jobs(reader: Reader) -> list[str]:
+    return [row[0] for row in await reader.all(_WITH_JOBS)]
 
 
 async def source(reader: Reader, job_id: str) -> bytes:

@@ -34,8 +34,10 @@ _CLAIM = """
 update automations set claim_token = ?3, claimed_until = ?4
  where job_id = ?1 and next_at = ?2 and claimed_until <= ?5"""
 _DUE = f"""
-select {JOB} from automations
- where enabled and next_at is not null and next_at <= ?1 and claimed_until <= ?1 order by next_at, job_id limit ?2"""
+select {JOB} from (
+  select {JOB}, row_number() over (partition by workspace_id order by next_at, job_id) as turn from automations
+   where enabled and next_at is not null and next_at <= ?1 and claimed_until <= ?1) due
+ order by turn, next_at, job_id limit ?2"""
 
 
 def _write_job(cursor: Cursor, row: AutomationRow) -> None:

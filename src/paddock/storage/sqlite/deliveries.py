@@ -41,10 +41,12 @@ _AGAIN = """
 update deliveries set status = 'pending', attempts = 0, due_at = ?2, ended_at = null, claimed_until = 0
  where delivery_id = ?1 and status = 'dead' returning 1"""
 _DUE = f"""
-select {DELIVERY} from deliveries d
- where status = 'pending' and due_at <= ?1 and claimed_until <= ?1 and not exists (
-   select 1 from deliveries e where e.session_id = d.session_id and e.status = 'pending' and e.number < d.number)
- order by due_at, delivery_id limit ?2"""
+select {DELIVERY} from (
+  select {DELIVERY}, row_number() over (partition by workspace_id order by due_at, delivery_id) as turn
+    from deliveries d
+   where status = 'pending' and due_at <= ?1 and claimed_until <= ?1 and not exists (
+     select 1 from deliveries e where e.session_id = d.session_id and e.status = 'pending' and e.number < d.number)) due
+ order by turn, due_at, delivery_id limit ?2"""
 _NEXT = """
 select min(max(due_at, claimed_until)) from deliveries d
  where status = 'pending' and not exists (

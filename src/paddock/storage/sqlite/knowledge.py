@@ -150,8 +150,11 @@ class SqliteKnowledge:
     async def job(self, workspace: str, kb_id: str, job_id: str) -> JobRow | None:
         return await self._store.ask(partial(queries.job, workspace=workspace, kb_id=kb_id, job_id=job_id))
 
-    async def unfinished_jobs(self, *, limit: int = 100) -> Sequence[JobRow]:
-        return await self._store.ask(partial(queries.unfinished_jobs, limit=limit))
+    async def unfinished_jobs(self, *, limit: int = 100, workspace: str | None = None) -> Sequence[JobRow]:
+        return await self._store.ask(partial(queries.unfinished_jobs, limit=limit, workspace=workspace))
+
+    async def workspaces_with_jobs(self) -> Sequence[str]:
+        return await self._store.ask(queries.workspaces_with_jobs)
 
     async def source(self, job_id: str) -> bytes:
         return await self._store.ask(partial(queries.source, job_id=job_id))

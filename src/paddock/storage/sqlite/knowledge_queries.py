@@ -117,9 +117,17 @@ def job(connection: Connection, workspace: str, kb_id: str, job_id: str) -> JobR
     return JobRow(*found) if found else None
 
 
-def unfinished_jobs(connection: Connection, limit: int) -> list[JobRow]:
-    sql = f"select {JOB} from knowledge_jobs where status in ('queued', 'running') order by created_at, job_id limit ?"
-    return [JobRow(*row) for row in connection.execute(sql, (limit,))]
+def unfinished_jobs(connection: Connection, limit: int, workspace: str | None) -> list[JobRow]:
+    sql = f"""
+    select {JOB} from knowledge_jobs
+     where status in ('queued', 'running') and (?2 is null or workspace_id = ?2)
+     order by created_at, job_id limit ?1"""
+    return [JobRow(*row) for row in connection.execute(sql, (limit, workspace))]
+
+
+def workspaces_with_jobs(connection: Connection) -> list[str]:
+    sql = "select distinct workspace_id from knowledge_jobs where status in ('queued', 'running') order by workspace_id"
+    return [row[0] for row in connection.execute(sql)]
 
 
 def source(connection: Connection, job_id: str) -> bytes:
