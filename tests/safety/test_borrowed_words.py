@@ -155,6 +155,7 @@ FOR_OPERATORS = (
     "runners/shared_plugins.py",
     "runners/supervisor.py",
     "storage/backup.py",
+    "storage/cluster_secret.py",
     "storage/signing_keys.py",
     "storage/sqlite/copying.py",
     "storage/sqlite/transaction.py",
