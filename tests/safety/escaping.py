@@ -42,7 +42,9 @@ class World:
         self._make(base)
         self._listeners = [stack.enter_context(one) for one in self._listen(base)]
         signal.signal(signal.SIGUSR1, self._count)
-        ctypes.CDLL(None).shmget(SHARED, 16, 0o1666)
+        libc = ctypes.CDLL(None)
+        segment = libc.shmget(SHARED, 16, 0o1666)
+        stack.callback(libc.shmctl, segment, 0, None)  # 0: remove it, which nobody else would ever do
         self._base = base
 
     def _make(self, base: Path) -> None:
