@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from paddock.compose.parts import timeouts_of
+from paddock.rules.session.commands import SessionTimeouts
 from paddock.settings import Settings, SettingsError, load, unknown_variables
 
 
@@ -148,3 +151,13 @@ def test_every_setting_is_in_the_guide() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "settings.md").read_text()
     missing = [name for name in Settings.model_fields if f"`{name}`" not in guide]
     assert not missing
+
+
+def test_every_wait_of_a_session_is_a_setting(tmp_path: Path) -> None:
+    names = ("input_ack", "cancel_ack", "manager", "confirm", "queue")
+    assert {field.name for field in msgspec.structs.fields(SessionTimeouts)} == set(names)
+    assert timeouts_of(Settings()) == SessionTimeouts()
+    given = {f"PADDOCK_SESSION_{name.upper()}_SECONDS": str(number) for number, name in enumerate(names, 1)}
+    assert timeouts_of(load({"data": tmp_path}, environ=given)) == SessionTimeouts(1, 2, 3, 4, 5)
+    with pytest.raises(SettingsError, match=r"session_confirm_seconds = 0 .* a number of seconds above 0"):
+        load({"data": tmp_path}, environ={"PADDOCK_SESSION_CONFIRM_SECONDS": "0"})

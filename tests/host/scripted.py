@@ -64,6 +64,7 @@ from paddock.rules.limits import Rates
 from paddock.rules.platform_specs import PlatformSpec
 from paddock.rules.results import Result
 from paddock.rules.rows import RunRow
+from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
 from paddock.rules.signing import SigningKeys
@@ -304,6 +305,7 @@ async def small_house(
     limits: ArtifactLimits | None = None,
     area_bytes: int = AREA_BYTES,
     knowledge: Knowledge | None = None,
+    timeouts: SessionTimeouts | None = None,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
     gateway = gateway or ScriptedGateway()
@@ -359,10 +361,13 @@ async def small_house(
         actions=approvals,
         artifacts=artifacts,
         opened=OPENED,
+        timeouts=timeouts,
     )
     calls.serve(runs)
     steering.serve(runs)
-    manager = SessionManager(records=store, agents=lambda: known, readiness=runs, clock=now, spawn=spawn)
+    manager = SessionManager(
+        records=store, agents=lambda: known, readiness=runs, clock=now, spawn=spawn, timeouts=timeouts
+    )
     sessions = Sessions(
         store,
         tails,
@@ -374,6 +379,7 @@ async def small_house(
         spawn=spawn,
         watch=watch,
         deliveries_wait=deliveries.wake,
+        timeouts=timeouts,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
     scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now)

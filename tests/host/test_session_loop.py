@@ -11,6 +11,7 @@ from paddock.host.draft import Draft
 from paddock.host.live_run import LiveRun
 from paddock.rules.chain import verify
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.session.commands import SessionTimeouts
 from paddock.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -283,10 +284,23 @@ async def test_a_run_that_ends_without_its_runner_is_stopped_at_the_runner_too()
         await asyncio.wait_for(_until(lambda: run.released), 30)
 
 
-async def test_a_run_that_is_over_and_does_not_stop_is_made_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.host.runs.CANCEL_ACK_SECONDS", 0.05)
+@pytest.mark.spec("wait/has-a-timer")
+async def test_how_long_a_session_waits_for_an_ack_and_for_its_end_can_be_set() -> None:
+    async with small_house(timeouts=SessionTimeouts(input_ack=0.05, cancel_ack=0.05)) as house:
+        silent = await house.say(thread=a_thread())
+        await house.gateway.next(ack=False)
+        await house.until(silent.thread_id, "ERROR:ROUTE_TIMEOUT")
+        assert (await house.run(silent)).code == "route_timeout"
+        stubborn = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        await house.inbox.cancel(await house.run(stubborn), ANN)
+        await house.story(stubborn)
+        await asyncio.wait_for(_until(lambda: run.forced), 30)
+
+
+async def test_a_run_that_is_over_and_does_not_stop_is_made_to() -> None:
     agents = 'agents:\n  one: {runner: "plugin:test/one/default", deadline_seconds: 0.05}\n'
-    async with small_house(agents=agents) as house:
+    async with small_house(agents=agents, timeouts=SessionTimeouts(cancel_ack=0.05)) as house:
         accepted = await house.say(thread=a_thread())
         run = await house.gateway.next()
         await house.story(accepted)

@@ -19,6 +19,7 @@ from paddock.host.tails import Tails
 from paddock.http_api.ag_ui import Peer, frames
 from paddock.ports import Batch, Caller
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.messages import RunFailed
 from paddock.storage.memory import MemoryStore
 from paddock.storage.sqlite import SqliteStore
@@ -427,7 +428,7 @@ async def test_an_input_that_waits_too_long_for_its_turn_fails_where_it_stands()
         await house.say("a", thread=thread)
         run = await house.gateway.next()
         waiting = await house.say("b", thread=thread)
-        now[0] += sessions_module.QUEUE_SECONDS - 1
+        now[0] += SessionTimeouts().queue - 1
         house.sessions.expire_queued()
         fresh = await house.say("c", thread=thread)
         now[0] += 2

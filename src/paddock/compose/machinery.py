@@ -13,6 +13,7 @@ from paddock.compose.parts import (
     directories_of,
     mark_of,
     plugins_of,
+    timeouts_of,
     traces_of,
     why_no_network,
 )
@@ -90,6 +91,7 @@ def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
         admission=Admission(ground.settings.max_runs),
         around=Surroundings(gateway, endpoints, directories, spawn),
         opened=ground.settings.api_agents,
+        timeouts=timeouts_of(ground.settings),
     )
     granted.beside.live = lambda: [run.turn_id for run in runs.live]
     granted.tool_calls.goes_on = lambda run_id: runs.find(run_id) is not None
@@ -185,7 +187,10 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
 
 def _sessions(ground: Ground, granted: Resources, runs: Runs) -> Sessions:
     store, clock, spawn = ground.store, ground.clock, ground.tasks.spawn
-    manager = SessionManager(records=store, agents=lambda: ground.agents, readiness=runs, clock=clock, spawn=spawn)
+    timeouts = timeouts_of(ground.settings)
+    manager = SessionManager(
+        records=store, agents=lambda: ground.agents, readiness=runs, clock=clock, spawn=spawn, timeouts=timeouts
+    )
     return Sessions(
         store,
         ground.tails,
@@ -200,4 +205,5 @@ def _sessions(ground: Ground, granted: Resources, runs: Runs) -> Sessions:
         word_limits=WordLimits(
             of_user=ground.settings.user_words_mib * MIB, of_workspace=ground.settings.workspace_words_mib * MIB
         ),
+        timeouts=timeouts,
     )

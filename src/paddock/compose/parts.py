@@ -45,6 +45,7 @@ from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.named_resources import NamedResources
 from paddock.rules.retention import Periods
+from paddock.rules.session.commands import SessionTimeouts
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
 from paddock.runners.packages.installed import RECORD_FILE
@@ -251,3 +252,13 @@ def traces_of(settings: Settings) -> "Traces | None":
 def mark_of(data: Path) -> str:
     """What the processes of this data directory carry in their environment, so that leftovers can be found."""
     return sha256(os.fsencode(data.resolve())).hexdigest()[:24]
+
+
+def timeouts_of(settings: Settings) -> SessionTimeouts:
+    return SessionTimeouts(
+        input_ack=settings.session_input_ack_seconds,
+        cancel_ack=settings.session_cancel_ack_seconds,
+        manager=settings.session_manager_seconds,
+        confirm=settings.session_confirm_seconds,
+        queue=settings.session_queue_seconds,
+    )

@@ -19,7 +19,6 @@ from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow, SessionDetailsRow, SessionSummary
 from paddock.rules.session.bus import FROM_PEOPLE, MessageItem, read
-from paddock.rules.session.commands import MANAGER_SECONDS
 from paddock.rules.session.context import SessionContext, session_context
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event
@@ -32,7 +31,8 @@ NEEDS_AGENT = frozenset({"SWITCH_AGENT", "INVITE_AGENT", "REMOVE_AGENT"})
 ADDS_WORDS = frozenset({"SESSION_OPEN", "SWITCH_AGENT", "INVITE_AGENT"})
 """What somebody without room for words may not ask for. They may stop, leave, answer and close what is there."""
 MAX_TITLE = 200
-SETTLE_SECONDS = MANAGER_SECONDS + 2.0
+SETTLE_SECONDS = 2.0
+"""For a transaction to be seen to end, beyond what the manager may take."""
 
 WHY: Mapping[str, str] = {
     "session_not_open": "this conversation is not open yet",
@@ -180,7 +180,7 @@ class Controls:
 
     async def settled(self, thread_id: str, tx_id: str) -> None:
         """Wait until a transaction is over; every one is, in its time."""
-        async with asyncio.timeout(SETTLE_SECONDS):
+        async with asyncio.timeout(self._sessions.timeouts.manager + SETTLE_SECONDS):
             while (await self._sessions.look(thread_id)).state.transaction(tx_id) is not None:
                 follower = self._sessions.tails.follow(thread_id, None, await self.head(thread_id))
                 try:

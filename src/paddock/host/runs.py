@@ -26,7 +26,6 @@ from paddock.rules.rows import TranscriptRow, View
 from paddock.rules.run_context import NO_STATE, RunInput, StateShown, run_context, unseen_tools, with_tools
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
-    CANCEL_ACK_SECONDS,
     AwaitAck,
     AwaitCancelAck,
     CancelRun,
@@ -34,6 +33,7 @@ from paddock.rules.session.commands import (
     ForceStop,
     OfferSteering,
     RunCommand,
+    SessionTimeouts,
     StartRun,
 )
 from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, RunFailed
@@ -89,7 +89,9 @@ class Runs:
         around: Around | None = None,
         observer: Observer | None = None,
         opened: ApiAgents = NOTHING_OPENED,
+        timeouts: SessionTimeouts | None = None,
     ) -> None:
+        self._timeouts = timeouts or SessionTimeouts()
         self.around = around
         self._observer = observer or NOBODY
         self.authority = Authority(gateway=gateway, agents=agents, offered=offered, offers=offers, opened=opened)
@@ -168,7 +170,9 @@ class Runs:
                 run.stopping = True
                 self._spawn(self._cancel(run, command.reason))
             case AwaitCancelAck() if run is not None:
-                run.after(command.seconds, lambda: session.post(CancelTimedOut(command.turn_id, self._clock())))
+                run.after(
+                    self._timeouts.cancel_ack, lambda: session.post(CancelTimedOut(command.turn_id, self._clock()))
+                )
             case OfferSteering() if run is not None and run.handle is not None:
                 run.handle.steering_available(sum(queued.steers for queued in session.state.queue))
             case ForceStop() if run is not None and run.handle is not None:
@@ -323,11 +327,11 @@ class Runs:
 
     def _arm(self, run: LiveRun) -> None:
         session, turn_id = run.session, run.turn_id
-        run.after(AwaitAck(turn_id).seconds, lambda: session.post(AckTimedOut(turn_id, self._clock())))
+        run.after(self._timeouts.input_ack, lambda: session.post(AckTimedOut(turn_id, self._clock())))
 
     def _arm_both(self, run: LiveRun) -> None:
         """The deadline's timer waits for the other to ring: most runs are over before, and each timer costs."""
-        left, patience = run.grant.deadline_at - self._clock(), AwaitAck(run.turn_id).seconds
+        left, patience = run.grant.deadline_at - self._clock(), self._timeouts.input_ack
         if left <= patience:
             run.after(left, lambda: self._deadline(run))
             self._arm(run)
@@ -349,7 +353,7 @@ class Runs:
                 run.starting.cancel()
             run.settled = True
         else:
-            run.settled = await _asked(run.handle, reason) or run.settled
+            run.settled = await _asked(run.handle, reason, self._timeouts.cancel_ack) or run.settled
         if run.settled and not run.over:
             run.session.post(CancelAcknowledged(run.turn_id, self._clock()))
         elif not run.over:
@@ -429,9 +433,9 @@ def _log_why(run_id: str, error: HostError | None) -> None:
         log.warning("a run cannot be started", action="run.start", run_id=run_id, reason=error.for_operators)
 
 
-async def _asked(handle: RunHandle, reason: str) -> bool:
+async def _asked(handle: RunHandle, reason: str, seconds: float) -> bool:
     try:
-        async with asyncio.timeout(CANCEL_ACK_SECONDS):
+        async with asyncio.timeout(seconds):
             return await handle.cancel(reason)
     except TimeoutError:
         return False

@@ -16,7 +16,7 @@ from paddock.host.session_loop import SessionLoop
 from paddock.ports import Records
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.rows import AuditRow, KeptMemberRow
-from paddock.rules.session.commands import MANAGER_SECONDS, AskManager, AwaitConfirm, AwaitManager, ChainCommand
+from paddock.rules.session.commands import AskManager, AwaitConfirm, AwaitManager, ChainCommand, SessionTimeouts
 from paddock.rules.session.messages import (
     ConfirmTimedOut,
     ManagerAnswer,
@@ -57,7 +57,9 @@ class SessionManager:
         readiness: Readiness,
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        timeouts: SessionTimeouts | None = None,
     ) -> None:
+        self.timeouts = timeouts or SessionTimeouts()
         self._records = records
         self._agents = agents
         self._readiness = readiness
@@ -75,10 +77,10 @@ class SessionManager:
         match command:
             case AskManager():
                 self._spawn(self._answer(session, command))
-            case AwaitManager(tx_id=tx_id, seconds=seconds):
-                self._arm(tx_id, seconds, session, lambda: ManagerTimedOut(tx_id, self._clock()))
-            case AwaitConfirm(tx_id=tx_id, seconds=seconds):
-                self._arm(tx_id, seconds, session, lambda: ConfirmTimedOut(tx_id, self._clock()))
+            case AwaitManager(tx_id=tx_id):
+                self._arm(tx_id, self.timeouts.manager, session, lambda: ManagerTimedOut(tx_id, self._clock()))
+            case AwaitConfirm(tx_id=tx_id):
+                self._arm(tx_id, self.timeouts.confirm, session, lambda: ConfirmTimedOut(tx_id, self._clock()))
 
     def over(self, tx_id: str) -> None:
         timer = self._timers.pop(tx_id, None)
@@ -100,7 +102,7 @@ class SessionManager:
     async def _answer(self, session: SessionLoop, asked: AskManager) -> None:
         """Do it, or say why not; in either case within the time the session waits."""
         try:
-            async with asyncio.timeout(MANAGER_SECONDS):
+            async with asyncio.timeout(self.timeouts.manager):
                 answer, payload = await self._requests[asked.request](session, asked)
         except HostError as error:
             answer, payload = _FAILED[asked.request], _error(str(error.code), error.message, retryable=error.retryable)

@@ -34,6 +34,7 @@ from paddock.rules.forgetting_rows import LogTrimmed
 from paddock.rules.retention import anchor
 from paddock.rules.rows import AuditRow, SessionRow
 from paddock.rules.session import messages
+from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.messages import RunFailed
 from paddock.rules.session.recovery import transaction_timers
 from paddock.rules.session.state import SessionState, to_bytes
@@ -46,8 +47,6 @@ IDLE_SESSIONS = 64
 used again: with 512 a short run cost 7 % more. Loading a session again takes a tenth of a millisecond."""
 RETRY_SECONDS = 1.0
 RECOVER_AT_ONCE = 64
-QUEUE_SECONDS = 600.0
-"""How long an input may wait for its turn; the deadline of its run starts when it gets it."""
 QUEUE_LOOK_SECONDS = 5.0
 TOO_LONG_IN_LINE = "the input waited too long for its turn"
 UNANSWERED = "its last write was never answered, and another owner has gone on since"
@@ -81,7 +80,9 @@ class Sessions:
         shared: bool = False,
         deliveries_wait: Callable[[], None] = lambda: None,
         word_limits: WordLimits | None = None,
+        timeouts: SessionTimeouts | None = None,
     ) -> None:
+        self.timeouts = timeouts or SessionTimeouts()
         self.words = Words(store, spawn=spawn, limits=word_limits)
         self.deliveries_wait = deliveries_wait
         self.shared = shared
@@ -232,7 +233,7 @@ class Sessions:
         now = self.clock()
         for loop in list(self._loops.values()):
             for queued in loop.state.queue:
-                if queued.created_at + QUEUE_SECONDS < now:
+                if queued.created_at + self.timeouts.queue < now:
                     loop.post(RunFailed(queued.turn_id, "deadline_exceeded", TOO_LONG_IN_LINE, at=now))
 
     async def keep_queues_moving(self) -> None:

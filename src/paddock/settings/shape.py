@@ -92,6 +92,41 @@ class Settings(BaseModel):
     run_deadline_seconds: Seconds = setting(
         300.0, "how long a run may take", "a number of seconds above 0, at most 86400", gt=0, le=86400
     )
+    session_input_ack_seconds: Seconds = setting(
+        5.0,
+        "how long an agent may take to acknowledge a message once it has it",
+        "a number of seconds above 0, at most 600",
+        gt=0,
+        le=600,
+    )
+    session_cancel_ack_seconds: Seconds = setting(
+        2.5,
+        "how long an agent may take to acknowledge that it was asked to stop",
+        "a number of seconds above 0, at most 60",
+        gt=0,
+        le=60,
+    )
+    session_manager_seconds: Seconds = setting(
+        10.0,
+        "how long it may take to add or remove an agent, to open or to close a conversation",
+        "a number of seconds above 0, at most 600",
+        gt=0,
+        le=600,
+    )
+    session_confirm_seconds: Seconds = setting(
+        120.0,
+        "how long a handover waits for its answer",
+        "a number of seconds above 0, at most 86400",
+        gt=0,
+        le=86400,
+    )
+    session_queue_seconds: Seconds = setting(
+        600.0,
+        "how long a message may wait in line for its turn",
+        "a number of seconds above 0, at most 86400",
+        gt=0,
+        le=86400,
+    )
     cors_origins: Annotated[tuple[Annotated[str, AfterValidator(page)], ...], split(",")] = setting(
         (),
         "web pages of elsewhere that may call this host from a browser",

@@ -20,7 +20,7 @@ def test_a_turn_is_canceled_only_after_the_agent_acknowledges() -> None:
     session = play(CANCEL, after=play(says(T1), InputAcknowledged(T1)))
     assert session.said == ["CONTROL:CANCEL>SYSTEM", "CONTROL:CANCEL>AGENT", "EVENT:CANCEL_SENT>FRONTEND"]
     assert session.facts[0].sender == "user:uma"
-    assert session.commands == (CancelRun(T1, A, "user"), AwaitCancelAck(T1, 2.5))
+    assert session.commands == (CancelRun(T1, A, "user"), AwaitCancelAck(T1))
     assert session.state.turn is not None
 
     session = play(CancelAcknowledged(T1), after=session)

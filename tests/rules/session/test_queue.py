@@ -103,7 +103,7 @@ def test_interrupting_input_stops_the_live_turn_and_goes_first() -> None:
         "CONTROL:CANCEL>AGENT",
         "EVENT:CANCEL_SENT>FRONTEND",
     ]
-    assert session.commands == (CancelRun(T1, A, "interrupted"), AwaitCancelAck(T1, 2.5))
+    assert session.commands == (CancelRun(T1, A, "interrupted"), AwaitCancelAck(T1))
     assert waiting(session) == [T3, T2]
     assert StartRun(T3, A) in play(CancelAcknowledged(T1), after=session).commands
 

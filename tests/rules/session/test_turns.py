@@ -54,7 +54,7 @@ def test_an_input_is_stored_once_and_sent_to_the_agent_by_reference() -> None:
 def test_an_accepted_input_starts_a_run_and_a_timer_for_its_ack() -> None:
     session = play(says(T1))
 
-    assert session.commands == (StartRun(T1, A), AwaitAck(T1, 5.0))
+    assert session.commands == (StartRun(T1, A), AwaitAck(T1))
     assert session.state.turn is not None
     assert session.state.turn.status is TurnStatus.ROUTING
     assert session.state.turn.waiting == (Wait.INPUT_ACK,)

@@ -5,12 +5,18 @@ from typing import Any, Literal
 
 from paddock.rules.values import Value, nothing
 
-INPUT_ACK_SECONDS = 5.0
-CANCEL_ACK_SECONDS = 2.5
-MANAGER_SECONDS = 10.0
-CONFIRM_SECONDS = 120.0
-
 RunEnd = Literal["completed", "failed", "cancelled"]
+
+
+class SessionTimeouts(Value, frozen=True):
+    """How many seconds the host waits for what a session awaits."""
+
+    input_ack: float = 5.0
+    cancel_ack: float = 2.5
+    manager: float = 10.0
+    confirm: float = 120.0
+    queue: float = 600.0
+    """For its turn, in line."""
 
 
 class StartRun(Value, frozen=True):
@@ -21,10 +27,9 @@ class StartRun(Value, frozen=True):
 
 
 class AwaitAck(Value, frozen=True):
-    """Send `AckTimedOut` after this time. Sending it too late or once too often does no harm."""
+    """Send `AckTimedOut` after the time for it. Sending it too late or once too often does no harm."""
 
     turn_id: str
-    seconds: float = INPUT_ACK_SECONDS
 
 
 class CancelRun(Value, frozen=True):
@@ -36,10 +41,9 @@ class CancelRun(Value, frozen=True):
 
 
 class AwaitCancelAck(Value, frozen=True):
-    """Send `CancelTimedOut` after this time."""
+    """Send `CancelTimedOut` after the time for it."""
 
     turn_id: str
-    seconds: float = CANCEL_ACK_SECONDS
 
 
 class ForceStop(Value, frozen=True):
@@ -77,17 +81,15 @@ class AskManager(Value, frozen=True):
 
 
 class AwaitManager(Value, frozen=True):
-    """Send `ManagerTimedOut` after this time."""
+    """Send `ManagerTimedOut` after the time for it."""
 
     tx_id: str
-    seconds: float = MANAGER_SECONDS
 
 
 class AwaitConfirm(Value, frozen=True):
-    """Send `ConfirmTimedOut` after this time."""
+    """Send `ConfirmTimedOut` after the time for it."""
 
     tx_id: str
-    seconds: float = CONFIRM_SECONDS
 
 
 RunCommand = StartRun | AwaitAck | CancelRun | AwaitCancelAck | ForceStop | EndRun | OfferSteering
