@@ -45,8 +45,8 @@ LINES = st.sampled_from(
 )
 
 
-def cron(text: str) -> Schedule:
-    return Schedule("cron", text, START)
+def cron(text: str, start: float = START) -> Schedule:
+    return Schedule("cron", text, start)
 
 
 def rule(text: str, start: float = START) -> Schedule:
@@ -104,6 +104,45 @@ def test_what_goes_by_the_clock_misses_and_doubles_nothing_when_clocks_change(
         found.append(tick)
         after = tick
     assert {later - earlier for earlier, later in pairwise(found)} == {1800.0}
+
+
+ALIKE = {
+    "30 2 * * *": "FREQ=DAILY;BYHOUR=2;BYMINUTE=30",
+    "0 2 * * *": "FREQ=HOURLY;BYHOUR=2;BYMINUTE=0",
+    "*/30 2 * * *": "FREQ=DAILY;BYHOUR=2;BYMINUTE=0,30",
+    "*/20 2,3 * * *": "FREQ=HOURLY;BYHOUR=2,3;BYMINUTE=0,20,40",
+    "30 1-3 * * *": "FREQ=DAILY;BYHOUR=1,2,3;BYMINUTE=30",
+    "30 2 * * 0": "FREQ=WEEKLY;BYDAY=SU;BYHOUR=2;BYMINUTE=30",
+    "0 * * * *": "FREQ=HOURLY;BYMINUTE=0",
+    "*/30 * * * *": "FREQ=MINUTELY;INTERVAL=30",
+    "0 */2 * * *": "FREQ=HOURLY;INTERVAL=2",
+}
+
+
+@pytest.mark.parametrize(("line", "text"), ALIKE.items(), ids=ALIKE)
+@pytest.mark.parametrize(
+    ("zone", "month", "day"),
+    [
+        ("Europe/Berlin", 3, 28),
+        ("Europe/Berlin", 10, 24),
+        ("America/New_York", 3, 7),
+        ("America/New_York", 10, 31),
+        ("Australia/Lord_Howe", 10, 3),
+        ("Australia/Lord_Howe", 4, 4),
+        ("Asia/Shanghai", 3, 28),
+    ],
+)
+def test_cron_and_rrule_agree_when_clocks_change(line: str, text: str, zone: str, month: int, day: int) -> None:
+    place = ZoneInfo(zone)
+    start = at(place, 2026, month, day, 0)
+    assert some(cron(line, start), place, start - 1, 60) == some(rule(text, start), place, start - 1, 60)
+
+
+def test_times_that_are_skipped_come_later_and_together_if_they_fall_together() -> None:
+    after = at(BERLIN, 2026, 3, 28, 12)
+    assert some(cron("30 2 * * *"), BERLIN, after, 1) == ["2026-03-29T03:30+02:00"]
+    assert some(cron("*/30 2 * * *"), BERLIN, after, 2) == ["2026-03-29T03:00+02:00", "2026-03-29T03:30+02:00"]
+    assert some(cron("30 2,3 * * *"), BERLIN, after, 2) == ["2026-03-29T03:30+02:00", "2026-03-30T02:30+02:00"]
 
 
 def test_the_last_friday_of_the_month_and_every_second_week() -> None:

@@ -1,10 +1,11 @@
 """When a job is due: a cron line or an RRULE in a time zone, and what fell due while nobody looked.
 
 Pure: zones and moments come in as values. People mean the clock on their wall, so a tick is a wall time; how that
-becomes a moment when clocks are changed is decided here, once: a time that is skipped comes as much later as the clocks
-were put forward, a time that comes twice counts the first time, and what goes by the minute or hour misses and doubles
-nothing. Every search has an end: a rule that matches nothing for many years has no next tick. And every search is
-short, because schedules are strangers' words: ticks that are over are skipped, never counted off.
+becomes a moment when clocks are changed is decided here, once, for cron lines and rules alike: a time that is skipped
+comes as much later as the clocks were put forward, a time that comes twice counts the first time, and what goes by the
+minute or hour and names no hours misses and doubles nothing. Every search has an end: a rule that matches nothing for
+many years has no next tick. And every search is short, because schedules are strangers' words: ticks that are over are
+skipped, never counted off.
 """
 
 import re
@@ -156,11 +157,10 @@ def _next_of_cron(text: str, zone: tzinfo, after: float) -> float | None:
     if len(text.split()) != 5:
         raise ScheduleError(f"{text!r} is no cron line: it has five fields, minute hour day month weekday")
     try:
-        return next(CronSim(text, datetime.fromtimestamp(after, zone))).timestamp()
+        since = wall_time(after, zone) - _changed(zone, after) - timedelta(minutes=1)
+        return _earliest(CronSim(text, since), zone, after, every=text.split()[1].startswith("*"))
     except CronSimError as error:
         raise ScheduleError(f"{text!r} is no cron line: {error}") from error
-    except StopIteration:
-        return None
 
 
 # --- RRULE ------------------------------------------------------------------------------------------------------------
@@ -171,6 +171,8 @@ class Rule(Value, frozen=True):
 
     frequency: str
     interval: int
+    by_the_clock: bool
+    """Whether it goes by the minute or the hour and names no hours."""
     counted: bool
     text: str
     until: datetime | None
@@ -193,7 +195,8 @@ def read_rule(text: str, zone: tzinfo) -> Rule:
         raise ScheduleError(f"FREQ={frequency} with BYDAY needs an INTERVAL that is no multiple of 7; use FREQ=WEEKLY")
     until = _until(given["UNTIL"], zone) if "UNTIL" in given else None
     kept = ";".join(f"{name}={value}" for name, value in given.items() if name != "UNTIL")
-    return Rule(frequency, interval, "COUNT" in given, kept, until)
+    by_the_clock = frequency in _BY_THE_CLOCK and "BYHOUR" not in given
+    return Rule(frequency, interval, by_the_clock, "COUNT" in given, kept, until)
 
 
 def check_rule(text: str, zone: tzinfo) -> Rule:
@@ -249,13 +252,19 @@ def _until(text: str, zone: tzinfo) -> datetime:
 
 def _next_of_rule(schedule: Schedule, zone: tzinfo, after: float) -> float | None:
     rule = read_rule(schedule.text, zone)
+    since = wall_time(after, zone) - _changed(zone, after)
+    found = walls(rule, wall_time(schedule.starts_at, zone), since)
+    return _earliest(found, zone, after, every=rule.by_the_clock)
+
+
+def _earliest(walls: Iterator[datetime], zone: tzinfo, after: float, *, every: bool) -> float | None:
+    """The first moment later than `after` that these wall times, which come in order, stand for."""
     best: float | None = None
     enough: datetime | None = None
-    since = wall_time(after, zone) - _changed(zone, after)
-    for wall in walls(rule, wall_time(schedule.starts_at, zone), since):
+    for wall in walls:
         if enough is not None and wall > enough:
             break
-        for moment in moments(wall, zone, every=rule.frequency in _BY_THE_CLOCK):
+        for moment in moments(wall, zone, every=every):
             if moment > after and (best is None or moment < best):
                 best, enough = moment, wall + _changed(zone, moment)
     return best
