@@ -87,7 +87,18 @@ async def test_bytes_are_put_once_under_a_signed_address_by_whoever_has_it() -> 
         offered = (await doors.client.post(PATH, json=said, headers=ann)).json()
         assert offered["status"] == "pending"
         url, form = offered["upload"]["url"], offered["upload"]["headers"]
-        assert (await doors.client.get(f"{PATH}/{offered['attachmentId']}", headers=ann)).status_code == 404
+        waiting = await doors.client.get(f"{PATH}/{offered['attachmentId']}", headers=ann)
+        until = {"expiresAt": offered["upload"]["expiresAt"]}
+        assert (waiting.status_code, waiting.json()) == (
+            200,
+            {"attachmentId": offered["attachmentId"], "status": "pending", "upload": until},
+        )
+        for name, who in (
+            (offered["attachmentId"], await doors.key_for("bob")),
+            (offered["attachmentId"][:-1] + "x", ann),
+            (offered["attachmentId"].replace(".", ".9", 1), ann),
+        ):
+            assert_problem(await doors.client.get(f"{PATH}/{name}", headers=who), 404, "not_found", "there is no such")
         both = await asyncio.gather(
             *(httpx.AsyncClient(timeout=30, verify=NO_TLS).put(url, content=content, headers=form) for _ in range(2))
         )

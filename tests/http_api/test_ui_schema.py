@@ -49,6 +49,20 @@ async def told(doors: Doors, run: AtRunner) -> Any:
     return found["messages"][-1]
 
 
+@pytest.mark.spec("ui/meta")
+async def test_a_document_says_which_run_and_whose_it_belongs_to() -> None:
+    async with open_doors() as doors:
+        run = await a_card(doors, {**CARD, "meta": {"userId": "somebody else"}})
+        meta = {
+            "requestId": run.run_id,
+            "traceId": run.context["runtime"]["trace_id"],
+            "userId": "dev",
+        }
+        assert (await told(doors, run))["ui_schema"]["meta"] == meta
+        [card] = [event for event in await events(doors, run) if event["type"] == "ACTIVITY_SNAPSHOT"]
+        assert card["content"]["meta"] == meta
+
+
 @pytest.mark.spec("http/ui-stream")
 @pytest.mark.parametrize("dialect", ["0", "1"])
 async def test_a_card_follows_its_message_on_the_stream_in_either_dialect(dialect: str) -> None:

@@ -21,6 +21,8 @@ from paddock.rules.attachment_urls import (
     Upload,
     counts,
     granted_upload,
+    offered_id,
+    offered_until,
     origin_of,
     read_address,
     taken_apart,
@@ -74,7 +76,15 @@ class UserAttachments:
         owner = Owner(principal.workspace_id, principal.user_id)
         upload = self._uploads.offer(owner, mime_type=mime_type, size=size, sha256=sha256, name=name)
         by = principal.credential
-        return replace(upload, by=by.written(), expires=_no_longer_than(by, upload.expires))
+        expires = _no_longer_than(by, upload.expires)
+        artifact_id = offered_id(self._keys(), owner, upload.artifact_id, expires)
+        return replace(upload, artifact_id=artifact_id, by=by.written(), expires=expires)
+
+    async def pending_until(self, principal: Principal, artifact_id: str) -> int | None:
+        """Until when this user may still upload what was offered under this id; None when it is there, or no offer."""
+        owner = Owner(principal.workspace_id, principal.user_id)
+        until = offered_until(self._keys(), owner, artifact_id, self._clock())
+        return until if until is None or await self._records.artifact(artifact_id) is None else None
 
     def upload_url(self, upload: Upload) -> str:
         return self._public_url + upload_address(self._keys(), upload)

@@ -20,21 +20,22 @@ HINTS, DOCUMENT, ACTIONS, VERSION = "ui_hints", "ui_schema", "ui_actions", "ui_c
 HOST_FIELDS = frozenset({DOCUMENT, ACTIONS, VERSION})
 """Only the host may say these: what a runner puts there is dropped."""
 NOTES_TOLD = 10
-LIMITS = replace(DEFAULT, bytes=DEFAULT.bytes - 1024)
-"""Names of actions are longer here than the compiler's own."""
+LIMITS = replace(DEFAULT, bytes=DEFAULT.bytes - 2048)
+"""Names of actions are longer here than the compiler's own, and what a document belongs to is added to it."""
 
 log = structlog.get_logger("paddock.ui")
 
 
-def drawn(result: Result, locale: str) -> Result:
-    """A finished message with the document its hints lead to, and without what only the host may say."""
+def drawn(result: Result, locale: str, meta: Mapping[str, str]) -> Result:
+    """A finished message with the document its hints lead to, and without what only the host may say. `meta` tells in
+    the document what it belongs to."""
     data: dict[str, Any] = {name: value for name, value in result.data.items() if name not in HOST_FIELDS}
     if data.get(HINTS) is not None:
-        data |= _compiled(result.run_id, data[HINTS], locale)
+        data |= _compiled(result.run_id, data[HINTS], locale, meta)
     return Result(result.run_id, result.type, data, result.sequence, result.timestamp)
 
 
-def _compiled(run_id: str, hints: object, locale: str) -> Mapping[str, Any]:
+def _compiled(run_id: str, hints: object, locale: str, meta: Mapping[str, str]) -> Mapping[str, Any]:
     compiled = compile_hints(hints, locale=locale, limits=LIMITS)
     if compiled.notes:
         told = list(compiled.notes[:NOTES_TOLD])
@@ -44,4 +45,4 @@ def _compiled(run_id: str, hints: object, locale: str) -> Mapping[str, Any]:
     names = {ref: f"{run_id}.{secrets.token_urlsafe(16)}" for ref in compiled.actions}
     actions = {names[ref]: action for ref, action in compiled.actions.items()}
     document = renamed(compiled.document, names) if names else compiled.document
-    return {DOCUMENT: document, VERSION: COMPILER, **({ACTIONS: actions} if actions else {})}
+    return {DOCUMENT: {**document, "meta": meta}, VERSION: COMPILER, **({ACTIONS: actions} if actions else {})}

@@ -152,12 +152,17 @@ class LiveRun:
         elif result.type == "artifact.created":
             self._line.post_when_done(self._announced(result, size))
         elif result.type == "message.completed" and len(result.data) > 1:  # more than the message itself
-            self._line.post(Said(self.turn_id, drawn(result, self._locale()), size))
+            self._line.post(Said(self.turn_id, drawn(result, self._locale(), self._meta()), size))
         else:
             if result.type in STEPS:
                 name = str(result.data.get("step_name"))
                 self.observer.step(self.turn_id, name, self._clock(), begins=result.type == "step.started")
             self._line.post(Said(self.turn_id, result, size))
+
+    def _meta(self) -> Mapping[str, str]:
+        """What a document of this run belongs to."""
+        _, trace_id = self.session.input_of(self.turn_id)
+        return {"requestId": self.turn_id, "traceId": trace_id, "userId": self.grant.scope.user_id}
 
     def _locale(self) -> str:
         given = self.session.find_input(self.turn_id)

@@ -75,8 +75,10 @@ class AttachmentsDoor:
         return json_response(self._ready(request, row, credential), 201)
 
     async def get(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        row = await self._attachments.find(principal, request.path_params["attachment"])
+        principal, name = await self._auth.principal(request.scope), request.path_params["attachment"]
+        if (until := await self._attachments.pending_until(principal, name)) is not None:
+            return json_response({"attachmentId": name, "status": "pending", "upload": {"expiresAt": iso(until)}})
+        row = await self._attachments.find(principal, name)
         download = request.query_params.get("download") == "true"
         return json_response(self._ready(request, row, principal.credential, download=download))
 

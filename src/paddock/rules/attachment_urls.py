@@ -7,6 +7,7 @@ house ever fetches one.
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from hmac import compare_digest
 from typing import Any, Literal, cast
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -22,6 +23,7 @@ _PATH = re.compile(re.escape(PATH) + r"/([^/]+)/content")
 _READ_FIELDS = frozenset({"expires", "disposition", "key", "signature"})
 _MOMENT = re.compile(r"[0-9]{1,15}", re.ASCII)
 
+_OFFER_CHARS = 16
 _PORTS = {"http": 80, "https": 443}
 
 Disposition = Literal["inline", "attachment"]
@@ -134,6 +136,27 @@ def _read_parts(owner: Owner, artifact_id: str, expires: int, disposition: str, 
 
 
 # --- uploads ----------------------------------------------------------------------------------------------------------
+
+
+def offered_id(keys: SigningKeys, owner: Owner, artifact_id: str, expires: int) -> str:
+    """An id that tells by itself that it was offered to this owner and until when: nothing is kept of an offer."""
+    _, signature = signed(keys, _offer_parts(owner, artifact_id, expires))
+    return f"{artifact_id}.{expires}.{signature[:_OFFER_CHARS]}"
+
+
+def offered_until(keys: SigningKeys, owner: Owner, offered: str, now: float) -> int | None:
+    """Until when a file may be uploaded under this id; None when it was not offered to this owner, or that is over."""
+    artifact_id, _, rest = offered.partition(".")
+    told, _, mark = rest.partition(".")
+    if not _MOMENT.fullmatch(told) or now >= int(told) or not mark.isascii():
+        return None
+    parts = _offer_parts(owner, artifact_id, int(told))
+    made = [signed(SigningKeys(key, keys.secrets), parts)[1][:_OFFER_CHARS] for key in keys.secrets]
+    return int(told) if any(compare_digest(one, mark) for one in made) else None
+
+
+def _offer_parts(owner: Owner, artifact_id: str, expires: int) -> Sequence[str | int]:
+    return ["OFFER", artifact_id, owner.workspace_id, owner.user_id, expires]
 
 
 def upload_address(keys: SigningKeys, upload: Upload) -> str:
