@@ -11,6 +11,7 @@ from http_api.doors import LOCAL_TOKEN, a_body, assert_problem, open_doors
 from paddock.host.principals import DEV, Principal
 from paddock.http_api.auth import REMEMBER_SECONDS, Auth
 from paddock.ports import ApiKeyRow
+from paddock.rules.attachment_urls import PATH
 from paddock.rules.errors import ErrorCode, HostError
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +44,7 @@ def a_scope(
 ) -> dict[str, Any]:
     given = {"host": "127.0.0.1:8484"} | {name.replace("_", "-"): value for name, value in named.items()}
     pairs = [(name.encode(), value.encode()) for name, value in given.items() if value]
-    return {"type": "http", "client": client, "scheme": scheme, "headers": [*pairs, *headers]}
+    return {"type": "http", "client": client, "scheme": scheme, "path": PATH, "headers": [*pairs, *headers]}
 
 
 @pytest.mark.spec("http/keyless")
@@ -90,10 +91,16 @@ async def test_before_any_key_exists_this_machine_itself_is_dev(scope: dict[str,
         (a_scope(origin="http://127.0.0.1:3000"), "another origin: name it in the setting `cors_origins`, or send"),
         (a_scope(origin="https://127.0.0.1:8484"), "the call came from a web page of another origin"),
         (a_scope(origin="null"), "the call came from a web page of another origin"),
-        (a_scope(content_length="5"), "nor multipart/form-data: add the header `Content-Type: application/json`, or"),
-        (a_scope(content_length="5", content_type="text/plain"), "the body is neither application/json nor"),
-        (a_scope(content_length="5", content_type="application/jsonp"), "the body is neither application/json nor"),
-        (a_scope(transfer_encoding="chunked", content_type="application/x-www-form-urlencoded"), "the body is neither"),
+        (
+            a_scope(content_length="5"),
+            "not declared as application/json: add the header `Content-Type: application/json`, or",
+        ),
+        (a_scope(content_length="5", content_type="text/plain"), "the body is not declared as application/json"),
+        (a_scope(content_length="5", content_type="application/jsonp"), "the body is not declared as application/json"),
+        (
+            a_scope(transfer_encoding="chunked", content_type="application/x-www-form-urlencoded"),
+            "the body is not declared as",
+        ),
     ],
 )
 async def test_whoever_is_not_provably_on_this_machine_needs_a_key(scope: dict[str, Any], reason: str) -> None:

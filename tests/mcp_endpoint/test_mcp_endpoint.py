@@ -211,6 +211,9 @@ async def test_nobody_is_let_in_without_the_token_of_a_live_run(tmp_path: Path, 
         {"origin": "https://evil.example"},
         {"host": "evil.example:80", "origin": "http://evil.example:80"},
         {"origin": "null"},
+        {"origin": "http://["},
+        {"origin": "["},
+        {"host": "["},
     ],
 )
 async def test_a_web_page_is_not_let_in_even_with_a_token(tmp_path: Path, headers: dict[str, str]) -> None:

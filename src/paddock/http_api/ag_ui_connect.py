@@ -13,6 +13,7 @@ from paddock.host.inbox import Accepted
 from paddock.host.principals import Principal, no_such_thread
 from paddock.http_api.ag_ui import Peer, finished, started
 from paddock.http_api.ag_ui_snapshot import MAX_ITEMS, SignedUrl, before_run, frame, snapshot
+from paddock.http_api.errors import GUARDED
 from paddock.http_api.run_streams import RunStreams, peer_of
 from paddock.ports import Records
 from paddock.ports.attachments import Attachments
@@ -77,7 +78,7 @@ class Standing:
 
 
 def _at_rest(peer: Peer, told: bytes, end: bytes) -> ASGIApp:
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    headers = {**GUARDED, "X-Accel-Buffering": "no"}
     response = Response(frame(started(peer)) + told + end, headers=headers)
     response.headers["content-type"] = "text/event-stream"
     return response

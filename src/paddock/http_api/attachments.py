@@ -67,7 +67,9 @@ class AttachmentsDoor:
 
     async def put(self, request: Request) -> Response:
         """The bytes that an address was given for."""
-        upload = self._attachments.granted(request.path_params["attachment"], request.url.query)
+        upload = self._attachments.granted(
+            request.path_params["attachment"], request.scope["query_string"].decode("latin-1")
+        )
         credential = await self._still(upload.by)
         complaint = f"the file has more than {upload.size} bytes, as was said before"
         self._auth.streams.guard(request.scope, credential)
@@ -88,7 +90,7 @@ class AttachmentsDoor:
         return Response(status_code=204)
 
     async def content(self, request: Request) -> ASGIApp:
-        address = of_query(request.path_params["attachment"], request.url.query)
+        address = of_query(request.path_params["attachment"], request.scope["query_string"].decode("latin-1"))
         row = await self._attachments.opened(address)
         credential = await self._still(address.by if address is not None else "")
         inline = address is not None and address.disposition == "inline" and row.mime_type in IMAGES

@@ -19,6 +19,7 @@ from paddock.host.principals import DEV, KEYLESS_DEV, NO_OPERATORS, Operators, P
 from paddock.http_api.limits import CallerLimits
 from paddock.http_api.tokens import Tokens, looks_like_token
 from paddock.ports import ApiKeyRow, ApiKeys
+from paddock.rules.attachment_urls import PATH as ATTACHMENTS
 from paddock.rules.credentials import Credential
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
@@ -173,9 +174,9 @@ def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) 
         return "the call came through a proxy", ""
     if origin is not None and origin.lower() not in {_page_of(scope, host), *own_pages}:
         return "the call came from a web page of another origin", "name it in the setting `cors_origins`, or "
-    if _has_body(given) and not _is_safe_type(given.get(b"content-type", b"")):
+    if _has_body(given) and not _is_safe_type(given.get(b"content-type", b""), scope["path"]):
         return (
-            "the body is neither application/json nor multipart/form-data",
+            "the body is not declared as application/json",
             "add the header `Content-Type: application/json`, or ",
         )
     return None
@@ -218,5 +219,7 @@ def _has_body(given: Mapping[bytes, bytes]) -> bool:
     return given.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in given
 
 
-def _is_safe_type(content_type: bytes) -> bool:
-    return content_type.partition(b";")[0].strip().lower() in {b"application/json", b"multipart/form-data"}
+def _is_safe_type(content_type: bytes, path: str) -> bool:
+    """JSON, which no page of another origin sends without asking before; a form where one is taken in."""
+    kind = content_type.partition(b";")[0].strip().lower()
+    return kind == b"application/json" or (kind == b"multipart/form-data" and path == ATTACHMENTS)

@@ -103,7 +103,7 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 
 class JsonResponse(Response):
-    """Bytes of JSON; its two headers are known without looking through any that were given."""
+    """Bytes of JSON; its headers are known without looking through any that were given."""
 
     media_type = "application/json"
 
@@ -111,10 +111,14 @@ class JsonResponse(Response):
         self.status_code = status
         self.background = None
         self.body = body
-        self.raw_headers = [(b"content-length", b"%d" % len(body)), _JSON]
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), *JSON_HEADERS]
 
 
-_JSON = (b"content-type", b"application/json")
+JSON_HEADERS = (
+    (b"content-type", b"application/json"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+)
 
 
 def json_response(value: object, status: int = 200) -> Response:

@@ -16,6 +16,7 @@ from paddock.host.principals import Principal
 from paddock.host.thread_names import ThreadNames
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
+from paddock.http_api.errors import GUARDED
 from paddock.http_api.routing import SESSION, route
 from paddock.http_api.sources import source_of
 from paddock.http_api.stream import in_pieces
@@ -93,7 +94,7 @@ class BranchesDoor:
         as_json = form == "json"
         pieces = self._exports.as_json(session) if as_json else self._exports.as_markdown(session)
         name = f"conversation-{thread_id}.{'json' if as_json else 'md'}"
-        headers = {"Content-Disposition": f'attachment; filename="{name}"', "X-Content-Type-Options": "nosniff"}
+        headers = {**GUARDED, "Content-Disposition": f'attachment; filename="{name}"'}
         media_type = "application/json" if as_json else "text/markdown; charset=utf-8"
         return in_pieces(StreamingResponse(pieces, headers=headers, media_type=media_type))
 

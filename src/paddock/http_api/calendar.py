@@ -13,6 +13,7 @@ from paddock.host.calendar_shapes import DEFAULT_RANGE_DAYS, checked_span
 from paddock.host.zones import find_zone
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response
+from paddock.http_api.errors import GUARDED
 from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
 from paddock.rules.calendar import YEARS, Occurrence
@@ -41,7 +42,7 @@ class CalendarDoor:
         who = await self._auth.principal(request.scope)
         whole = await self._calendars.export(who.workspace_id, who.user_id)
         named = {"content-disposition": 'attachment; filename="calendar.ics"'}
-        return Response(whole, headers=named, media_type=ICS)
+        return Response(whole, headers={**GUARDED, **named}, media_type=ICS)
 
 
 def _span(asked: Mapping[str, str], now: float) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
+from paddock.http_api.public_urls import own_address
 from paddock.http_api.routing import route
 from paddock.rules.errors import ErrorCode, HostError
 
@@ -90,7 +91,7 @@ class ConsoleDoor:
         """Read anew each time: it is small, and a build while the host runs is seen at the next reload."""
         index = self._directory / "index.html"
         if not index.is_file():
-            return HTMLResponse(_PAGE.replace("URL", _own_address(request)), headers=dict(GUARDED))
+            return HTMLResponse(_PAGE.replace("URL", own_address(request)), headers=dict(GUARDED))
         return Asset(index.read_bytes(), "text/html; charset=utf-8", "no-cache").answer(request)
 
     async def asset(self, request: Request) -> Response:
@@ -109,10 +110,3 @@ class ConsoleDoor:
         media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
         found = self._known[name] = Asset((folder / name).read_bytes(), media_type, FOR_GOOD)
         return found
-
-
-def _own_address(request: Request) -> str:
-    """As the caller wrote it, if it is plain enough to be printed."""
-    host = request.headers.get("host", "")
-    plain = host and all(character.isalnum() or character in ".-:[]" for character in host)
-    return f"{request.url.scheme}://{host}" if plain else ""

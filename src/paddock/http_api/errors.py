@@ -12,7 +12,7 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 
@@ -33,6 +33,8 @@ STATUS: Mapping[ErrorCode, int] = {
     ErrorCode.UNAVAILABLE: 503,
     ErrorCode.DEADLINE_EXCEEDED: 504,
 }
+GUARDED = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+"""On every answer of the API: browsers take it for what it says it is, and nobody keeps it."""
 TOLD = ("snapshot",)
 """Details of an error that are for the caller: what to go on from when a cursor has expired."""
 RETRY_SECONDS = 1
@@ -50,7 +52,7 @@ def problem(
     more: Mapping[str, Any] | None = None,
 ) -> Response:
     body = {**problem_of(status, code, detail), **(more or {})}
-    return Response(_encode(body), status, headers, media_type="application/problem+json")
+    return Response(_encode(body), status, {**GUARDED, **(headers or {})}, media_type="application/problem+json")
 
 
 def problem_of(status: int, code: str, detail: str) -> dict[str, Any]:
@@ -98,9 +100,25 @@ async def not_routed(request: Request, error: Exception) -> Response:
     """No such path, or no such method on it."""
     if not isinstance(error, HTTPException):
         return unexpected()
-    detail = f"{request.method} {request.url.path} is not part of this API"
+    detail = f"{request.method} {request.scope['path']} is not part of this API"
     code = _NOT_ROUTED.get(error.status_code, ErrorCode.INVALID_ARGUMENT)
     return problem(error.status_code, code, detail, headers=error.headers)
+
+
+_GUARDED = tuple((name.lower().encode(), value.encode()) for name, value in GUARDED.items())
+
+
+def guarded(send: Send) -> Send:
+    """Answers that a library writes, with the headers that all of ours have."""
+
+    async def send_on(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            named = {name.lower() for name, _ in message["headers"]}
+            more = [header for header in _GUARDED if header[0] not in named]
+            message = {**message, "headers": [*message["headers"], *more]}
+        await send(message)
+
+    return send_on
 
 
 Handler = Callable[[Request], Awaitable[ASGIApp]]
@@ -123,10 +141,10 @@ class Endpoint:
         except HostError as error:
             return refusal(error)
         except StorageUnavailableError:
-            log.warning("storage refused", action="http.storage_unavailable", path=request.url.path)
+            log.warning("storage refused", action="http.storage_unavailable", path=request.scope["path"])
             return storage_refusal(request.method)
         except ClientDisconnect:
             return problem(400, ErrorCode.INVALID_ARGUMENT, "the request ended before its body did")  # nobody reads it
         except Exception:
-            log.exception("a handler failed", action="http.failed", path=request.url.path)
+            log.exception("a handler failed", action="http.failed", path=request.scope["path"])
             return unexpected()

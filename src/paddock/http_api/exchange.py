@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.requests import Request
 
-from paddock.http_api.bodies import JsonResponse
+from paddock.http_api.bodies import JSON_HEADERS, JsonResponse
 from paddock.http_api.errors import Endpoint
 from paddock.http_api.stream import HEADERS, UNWATCHED, RunStream
 
@@ -154,4 +154,4 @@ class _Heads:
 
 
 _STREAM = _Heads(b"200 OK", *HEADERS, (b"transfer-encoding", b"chunked"))
-_ACCEPTED = _Heads(b"202 Accepted", (b"content-type", b"application/json"))
+_ACCEPTED = _Heads(b"202 Accepted", *JSON_HEADERS)

@@ -22,7 +22,7 @@ from paddock.host.host_calls import HostCalls
 from paddock.host.live_run import LiveRun
 from paddock.host.run_endpoints import PATH, RunEndpoints
 from paddock.http_api.auth import names_loopback
-from paddock.http_api.errors import refusal
+from paddock.http_api.errors import GUARDED, guarded, refusal
 from paddock.ports import HostCallHandler
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import TokenBucket
@@ -72,7 +72,7 @@ class McpDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] != PATH:
-            await Response(status_code=404)(scope, receive, send)
+            await Response(status_code=404, headers=GUARDED)(scope, receive, send)
             return
         try:
             self._admit(scope)
@@ -81,7 +81,7 @@ class McpDoor:
         except HostError as error:
             await refusal(error)(scope, receive, send)
             return
-        await self._server_of(run).handle(scope, receive, send)
+        await self._server_of(run).handle(scope, receive, guarded(send))
 
     # --- who
 
@@ -99,7 +99,7 @@ class McpDoor:
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         if not (names_loopback(host) or host.decode("latin-1").lower() == self._own_authority()):
             self._refuse(ErrorCode.UNAUTHORIZED, "the Host header names no address of this host", "foreign Host header")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and origin.partition(b"://")[2] != host:
             self._refuse(ErrorCode.UNAUTHORIZED, "web pages of another origin may not call this", "foreign Origin")
 
     def _own_authority(self) -> str | None:

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from paddock.http_api.auth import Auth
+from paddock.http_api.errors import GUARDED
 from paddock.http_api.routing import route
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
@@ -22,4 +23,6 @@ class MetricsDoor:
 
     async def get(self, request: Request) -> Response:
         who = await self._auth.admin(request.scope)
-        return Response(self._page(None if who.operator else who.workspace_id), headers={"Content-Type": TEXT})
+        return Response(
+            self._page(None if who.operator else who.workspace_id), headers={**GUARDED, "Content-Type": TEXT}
+        )

@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
 from paddock.http_api.bodies import json_response
+from paddock.http_api.errors import GUARDED
 from paddock.http_api.routing import route
 
 
@@ -34,6 +35,6 @@ def _document() -> Response:
 
 @cache
 def _page() -> Response:
-    from paddock.http_api.api_description.page import docs_page
+    from paddock.http_api.api_description.page import POLICY, docs_page
 
-    return HTMLResponse(docs_page(version("paddock")))
+    return HTMLResponse(docs_page(version("paddock")), headers={**GUARDED, "Content-Security-Policy": POLICY})

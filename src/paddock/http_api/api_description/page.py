@@ -2,7 +2,9 @@
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from html import escape
 from itertools import groupby
 from typing import Any
@@ -15,6 +17,11 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding
 pre{padding:.8rem;overflow:auto;border:1px solid #8884;border-radius:.4rem}
 h3 code{font-size:1rem}table{border-collapse:collapse}td{padding:.1rem .8rem .1rem 0;vertical-align:top}
 nav summary{cursor:pointer}nav ul{margin:.2rem 0 1rem;padding-left:1.2rem}"""
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""What a browser may do with the page: show it, in its one style."""
 _KEYS = """On the host's own machine no key is needed while none exists; then every call brings one, as
 <code>Authorization: Bearer KEY</code>. A refusal is a problem (RFC 9457) with a sentence in <code>detail</code>."""
 
