@@ -294,7 +294,7 @@ async def test_what_waits_in_line_behind_the_input_is_no_part_of_its_tail() -> N
     history = [("user", "one"), ("assistant", "two"), ("user", "behind")]
     async with pretend_host(Remembering(), history=history) as host:
         apis = {"inline_policy": {"mode": "current_event"}, "available_apis": {"history_page": True}}
-        results = await host.run("now", context={**apis, "event_seq": 3})
+        results = await host.run("now", context={**apis, "latest_cursor": "3"})
     assert results.text == "user: one | assistant: two"
 
 

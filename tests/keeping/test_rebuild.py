@@ -52,7 +52,7 @@ async def test_what_is_stored_is_what_the_log_says(tmp_path: Path) -> None:
         (
             """
             insert into transcript select session_no, seq + 1000, 'x', run_id, role, item_type, agent_id, content,
-              content_json, created_at, metadata from transcript""",
+              content_json, created_at, metadata, subthread_id from transcript""",
             "is not in the log",
         ),
     ],
