@@ -94,15 +94,20 @@ async def test_a_user_has_each_name_for_a_conversation_once_and_it_goes_with_the
     names = [ThreadNameRow("w", "ann", "main", "old"), ThreadNameRow("w", "bob", "main", "bobs")]
     await store.write([*names, ThreadNameRow("w", "ann", "a\x00b", SESSION)])
     await store.write([ThreadNameRow("w", "ann", "main", SESSION)])
-    assert await store.thread_named("w", "ann", "main", "new") == SESSION
-    assert await store.thread_named("w", "ann", "a\x00b", "new") == SESSION
-    assert await store.thread_named("w", "bob", "main", "new") == "bobs"
-    assert await store.thread_named("v", "ann", "main", "new") == "new"
+    assert await store.thread_named("w", "ann", "main", "new", "none") == SESSION
+    assert await store.thread_named("w", "ann", "a\x00b", "new", "none") == SESSION
+    assert await store.thread_named("w", "bob", "main", "new", "none") == "bobs"
+    assert await store.thread_named("v", "ann", "main", "new", "none") == "new"
+    owner = await store.session(SESSION)
+    assert owner is not None
+    assert await store.thread_named(owner.workspace_id, owner.user_id, "unnamed", "new", SESSION) == SESSION
+    for stranger in ((owner.workspace_id, "somebody"), ("elsewhere", owner.user_id)):
+        assert await store.thread_named(*stranger, "unnamed", "new", SESSION) == "new"
     assert not await store.is_buried(SESSION)
     await store.write([SessionGone(SESSION, buried_at=1.0)])
-    assert await store.thread_named("w", "ann", "main", "new") == "new"
-    assert await store.thread_named("w", "ann", "main", SESSION) is None
-    assert await store.thread_named("w", "bob", "main", SESSION) == "bobs"
+    assert await store.thread_named("w", "ann", "main", "new", "none") == "new"
+    assert await store.thread_named("w", "ann", "main", SESSION, "none") is None
+    assert await store.thread_named("w", "bob", "main", SESSION, "none") == "bobs"
     assert await store.is_buried(SESSION)
 
 

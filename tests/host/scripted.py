@@ -44,6 +44,7 @@ from paddock.host.sessions import Sessions
 from paddock.host.steering import Steering
 from paddock.host.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.tails import Entry, Tails
+from paddock.host.thread_names import ThreadNames
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
 from paddock.host.watch import Watch
@@ -77,6 +78,7 @@ from paddock.tools.functions import FunctionTools
 from paddock.tools.loading import tools_in
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
+NAMES_KEY = b"a key of the tests"
 ANN = Principal("default", "ann")
 BOB = Principal("default", "bob")
 
@@ -413,6 +415,7 @@ async def small_house(
                 attachments,
                 approvals,
                 DeltaStream(tails, outside, clock=now, spawn=spawn),
+                ThreadNames(store, NAMES_KEY),
             ),
             attachments,
         )

@@ -83,6 +83,7 @@ from paddock.storage.sealing import Sealer
 from paddock.telemetry.metrics import Metrics
 
 KEYS = SigningKeys("k1", {"k1": b"a secret of the tests", "k0": b"an older one"})
+NAMES_KEY = b"a key of the tests"
 SECRET = ClusterSecret((b"a secret of the tests, long enough for it",), "the tests")
 LOCAL_TOKEN = "local-token-of-the-test"
 
@@ -236,7 +237,7 @@ def app_of(
     health = AgentHealth(house.agents, house.runs.authority)
     sealing = Sealer(SECRET)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock, opened=OPENED, sealing=sealing)
-    names, history = ThreadNames(store), ClientHistory(store)
+    names, history = ThreadNames(store, NAMES_KEY), ClientHistory(store)
     standing = Standing(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )

@@ -76,7 +76,7 @@ async def test_others_may_not_erase_or_delete_and_an_administrator_may() -> None
             await doors.client.get(f"{SESSIONS}/{thread}", headers=ann), 404, "not_found", "there is no such thread"
         )
         refused = await doors.post(a_body(thread, "run-2"), headers=ann)
-        assert_problem(refused, 404, "not_found", "this conversation was deleted")
+        assert_problem(refused, 404, "not_found", "there is no such thread")
 
 
 @pytest.mark.spec("http/cursor-expired")

@@ -107,10 +107,7 @@ async def test_a_deleted_conversation_leaves_an_audit_row_and_an_id_nobody_gets(
         [row] = [row for row in await house.store.audit() if row.action == "session.delete"]
         assert (row.resource, row.actor, row.result) == (THREAD, "user:ann", "allowed")
         code, text = await refused(house.say("hello again", thread=THREAD))
-        assert (code, text) == (
-            ErrorCode.NOT_FOUND,
-            "this conversation was deleted; begin another one, with a new threadId",
-        )
+        assert (code, text) == (ErrorCode.NOT_FOUND, "there is no such thread")
 
 
 async def test_state_of_a_deleted_conversation_is_gone_and_other_state_stays(a_house: Houses) -> None:

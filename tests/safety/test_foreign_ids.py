@@ -26,6 +26,7 @@ WITH_IDS = [
     if not one.public and NAMED & set(re.findall(r"{(\w+)}", one.path)) and (one.method, one.path) not in MAKE
 ]
 ASKED = [one for one in OPERATIONS if any(parameter.name == "threadId" for parameter in one.parameters)]
+CLOSE = {"subtype": "SESSION_CLOSE"}
 CASE = {"ids": lambda one: f"{one.method} {one.path}"}
 
 
@@ -107,6 +108,52 @@ def test_a_thread_of_another_workspace_is_not_opened_and_not_shown(tenants: Two,
     unknown = caller.client.get(f"/api/v1/agent/sessions/{unlike(thread)}")
     assert (said.status_code, said.json()) == (404, unknown.json())  # word for word what a missing one gets
     assert other.seen() == before
+
+
+WITH_THREADS = [one for one in WITH_IDS if "{thread}" in one.path]
+OPENING = ["runs", "sessions/{thread}/messages", "ag-ui", "sessions"]
+
+
+def ended(other: Tenant, how: str) -> str:
+    """A thread of theirs that is over: closed, or deleted."""
+    thread, posted = str(uuid.uuid4()), "/api/v1/agent/sessions"
+    assert other.client.post(posted, json={"threadId": thread}).is_success
+    path = f"{posted}/{thread}"
+    done = other.client.delete(path) if how == "deleted" else other.client.post(f"{path}/control", json=CLOSE)
+    assert done.is_success, done.text
+    return thread
+
+
+@pytest.mark.spec("http/foreign-ids")
+@pytest.mark.parametrize("how", ["closed", "deleted"])
+def test_a_foreign_thread_that_is_over_looks_like_one_that_nobody_has(tenants: Two, how: str) -> None:
+    caller, other = tenants
+    thread = ended(other, how)
+    differing = [
+        f"{one.method} {one.path}"
+        for one in WITH_THREADS
+        if answer(caller, one, {**other.ids, "thread": thread})
+        != answer(caller, one, {**other.ids, "thread": unlike(thread)})
+    ]
+    for one in ASKED:
+        if answer(caller, one, caller.ids, threadId=thread) != answer(caller, one, caller.ids, threadId=unlike(thread)):
+            differing.append(f"{one.method} {one.path}?threadId=")
+    assert differing == []
+
+
+@pytest.mark.spec("http/foreign-ids")
+@pytest.mark.parametrize("path", OPENING)
+@pytest.mark.parametrize("how", ["closed", "deleted"])
+def test_a_foreign_thread_that_is_over_is_refused_like_a_live_one(tenants: Two, path: str, how: str) -> None:
+    caller, other = tenants
+    operation = next(one for one in OPERATIONS if (one.method, one.path) == ("POST", f"/api/v1/agent/{path}"))
+    said: list[tuple[int, Any]] = []
+    for thread in (ended(other, how), other.ids["thread"]):
+        body = _changed(operation.body[0].example) | ({} if "{" in path else {"threadId": thread})
+        got = caller.client.post(path_of(operation, {**other.ids, "thread": thread}), json=body)
+        said.append((got.status_code, got.json()))
+    assert said[0] == said[1]
+    assert said[0][0] == 404
 
 
 @pytest.mark.spec("http/foreign-ids")

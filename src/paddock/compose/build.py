@@ -19,6 +19,8 @@ from paddock.host.ingress import Ingress
 from paddock.host.open_streams import OpenStreams, StreamLimits
 from paddock.host.retention import Retention
 from paddock.host.sweeping import Sweeper
+from paddock.host.thread_names import PURPOSE as NAMES
+from paddock.host.thread_names import ThreadNames
 from paddock.settings import EMBEDDED, Settings
 from paddock.telemetry.metrics import Now
 
@@ -94,7 +96,9 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
 
 def _ingress(ground: Ground, granted: Resources, talks: Conversations) -> Ingress:
     pieces = DeltaStream(ground.tails, granted.platforms, clock=ground.clock, spawn=ground.tasks.spawn)
-    return ingress_of(talks.inbox, ground.store, lambda: ground.agents, granted.attachments, granted.approvals, pieces)
+    names = ThreadNames(ground.store, ground.secret.key(NAMES))
+    attachments, approvals = granted.attachments, granted.approvals
+    return ingress_of(talks.inbox, ground.store, lambda: ground.agents, attachments, approvals, pieces, names)
 
 
 def _watch(ground: Ground, granted: Resources) -> AgentsWatch | None:

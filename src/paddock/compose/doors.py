@@ -15,6 +15,7 @@ from paddock.host.exports import Exports
 from paddock.host.overview import Overview
 from paddock.host.principals import Operators
 from paddock.host.runs_view import RunsView
+from paddock.host.thread_names import PURPOSE as NAMES
 from paddock.host.thread_names import ThreadNames
 from paddock.host.ui_actions import UiActions
 from paddock.http_api.admin import AdminDoor
@@ -104,7 +105,7 @@ def _entrance(house: House, settings: Settings, local_token: str | None) -> Entr
         open_streams=house.open_streams,
         keep_alive_seconds=settings.keep_alive_seconds,
     )
-    return Entrance(auth, runs, streams, ThreadNames(house.store), ClientHistory(house.store))
+    return Entrance(auth, runs, streams, ThreadNames(house.store, house.secret.key(NAMES)), ClientHistory(house.store))
 
 
 def _ag_ui(house: House, settings: Settings, entrance: Entrance) -> AgUiDoor:

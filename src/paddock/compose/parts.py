@@ -29,6 +29,7 @@ from paddock.host.delta_stream import DeltaStream
 from paddock.host.inbox import Inbox
 from paddock.host.ingress import Ingress
 from paddock.host.platforms import Platforms
+from paddock.host.thread_names import ThreadNames
 from paddock.host.tool_files import ToolFiles
 from paddock.host.tools import ToolCalls
 from paddock.host.working_directories import WorkingDirectories
@@ -222,6 +223,7 @@ def ingress_of(
     attachments: Attachments,
     approvals: Approvals,
     pieces: DeltaStream,
+    names: ThreadNames,
 ) -> Ingress:
     """The way in for events of platforms, with their files, and with answers to what was asked there."""
     history = ClientHistory(store)
@@ -231,6 +233,7 @@ def ingress_of(
         agents=agents,
         files=ClientFiles(attachments),
         answers=ChatAnswers(store, history, Answers(history, approvals, clock=approvals.clock)),
+        names=names,
         accepted=pieces.follow,
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
 from typing import Any
-from uuid import UUID, uuid5
 
 import msgspec
 
@@ -18,6 +17,7 @@ from paddock.host.client_files import ClientFiles
 from paddock.host.event_shapes import EventShape, read_event
 from paddock.host.inbox import Inbox
 from paddock.host.platforms import Platform
+from paddock.host.thread_names import ThreadNames, room_name
 from paddock.ports import Records
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.chat_questions import SUBMITTED
@@ -27,9 +27,6 @@ from paddock.rules.run_events import CONTINUED, RunEvent, is_message
 from paddock.rules.run_input import canonical
 from paddock.rules.salting import is_salted
 from paddock.rules.values import replace
-
-_NAMES = UUID("2c1a7d0e-58b5-5b0e-8a3c-9f4f1d6e7b52")
-"""Never change it: every conversation of a platform hangs on it."""
 
 OnAccepted = Callable[[Platform, Accepted, NewRun], None]
 
@@ -43,6 +40,7 @@ class Ingress:
         agents: Callable[[], Agents],
         files: ClientFiles,
         answers: ChatAnswers,
+        names: ThreadNames,
         accepted: OnAccepted = lambda _platform, _accepted, _new: None,
     ) -> None:
         self._inbox = inbox
@@ -50,6 +48,7 @@ class Ingress:
         self._agents = agents
         self._files = files
         self._answers = answers
+        self._names = names
         self._accepted = accepted
 
     async def accept(
@@ -62,7 +61,8 @@ class Ingress:
         known = await self._records.platform_event(platform.name, event.event_id)
         if known is not None:
             return _same(known, digest, event)
-        new = self._new_run(platform, event, digest)
+        room = room_name(platform.name, event.place)
+        new = self._new_run(platform, event, digest, room, await self._names.find_room(platform.principal, room))
         try:
             accepted = await self._inbox.accept(new, partial(self._completed, event, local))
         except HostError as error:
@@ -98,9 +98,8 @@ class Ingress:
             rows=[*new.rows, *(file.attached(new.thread_id, event.thread_id) for file in files)],
         )
 
-    def _new_run(self, platform: Platform, event: EventShape, digest: bytes) -> NewRun:
+    def _new_run(self, platform: Platform, event: EventShape, digest: bytes, room: str, thread_id: str) -> NewRun:
         who, target = platform.principal, event.reply_target()
-        thread_id = str(uuid5(_NAMES, f"{who.workspace_id}\0{platform.name}\0{event.place}"))
         told = RunEvent(
             event_type=CONTINUED if event.answers else event.event_type,
             event_time=event.event_time,
@@ -116,6 +115,7 @@ class Ingress:
         return NewRun(
             principal=who,
             thread_id=thread_id,
+            thread_name=room,
             client_run_id=f"{platform.name}:{event.event_id}",
             body_hash=digest,
             message={} if event.answers else {"id": event.event_id, "content": event.input.text},

@@ -15,6 +15,7 @@ from paddock.host.arrivals import reject, resolve
 from paddock.host.audit import Audit
 from paddock.host.ids import chance
 from paddock.host.outage import Outage
+from paddock.host.principals import no_such_thread
 from paddock.host.recalling import STORE_AWAY, remembered, state_of, why_left
 from paddock.host.session_house import Manager, Performer
 from paddock.host.session_loop import SessionLoop
@@ -139,7 +140,7 @@ class Sessions:
             return View(loop.state, loop.head, loop.exists)
         claim = await self._store.look(session_id)
         if claim.deleted:
-            raise _deleted()
+            raise no_such_thread()
         return View(state_of(claim), claim.head.seq, claim.session is not None)
 
     def works_on(self, session_id: str) -> bool:
@@ -296,7 +297,7 @@ class Sessions:
     async def _claim(self, session_id: str) -> Claim:
         claim = await self._own(session_id)
         if claim.deleted:
-            raise _deleted()
+            raise no_such_thread()
         self.tails.claimed(session_id, claim.head.seq)
         return claim
 
@@ -369,10 +370,6 @@ class Sessions:
                 return
         finally:
             self._returning.discard((session_id, turn_id))
-
-
-def _deleted() -> HostError:
-    return HostError(ErrorCode.NOT_FOUND, "this conversation was deleted; begin another one, with a new threadId")
 
 
 def _refused(session: SessionRow, why: str, now: float) -> AuditRow:

@@ -14,8 +14,9 @@ class UserRecords(Protocol):
         """What was said of these items, by item."""
         ...
 
-    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str) -> str | None:
-        """The conversation that a user calls so; when there is none, `first`, or None if that one is buried."""
+    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str, old: str) -> str | None:
+        """The conversation that a user calls so; when there is none, `old` where this user has a conversation of that
+        id, else `first`, or None if that one is buried."""
         ...
 
     async def is_buried(self, session_id: str) -> bool:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, UserRow
+from paddock.rules.rows import FeedbackRow, LeftBehindRow, SessionRow, ThreadNameRow, UserRow
 
 
 class MemoryPeople:
@@ -21,9 +21,16 @@ class MemoryPeople:
         keys = ((session_id, item_id) for item_id in item_ids)
         return {key[1]: self._feedback[key] for key in keys if key in self._feedback}
 
-    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str) -> str | None:
-        known = self._names.get((workspace_id, user_id, name))
-        return known or (None if await self.is_buried(first) else first)
+    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str, old: str) -> str | None:
+        if (known := self._names.get((workspace_id, user_id, name))) is not None:
+            return known
+        session = await self.session(old)
+        if session is not None and (session.workspace_id, session.user_id) == (workspace_id, user_id):
+            return old
+        return None if await self.is_buried(first) else first
+
+    @abstractmethod
+    async def session(self, session_id: str) -> SessionRow | None: ...
 
     @abstractmethod
     async def is_buried(self, session_id: str) -> bool: ...

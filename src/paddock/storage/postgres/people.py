@@ -28,6 +28,7 @@ insert into thread_names (workspace_id, user_id, name, session_id) values ($1, $
 on conflict (workspace_id, user_id, name) do update set session_id = excluded.session_id"""
 _NAMED = """
 select coalesce((select session_id from thread_names where workspace_id = $1 and user_id = $2 and name = $3),
+                (select session_id from sessions where session_id = $5 and workspace_id = $1 and user_id = $2),
                 case when not exists (select from tombstones where session_id = $4) then $4 end)"""
 _USER = (
     "select workspace_id, user_id, time_zone, locale, updated_at from users where workspace_id = $1 and user_id = $2"
@@ -85,8 +86,8 @@ class PeopleReads(HasReader):
         rows = await self.reader.all(_OPINIONS, session_id, escaped_column(list(item_ids)))
         return {found[1]: FeedbackRow(*found) for found in rows}
 
-    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str) -> str | None:
-        return (await self.reader.one(_NAMED, workspace_id, user_id, name, first))[0]
+    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str, old: str) -> str | None:
+        return (await self.reader.one(_NAMED, workspace_id, user_id, name, first, old))[0]
 
     async def is_buried(self, session_id: str) -> bool:
         return await self.reader.one("select 1 from tombstones where session_id = $1", session_id) is not None

@@ -28,6 +28,7 @@ insert into thread_names (workspace_id, user_id, name, session_id) values (?, ?,
 on conflict (workspace_id, user_id, name) do update set session_id = excluded.session_id"""
 _NAMED = """
 select coalesce((select session_id from thread_names where workspace_id = ?1 and user_id = ?2 and name = ?3),
+                (select session_id from sessions where session_id = ?5 and workspace_id = ?1 and user_id = ?2),
                 case when not exists (select 1 from tombstones where session_id = ?4) then ?4 end)"""
 _NUMBER = "select session_no from sessions where session_id = ?"
 _FROM = "select seq, created_at from transcript where session_no = ? and seq >= ? order by seq limit 1"
@@ -83,8 +84,8 @@ class PeopleReads(ABC):
         wanted = set(item_ids)
         return {found[1]: FeedbackRow(*found) for found in self._reader.all(sql, (session_id,)) if found[1] in wanted}
 
-    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str) -> str | None:
-        return self._reader.one(_NAMED, (workspace_id, user_id, name, first))[0]
+    async def thread_named(self, workspace_id: str, user_id: str, name: str, first: str, old: str) -> str | None:
+        return self._reader.one(_NAMED, (workspace_id, user_id, name, first, old))[0]
 
     async def is_buried(self, session_id: str) -> bool:
         return self._reader.one("select 1 from tombstones where session_id = ?", (session_id,)) is not None
