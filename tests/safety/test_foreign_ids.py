@@ -135,9 +135,11 @@ def test_a_foreign_thread_that_is_over_looks_like_one_that_nobody_has(tenants: T
         if answer(caller, one, {**other.ids, "thread": thread})
         != answer(caller, one, {**other.ids, "thread": unlike(thread)})
     ]
-    for one in ASKED:
-        if answer(caller, one, caller.ids, threadId=thread) != answer(caller, one, caller.ids, threadId=unlike(thread)):
-            differing.append(f"{one.method} {one.path}?threadId=")
+    differing += [
+        f"{one.method} {one.path}?threadId="
+        for one in ASKED
+        if answer(caller, one, caller.ids, threadId=thread) != answer(caller, one, caller.ids, threadId=unlike(thread))
+    ]
     assert differing == []
 
 
