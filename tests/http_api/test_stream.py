@@ -70,6 +70,7 @@ async def test_a_short_run_is_one_write_and_nobody_looks_at_its_client() -> None
         assert wire.sent[0]["headers"] == [
             (b"content-type", b"text/event-stream"),
             (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
             (b"x-accel-buffering", b"no"),
         ]
         assert wire.sent[1]["more_body"] is False
