@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid5
 
 import pytest
 
@@ -39,6 +40,8 @@ from paddock.storage.sqlite import SqliteStore
 from postgres_server import the_server
 from walk.hosts import HostProcess
 
+NAMES = UUID("6f1de2a1-7c34-5f0b-9a55-3d8e6b7f0c21")
+"""What schema 24 made ids of names with."""
 VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in FIXTURES.glob("*.tar.xz"))
 OURS = (b"/work/", b"/tmp/", b"/root/", b"/home/", b"site-packages", b"index-url")
 
@@ -145,12 +148,13 @@ def found_by_the_same_names(upgraded: Upgraded) -> None:
     """A name, and a room of a platform, lead to the conversation they led to."""
     talk, noted = upgraded.talk, upgraded.noted
     for who in ("ann", "bob"):
-        before = len(talk.get(who, "agent/sessions?limit=100")["sessions"])
+        before = {one["threadId"] for one in talk.get(who, "agent/sessions?limit=100")["sessions"]}
         assert f"I am {who} again" in talk.say_by_ag_ui(who, f"I am {who} again", "my first chat", run=f"{who}-new")
         sessions = talk.get(who, "agent/sessions?limit=100")["sessions"]
-        assert len(sessions) == before
+        assert {one["threadId"] for one in sessions} == before
         [named] = [one["threadId"] for one in sessions if f"I am {who} again" in said_in(talk, who, one["threadId"])]
-        assert f"I am {who}" in said_in(talk, who, named)
+        me = talk.get(who, "users/me")
+        assert named == str(uuid5(NAMES, f"{me['workspaceId']}\0{me['userId']}\0my first chat"))
     rooms = [("room-7", None), ("room-7", "side"), ("room-8", None), ("room-9", None)]
     for number, ((room, side), thread) in enumerate(zip(rooms, noted["rooms"], strict=True)):
         told = talk.event("back again", room, f"evt-new-{number}", sub_thread=side)
