@@ -255,6 +255,37 @@ async def test_a_leading_name_asks_for_that_agent() -> None:
         assert await a_turn(doors, thread, "@nobody hello") == "two"
 
 
+@pytest.mark.spec("http/cursor")
+async def test_a_cursor_that_a_live_conversation_has_not_come_to_is_refused_at_once() -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        accepted = await doors.client.post(f"{SESSIONS}/{thread}/messages", json={"payload": "hi"})
+        run = await doors.gateway.next()
+        run.delta("well")
+        await doors.recorded(run.run_id, "well")
+        events = f"/api/v1/agent/runs/{accepted.json()['taskId']}/events"
+        for path in (f"{events}?after=1.99999.0", f"{SESSIONS}/{thread}/events?after=1.99999.0"):
+            assert_problem(await doors.client.get(path), 422, "invalid_argument", "this cursor lies beyond the end")
+        path = f"{SESSIONS}/{thread}/events?after=99999"
+        assert_problem(await doors.client.get(path), 422, "invalid_argument", "this cursor lies beyond the end")
+        async with viewing(doors, thread, "?after="):
+            await doors.answered(run, "well")
+        assert b"RUN_FINISHED" in (await doors.client.get(f"{events}?after=")).content
+
+
+@pytest.mark.spec("http/sessions-control")
+async def test_whether_an_invited_agent_becomes_active_is_said_with_true_or_false() -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        await control(doors, thread, "SESSION_OPEN")
+        await doors.house.until(thread, "EVENT:SESSION_OPENED")
+        for wrong in ("yes", 1, None):
+            answer = await control(doors, thread, "INVITE_AGENT", payload={"agent_id": "two", "activate": wrong})
+            assert_problem(answer, 422, "invalid_argument", "payload.activate must be true or false")
+        right = await control(doors, thread, "INVITE_AGENT", payload={"agent_id": "two", "activate": True})
+        assert right.status_code == 202
+
+
 @pytest.mark.spec("http/sessions-control")
 async def test_every_control_of_a_front_end_is_taken() -> None:
     async with open_doors() as doors:

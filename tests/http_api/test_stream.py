@@ -134,22 +134,6 @@ async def test_a_reader_that_leaves_is_let_go_and_its_run_goes_on(monkeypatch: p
         assert (await doors.row(task_id)).status == "completed"
 
 
-@pytest.mark.spec("http/cursor-at-the-end")
-async def test_a_stream_whose_run_ended_behind_its_cursor_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "UNWATCHED", 0.02)
-    async with open_doors(keep_alive=0.02) as doors:
-        task_id = (await doors.post(a_body())).json()["taskId"]
-        run = await doors.gateway.next()
-        tail = doors.house.tails._tail((await doors.row(task_id)).session_id)
-        reading = asyncio.create_task(doors.client.get(f"{RUNS}/{task_id}/events", params={"after": "1.100000.0"}))
-        async with asyncio.timeout(30):
-            while not tail.followers:
-                await asyncio.sleep(0.005)
-        await doors.answered(run, "x")
-        content = (await asyncio.wait_for(reading, 30)).content
-        assert content.replace(b": keep-alive\n\n", b"") == b""
-
-
 class CannedFollower:
     """A follower that has everything at once."""
 

@@ -238,6 +238,8 @@ def _check(subtype: str, payload: Mapping[str, Any]) -> None:
     agent_id = payload.get("agent_id")
     if subtype in NEEDS_AGENT and (not isinstance(agent_id, str) or not agent_id):
         raise HostError(ErrorCode.INVALID_ARGUMENT, f"{subtype} needs payload.agent_id, the name of an agent")
+    if not isinstance(payload.get("activate", False), bool):
+        raise HostError(ErrorCode.INVALID_ARGUMENT, "payload.activate must be true or false")
 
 
 def _tx_of(decision: Decision) -> str:

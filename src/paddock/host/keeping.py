@@ -224,6 +224,12 @@ class Keeping:
 
     # --- readers that come too late ----------------------------------------------------------------------------------
 
+    async def check_reached(self, thread_id: str, seq: int) -> None:
+        """Raises INVALID_ARGUMENT for a place that the conversation has not come to: nobody was ever given it."""
+        if seq > (await self._sessions.look(thread_id)).head:
+            text = "this cursor lies beyond the end of the conversation: send the last `id:` of the stream as it came"
+            raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+
     async def check_cursor(self, thread_id: str, seq: int) -> None:
         """Raises CURSOR_EXPIRED, with the newest of the conversation, when what follows this place was trimmed."""
         trimmed = await self._store.trimmed(thread_id)

@@ -72,6 +72,8 @@ class RunStreams:
             start = Cursor(dialect, run.first_seq, -1)
         if start.seq > run.last_seq and run.status in TERMINAL_STATUSES:
             return nothing_more
+        if start.seq > run.last_seq:
+            await self._keeping.check_reached(run.session_id, start.seq)
         peer = peer_of(dialect, run.session_id, run.client_run_id or run.run_id, request.query_params.get("threadId"))
         return await self._open(principal, run.session_id, run.run_id, peer, start)
 

@@ -177,12 +177,13 @@ class SessionsDoor:
     async def _start(self, request: Request, thread_id: str) -> Cursor:
         """After the cursor the reader has; from now on when it has none, from the very beginning for `0`."""
         given = request.headers.get("last-event-id") or request.query_params.get("after")
-        if given is None:
+        if not given:
             return Cursor("1", await self._controls.head(thread_id), -1)
         plain = given.isdecimal() and len(given) < 19
         start = Cursor("1", int(given), -1) if plain else parse_cursor(given)
         if start.seq:
             await self._keeping.check_cursor(thread_id, start.seq)
+            await self._keeping.check_reached(thread_id, start.seq)
         return start
 
     # --- within ------------------------------------------------------------------------------------------------------
