@@ -77,6 +77,20 @@ async def test_a_run_by_hand_is_accepted_and_shows_among_the_firings() -> None:
             assert (await doors.client.get(f"{BASE}/{job['jobId']}/firings?{wrong}")).status_code == 422
 
 
+@pytest.mark.spec("http/history-thread")
+async def test_the_last_conversation_of_a_person_is_none_that_a_job_talks_in() -> None:
+    async with open_doors() as doors:
+        mine = a_body()
+        assert (await doors.post(mine)).status_code == 202
+        await doors.answered(await doors.gateway.next(), "hello")
+        job = await made(doors)
+        assert (await doors.client.post(f"{BASE}/{job['jobId']}/run")).status_code == 202
+        await doors.answered(await doors.gateway.next(), "nothing new")
+        assert (await doors.client.get("/api/v1/agent/history")).json()["threadId"] == mine["threadId"]
+        await doors.client.patch(f"/api/v1/agent/sessions/{mine['threadId']}", json={"archived": True})
+        assert (await doors.client.get("/api/v1/agent/history")).json()["threadId"] is None
+
+
 @pytest.mark.spec("http/automation-mode")
 async def test_automation_on_a_jobs_thread_takes_tools_and_context_from_the_job() -> None:
     async with open_doors() as doors:

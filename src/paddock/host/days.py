@@ -11,6 +11,8 @@ from paddock.rules.rows import FeedbackRow, TranscriptRow
 from paddock.rules.time_zones import LAST_RESORT, day_of, day_start
 from paddock.rules.values import Value
 
+LOOKED_AT = 20
+"""Conversations that are read at once to find one that is not a job's."""
 MAX_ITEMS = 10_000
 """Of one day; of a longer one the last are told, and that it was longer."""
 _NO_END = 1 << 62
@@ -55,11 +57,24 @@ class Days:
         opinions = await self._records.feedback(thread_id, answers)
         return Day(thread_id, day, kept, more=bool(earlier), cut=len(items) > MAX_ITEMS, opinions=opinions)
 
+    async def _last(self, principal: Principal) -> str | None:
+        """The conversation that this person opened last; those that jobs talk in are none of theirs."""
+        before: int | None = None
+        while True:
+            rows = await self._records.sessions_of(
+                principal.workspace_id, principal.user_id, before=before, archived=False, limit=LOOKED_AT
+            )
+            for row in rows:
+                if await self._records.automation_of_thread(row.session_id) is None:
+                    return row.session_id
+            if len(rows) < LOOKED_AT:
+                return None
+            before = rows[-1].number
+
     async def _thread(self, principal: Principal, thread_id: str | None) -> str | None:
-        """The one asked for; else the one opened last that is not archived, if there is any."""
+        """The one asked for; else the one opened last that is neither archived nor a job's, if there is any."""
         if thread_id is None:
-            latest = await self._records.sessions_of(principal.workspace_id, principal.user_id, archived=False, limit=1)
-            return latest[0].session_id if latest else None
+            return await self._last(principal)
         session = await self._records.session(thread_id)
         if session is None or (session.workspace_id, session.user_id) != (principal.workspace_id, principal.user_id):
             raise no_such_thread()
