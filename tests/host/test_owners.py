@@ -58,7 +58,7 @@ def test_nothing_of_a_new_run_is_left_behind() -> None:
     assert isinstance(sent, AcceptRun)
     for field in msgspec.structs.fields(NewRun):
         assert getattr(sent.new, field.name) == getattr(new, field.name), field.name
-    assert [field.name for field in fields(Principal)] == ["workspace_id", "user_id", "role", "operator"]
+    assert [field.name for field in fields(Principal)] == ["workspace_id", "user_id", "role", "operator", "credential"]
 
 
 @pytest.mark.anyio

@@ -254,7 +254,7 @@ async def test_state_updates_keep_to_the_caps_and_leave_an_audit_row_each() -> N
         run.say("run.completed")
         await house.story(accepted)
         rows = [row.result for row in await house.store.audit(run_id=accepted.task_id) if row.action == "state.updated"]
-        assert sorted(rows) == ["allowed"] * 16 + ["unauthorized"] * 4
+        assert sorted(rows) == ["allowed"] * 16 + ["payload_too_large"] * 4
 
 
 async def test_a_state_that_a_run_updates_again_and_again_counts_once() -> None:

@@ -20,6 +20,9 @@ def user(name: str, text: str | None = None, **more: Any) -> dict[str, Any]:
     return {"id": name, "role": "user", "content": name if text is None else text, **more}
 
 
+ASKS = {"Accept": "text/event-stream"}
+
+
 class Chat:
     """A client that keeps its own messages, as they all do."""
 
@@ -35,11 +38,15 @@ class Chat:
             "runId": str(uuid.uuid4()),
             "protocolVersion": "1.0",
             "messages": self.messages,
+            "state": {},
+            "tools": [],
+            "context": [],
+            "forwardedProps": {},
             **changes,
         }
 
     async def begin(self, **changes: Any) -> tuple[AtRunner, asyncio.Task[httpx.Response]]:
-        asking = asyncio.create_task(self.doors.client.post(AG_UI, json=self.body(**changes)))
+        asking = asyncio.create_task(self.doors.client.post(AG_UI, json=self.body(**changes), headers=ASKS))
         started = asyncio.create_task(self.doors.gateway.next())
         await asyncio.wait([asking, started], return_when=asyncio.FIRST_COMPLETED)
         if not started.done():
@@ -163,6 +170,22 @@ async def test_an_edit_of_the_first_message_begins_the_conversation_anew(changes
         await chat.say("u10", **changes)
         assert chat.snapshots == []
         assert await chat.said() == ["u9", "another beginning", "u10", "ok"]
+
+
+@pytest.mark.spec("http/ag-ui-history")
+@pytest.mark.parametrize("by_hand", [{"Accept": "*/*"}, "tools"], ids=["any answer will do", "no whole input"])
+async def test_a_client_that_is_no_library_and_sends_only_what_is_new_loses_nothing(by_hand: Any) -> None:
+    async with open_doors() as doors:
+        chat = Chat(doors)
+        await chat.say("u1", "re u1")
+        body = chat.body(messages=[user("u2")])
+        headers = by_hand if isinstance(by_hand, dict) else ASKS
+        if isinstance(by_hand, str):
+            del body[by_hand]
+        asking = asyncio.create_task(doors.client.post(AG_UI, json=body, headers=headers))
+        await doors.answered(await doors.gateway.next(), "re u2")
+        assert (await asking).status_code == 200
+        assert await chat.said() == ["u1", "re u1", "u2", "re u2"]
 
 
 @pytest.mark.spec("http/ag-ui-branches")

@@ -48,7 +48,12 @@ def told(*names: str) -> list[ClientMessage]:
         pytest.param((), ("u1",), Merged(0, supplied=range(0)), id="a first message"),
         pytest.param((), ("u1", "a1", "u2"), Merged(2, supplied=range(2)), id="a history of the client's own"),
         pytest.param(("u1", "a1"), ("u1", "a1", "u2"), Merged(2, supplied=[]), id="the next message"),
-        pytest.param(("u1", "a1"), ("u2",), Merged(0), id="only what is new, from a client that tells no history"),
+        pytest.param(
+            ("u1", "a1"),
+            ("u2",),
+            Merged(0, replaces=1, diverged=True, unseen=(1,), shows_nothing=True),
+            id="nothing of ours: an edit of the first message, or only what is new",
+        ),
         pytest.param(
             ("u1", "a1"), ("u1", "a1", "u8", "u9"), Merged(3, supplied=[2]), id="one that was never handed in"
         ),

@@ -40,9 +40,14 @@ class ClientHistory:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    async def merged(self, thread_id: str, told: Sequence[ClientMessage], unseen: Unseen | None = None) -> Merged:
-        """What is new in what a client tells of a conversation. `unseen` is what it says of what it leaves out."""
-        merged = await self._looked_up(thread_id, told, only_new=unseen == "keep")
+    async def merged(
+        self, thread_id: str, told: Sequence[ClientMessage], unseen: Unseen | None = None, *, tells_all: bool = True
+    ) -> Merged:
+        """What is new in what a client tells of a conversation. `unseen` is what it says of what it leaves out;
+        a client that does not always tell all (`tells_all`) and shows nothing of ours sends only what is new."""
+        merged = await self._looked_up(thread_id, told, only_new=unseen == "keep" or not tells_all)
+        if unseen is None and merged.shows_nothing and not tells_all:
+            unseen = "keep"
         match unseen:
             case "leave":
                 return merged

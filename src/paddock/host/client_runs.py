@@ -39,6 +39,8 @@ class Told(Value, frozen=True):
     resume: Sequence[Mapping[str, Any]] = ()
     unseen: Unseen | None = None
     """What it says of questions that it leaves out; most say nothing."""
+    tells_all: bool = True
+    """Whether it is known to tell the whole conversation every time."""
 
 
 class Completed(Value, frozen=True):
@@ -60,7 +62,7 @@ class ClientRuns:
         if not exists:
             return await self._asked(new, told, merge(told.messages, ()), [], [])
         answers = await self._history.answers(new.thread_id, told.messages)
-        merged = await self._history.merged(new.thread_id, told.messages, told.unseen)
+        merged = await self._history.merged(new.thread_id, told.messages, told.unseen, tells_all=told.tells_all)
         resume, outcomes = await self._answers.taken(new, told.resume)
         if resume and merged.asked is None:
             merged = Merged(diverged=merged.diverged)

@@ -79,16 +79,23 @@ class AgUiDoor:
         given = self._read(request, body) if len(body) <= SHORT_BODY else await to_thread(self._read, request, body)
         place = self._streams.place(principal)
         try:
-            return await self._stream(principal, given, agent_id, place, source_of(request.scope))
+            told = _told(given, request.headers.get("accept", ""))
+            return await self._stream(principal, given, told, agent_id, place, source_of(request.scope))
         except BaseException:
             place.leave()
             raise
 
     async def _stream(
-        self, principal: Principal, given: AgUiInput, agent_id: str | None, place: Place, source: TriggerSource
+        self,
+        principal: Principal,
+        given: AgUiInput,
+        told: Told,
+        agent_id: str | None,
+        place: Place,
+        source: TriggerSource,
     ) -> ASGIApp:
         thread_id = await self._names.find(principal, given.thread_name)
-        accepted, diverged = await self._accept(principal, thread_id, given, agent_id, source)
+        accepted, diverged = await self._accept(principal, thread_id, given, told, agent_id, source)
         peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
         shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
         gone = self._when_gone(principal, accepted, agent_id)
@@ -114,9 +121,14 @@ class AgUiDoor:
         return json_response(capabilities(self._agents.get(agent_id or "", principal.workspace_id)))
 
     async def _accept(
-        self, principal: Principal, thread_id: str, given: AgUiInput, agent_id: str | None, source: TriggerSource
+        self,
+        principal: Principal,
+        thread_id: str,
+        given: AgUiInput,
+        told: Told,
+        agent_id: str | None,
+        source: TriggerSource,
     ) -> tuple[Accepted, bool]:
-        told = Told(given.told, given.raw, given.instructions, given.resume, given.unseen)
         diverged = False
 
         async def complete(new: NewRun, exists: bool) -> NewRun:
@@ -184,3 +196,10 @@ def _local(request: Request, message: ClientMessage) -> ClientMessage:
         for part in message.content
     ]
     return replace(message, content=parts)
+
+
+def _told(given: AgUiInput, accept: str) -> Told:
+    """What the client tells. AG-UI's client libraries send a whole input, ask for a stream of events and tell the whole
+    conversation; a request written by hand mostly has only what is new."""
+    tells_all = given.is_whole and "text/event-stream" in accept.lower()
+    return Told(given.told, given.raw, given.instructions, given.resume, given.unseen, tells_all)

@@ -31,6 +31,8 @@ FIELDS = frozenset(
     | {"forwardedProps", "resume"}
 )
 
+REQUIRED = frozenset({"threadId", "runId", "state", "messages", "tools", "context", "forwardedProps"})
+
 Json = dict[str, Any]
 
 
@@ -58,6 +60,8 @@ class AgUiInput(Value, frozen=True):
     passed_over: Sequence[str] = ()
     unseen: Unseen | None = None
     """What is to become of questions that it does not show."""
+    is_whole: bool = True
+    """Whether all fields are there that AG-UI requires, as its client libraries send them."""
 
 
 def read_ag_ui_input(body: bytes, is_time_zone: Callable[[str], bool], limits: AgUiLimits) -> AgUiInput:
@@ -79,6 +83,7 @@ def read_ag_ui_input(body: bytes, is_time_zone: Callable[[str], bool], limits: A
         params=_params(given, is_time_zone),
         resume=read_resume(given.get("resume")),
         unseen=_unseen(given.get("forwardedProps")),
+        is_whole=document.keys() >= REQUIRED,
         document=document,
         passed_over=[*notes.told, *([f"and {notes.count} in all"] if notes.count > len(notes.told) else [])],
     )

@@ -33,7 +33,8 @@ class WireModel(BaseModel):
         try:
             return cls.model_validate(raw)
         except ValidationError as problem:
-            nulls = [error["loc"] for error in problem.errors(include_url=False) if error["input"] is None]
+            found = problem.errors(include_url=False)
+            nulls = [error["loc"] for error in found if error["loc"] and error["input"] is None]
             if not nulls:
                 raise
         return cls.model_validate(_without(raw, nulls))
