@@ -153,6 +153,7 @@ def found_by_the_same_names(upgraded: Upgraded) -> None:
         sessions = talk.get(who, "agent/sessions?limit=100")["sessions"]
         assert {one["threadId"] for one in sessions} == before
         [named] = [one["threadId"] for one in sessions if f"I am {who} again" in said_in(talk, who, one["threadId"])]
+        assert f"I am {who}" in said_in(talk, who, named)
         me = talk.get(who, "users/me")
         assert named == str(uuid5(NAMES, f"{me['workspaceId']}\0{me['userId']}\0my first chat"))
     rooms = [("room-7", None), ("room-7", "side"), ("room-8", None), ("room-9", None)]
