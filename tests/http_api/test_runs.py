@@ -1,6 +1,7 @@
 """The native door over real HTTP: hand in, look, follow, stop; and every refusal a problem a person can act on."""
 
 import asyncio
+import gzip
 import uuid
 from datetime import UTC, datetime
 from typing import Any
@@ -296,3 +297,12 @@ async def test_when_the_store_cannot_write_nothing_is_accepted_and_the_caller_he
 def test_moments_are_told_in_utc_to_the_millisecond(seconds: float) -> None:
     told = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     assert iso(seconds) == told
+
+
+async def test_a_compressed_body_is_told_so_at_every_door() -> None:
+    body, headers = gzip.compress(b"{}"), {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    async with open_doors() as doors:
+        for path in (RUNS, "/api/v1/agent/ag-ui", "/api/v1/agent/sessions"):
+            answer = await doors.client.post(path, content=body, headers=headers)
+            assert answer.status_code == 422
+            assert "is compressed with gzip, which is not read here: send plain JSON" in answer.json()["detail"]

@@ -11,6 +11,7 @@ from starlette.types import Message, Scope
 
 from paddock.host.open_streams import while_let_in
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.run_input import why_no_json
 
 SMALL_BODY = 64 * 1024
 """More than any administrative call needs."""
@@ -87,7 +88,7 @@ async def read_object(request: Request, known: Sequence[str]) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"the body is not valid JSON: {error}") from error
+        raise HostError(ErrorCode.INVALID_ARGUMENT, f"the body {why_no_json(body, error)}") from error
     if not isinstance(value, dict):
         raise HostError(ErrorCode.INVALID_ARGUMENT, "the body must be a JSON object")
     given = cast("dict[str, Any]", value)

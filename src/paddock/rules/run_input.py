@@ -38,11 +38,13 @@ MAX_TEXT = 10_000
 MAX_ATTACHMENTS = 3
 MAX_DEPTH = 64
 TOO_LARGE = "RunAgentInput payload exceeds size limit"
+COMPRESSED = "is compressed with gzip, which is not read here: send plain JSON, without Content-Encoding"
 NOT_SIGNED = "binary content url is not a valid signed URL"
 
 Json = dict[str, Any]
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", re.ASCII)
 _IMAGE = re.compile(r"image/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII | re.IGNORECASE)
+_GZIP = b"\x1f\x8b"
 _ADDRESS = ATTACHMENTS.encode()
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
@@ -105,7 +107,7 @@ def decode_object(body: bytes, name: str) -> Json:
     try:
         value = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{name} is not valid JSON: {error}") from error
+        raise InvalidInputError(f"{name} {why_no_json(body, error)}") from error
     except RecursionError as error:
         raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels") from error
     if not isinstance(value, dict):
@@ -114,6 +116,11 @@ def decode_object(body: bytes, name: str) -> Json:
     if nested_too_deep(body, document, MAX_DEPTH):
         raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels")
     return document
+
+
+def why_no_json(body: bytes, error: Exception) -> str:
+    """Tell what is wrong with a body that cannot be read; a compressed one is named."""
+    return COMPRESSED if body.startswith(_GZIP) else f"is not valid JSON: {error}"
 
 
 def body_hash(document: Mapping[str, Any], agent_id: str | None) -> bytes:
