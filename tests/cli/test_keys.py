@@ -52,6 +52,23 @@ def test_a_key_opens_the_default_workspace_unless_told_otherwise(paddock: Comman
     assert made.stderr.startswith("A key for user ann in workspace default with role user.")
 
 
+@pytest.mark.parametrize("beside_a_host", [False, True])
+def test_a_set_up_that_starts_again_makes_one_key_once(paddock: Command, tmp_path: Path, beside_a_host: bool) -> None:
+    data = tmp_path / "d"
+    host = HostProcess(data).start() if beside_a_host else None
+    try:
+        made, again = (
+            paddock("keys", "create", "--data", data, "--user", "admin", "--role", "admin", "--if-none")
+            for _ in range(2)
+        )
+        assert (made.returncode, again.returncode) == (0, 0)
+        assert made.stdout.startswith("pdk_")
+        assert (again.stdout, again.stderr) == ("", "There is a key already; none was made.\n")
+    finally:
+        if host is not None:
+            host.stop()
+
+
 FIRST = "This is the first key: from now on everybody needs one."
 OURS = "What was said without a key belongs to user dev of workspace default; for a key to it: "
 

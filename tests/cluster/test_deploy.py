@@ -76,3 +76,19 @@ def test_every_host_in_a_container_says_where_the_others_reach_it() -> None:
         name: f"http://{name}:8484" for name in hosts
     }
     assert all(told["PADDOCK_STORE"] == services["key"]["environment"]["PADDOCK_STORE"] for told in hosts.values())
+
+
+def test_recipes_install_nothing_that_is_not_pinned() -> None:
+    text = (DEPLOY / "Containerfile").read_text() + (DEPLOY / "compose.yaml").read_text()
+    images = re.findall(r"(?:FROM|image:) (docker\.io/\S+)", text)
+    assert images
+    assert [image for image in images if not re.search(r":\S*\d+[.-]\d+", image)] == []
+    installed = re.findall(r"pip install ([^\n&]*)", text)
+    assert installed
+    assert all("--require-hashes" in each or "--no-deps" in each for each in installed)
+
+
+def test_the_first_key_of_the_compose_file_is_made_once() -> None:
+    made = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["key"]["command"]
+    assert made[:2] == ["keys", "create"]
+    assert "--if-none" in made

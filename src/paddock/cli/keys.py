@@ -29,20 +29,32 @@ MAX_NAME = 128
 
 
 def create(
-    *, workspace: str, user: str, role: str, data: Path | None, store: str = EMBEDDED, keyless: bool = True
+    *,
+    workspace: str,
+    user: str,
+    role: str,
+    data: Path | None,
+    store: str = EMBEDDED,
+    keyless: bool = True,
+    if_none: bool = False,
 ) -> int:
-    """Print a new key on standard output, and what it is on standard error. `keyless`: none was needed before."""
+    """Print a new key on standard output, and what it is on standard error. `keyless`: none was needed before;
+    `if_none`: make it only if there is none yet."""
     _check(workspace, user, role)
     directory = presence.data_directory(data).absolute()
     presence.check_possible(directory)
     try:
-        key, first = _create_directly(store, directory, workspace, user, role)
+        key, first = _create_directly(store, directory, workspace, user, role, if_none=if_none)
     except DataDirectoryInUseError as error:
         host = presence.find(directory)
         if host is None:
             raise CommandError(f"{error}, but it has not said how to reach it. Try again in a moment.") from error
         first = _lets_in_without_a_key(HostClient(host.url))
-        key = _create_through(HostClient(host.url, host.token), workspace, user, role)
+        wanted = first or not if_none
+        key = _create_through(HostClient(host.url, host.token), workspace, user, role) if wanted else None
+    if key is None:
+        sys.stderr.write("There is a key already; none was made.\n")
+        return 0
     sys.stderr.write(
         f"A key for user {user} in workspace {workspace} with role {role}. It is shown only now; keep it safe.\n"
     )
@@ -153,18 +165,23 @@ def _lets_in_without_a_key(host: HostClient) -> bool:
     return True
 
 
-def _create_directly(address: str, data: Path, workspace: str, user: str, role: str) -> tuple[str, bool]:
-    """The key, and whether it is the first."""
+def _create_directly(
+    address: str, data: Path, workspace: str, user: str, role: str, *, if_none: bool
+) -> tuple[str | None, bool]:
+    """The key, None if it was not to be made, and whether it is the first."""
     key, row = new_key(workspace, user, "admin" if role == "admin" else "user")
     with DataDirectory.lock(data):
-        return key, asyncio.run(_added_first(store_at(address, data), row))
+        first = asyncio.run(_added_first(store_at(address, data), row, if_none=if_none))
+    return key if first or not if_none else None, first
 
 
-async def _added_first(store: Store, row: ApiKeyRow) -> bool:
+async def _added_first(store: Store, row: ApiKeyRow, *, if_none: bool) -> bool:
+    """Whether there was no key before; then, and unless one is wanted only then, add this one."""
     await store.open()
     try:
         first = not await store.any_key()
-        await store.add_key(row)
+        if first or not if_none:
+            await store.add_key(row)
         return first
     finally:
         await store.close()

@@ -17,6 +17,9 @@ def keys_create(
         str, option("--workspace", says="The workspace it opens; default unless set.", metavar="W")
     ] = "default",
     role: Annotated[str, option("--role", says="user, or admin to administer the host.", metavar="R")] = "user",
+    if_none: Annotated[
+        bool, option("--if-none", says="Only if there is no key yet; for set-ups that start again.")
+    ] = False,
     data: Data = None,
     config: Config = None,
 ) -> None:
@@ -26,7 +29,17 @@ def keys_create(
 
     found = settings.load({"data": data}, config=config)
     keyless = not found.takes_tokens
-    sys.exit(create(workspace=workspace, user=user, role=role, data=data, store=found.store, keyless=keyless))
+    sys.exit(
+        create(
+            workspace=workspace,
+            user=user,
+            role=role,
+            data=data,
+            store=found.store,
+            keyless=keyless,
+            if_none=if_none,
+        )
+    )
 
 
 @keys.command("list")
