@@ -278,7 +278,7 @@ async def test_what_is_not_part_of_the_api_is_a_problem_too() -> None:
         assert_problem(await doors.client.get("/api/v2"), 404, "not_found", "GET /api/v2 is not part of this API")
         wrong = await doors.client.put(RUNS)
         assert_problem(wrong, 405, "invalid_argument", f"PUT {RUNS} is not part of this API")
-        assert wrong.headers["allow"] == "POST"
+        assert wrong.headers["allow"] == "GET, POST"
         assert (await doors.client.head(f"{RUNS}/x/events")).status_code == 405
 
 
@@ -306,3 +306,15 @@ async def test_a_compressed_body_is_told_so_at_every_door() -> None:
             answer = await doors.client.post(path, content=body, headers=headers)
             assert answer.status_code == 422
             assert "is compressed with gzip, which is not read here: send plain JSON" in answer.json()["detail"]
+
+
+async def test_a_wrong_method_is_told_all_that_the_path_allows() -> None:
+    async with open_doors() as doors:
+        for path, allowed in (
+            (RUNS, "GET, POST"),
+            ("/api/v1/agent/sessions", "GET, POST"),
+            (f"/api/v1/agent/sessions/{uuid.uuid4()}", "DELETE, GET, PATCH"),
+            ("/api/v1/agent/attachments/x/content", "GET, PUT"),
+        ):
+            answer = await doors.client.request("OPTIONS", path)
+            assert (answer.status_code, answer.headers["allow"]) == (405, allowed)

@@ -3,7 +3,7 @@
 The only place that turns an error code into a status. Internals (tracebacks, paths, SQL) never leave through here.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +12,7 @@ import structlog
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
@@ -102,7 +103,15 @@ async def not_routed(request: Request, error: Exception) -> Response:
         return unexpected()
     detail = f"{request.method} {request.scope['path']} is not part of this API"
     code = _NOT_ROUTED.get(error.status_code, ErrorCode.INVALID_ARGUMENT)
-    return problem(error.status_code, code, detail, headers=error.headers)
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+    return problem(error.status_code, code, detail, headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """Every method that this path has: each has a route of its own."""
+    routes: Sequence[BaseRoute] = request.app.routes
+    fitting = [route for route in routes if isinstance(route, Route) and route.matches(request.scope)[0] != Match.NONE]
+    return ", ".join(sorted({method for route in fitting for method in route.methods or ()}))
 
 
 _GUARDED = tuple((name.lower().encode(), value.encode()) for name, value in GUARDED.items())
