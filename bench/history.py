@@ -25,8 +25,8 @@ from paddock.host.history import History
 from paddock.ports import Batch, Store
 from paddock.rules.chain import SALTS_BYTES, Head, seal
 from paddock.rules.permissions import Grant, RunScope
+from paddock.rules.places import Place, View, cursor_of
 from paddock.rules.rows import SessionRow, TranscriptRow
-from paddock.rules.run_context import cursor_of
 from paddock.rules.session.facts import Event, Fact
 from paddock.rules.session.facts import Target as To
 from paddock.storage.chosen import store_at
@@ -71,7 +71,7 @@ async def talk(store: Store, number: int, length: int) -> None:
 
 async def append(store: Store, session_id: str, epoch: int, head: Head, chance: random.Random) -> Head:
     facts = [Fact(Event.USER_INPUT, "", To.SYSTEM, "user:b", payload={"n": n}) for n in range(PER_APPEND)]
-    sealed, after = seal(head, facts, chance(SALTS_BYTES * len(facts)))
+    sealed, after = seal(head, facts, chance.randbytes(SALTS_BYTES * len(facts)))
     opening = [SessionRow(session_id, "w", "u", 0.0)] if not head.seq else []
     rows = [row_of(session_id, fact.seq, sentence(chance)) for fact in sealed]
     await store.append(Batch(session_id, epoch, head, after, sealed, [*opening, *rows]))
@@ -112,9 +112,10 @@ class Asker:
         self._grants = [Grant(scope, "p", none, none, none, 1e12) for scope in scopes]
 
     async def page(self) -> int:
-        cursor = cursor_of(self.chance.randint(200, self._length))
+        grant, place = self.chance.choice(self._grants), Place(self.chance.randint(200, self._length))
+        cursor = cursor_of(place, grant.scope.conversation_id, View())
         asked = HistoryPageParams(run_id="r", limit=100, before_cursor=cursor)
-        answer = await self._history.page(self.chance.choice(self._grants), asked)
+        answer = await self._history.page(grant, asked)
         return as_sent(answer)
 
     async def search(self, words: str, grant: Grant | None = None) -> int:

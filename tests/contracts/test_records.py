@@ -121,9 +121,9 @@ async def test_state_is_measured_and_shown_per_scope(store: Store) -> None:
     assert await store.state_size("nowhere") == 0
     scopes = ["scope", "nowhere", "other"]
     assert await store.state_snapshot(scopes, max_bytes=8) == {
-        "scope": ScopeState(108, {"a": b"12345", "c": b"", "d": b"123"}),
+        "scope": ScopeState(108, {"a": b"12345", "c": b"", "d": b"123"}, ("b",)),
         "nowhere": ScopeState(0, {}),
-        "other": ScopeState(9, {}),
+        "other": ScopeState(9, {}, ("a",)),
     }
     assert (await store.state_snapshot(["scope"], max_bytes=7))["scope"].values == {"a": b"12345", "c": b""}
     assert (await store.state_snapshot(["other"], max_bytes=9))["other"].values == {"a": b"elsewhere"}

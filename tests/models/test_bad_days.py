@@ -14,6 +14,7 @@ from models.test_providers import APIS, KEY, asking, spec_for
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import load_models
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.model_specs import ModelSpec
 from paddock.rules.retries import pause_before
 from paddock.rules.values import replace
 from patience import at_most
@@ -146,6 +147,12 @@ async def test_a_missing_key_names_the_variable_to_set_to_operators_and_nothing_
     assert "the environment variable TEST_KEY is not set" in error.for_operators
     assert "TEST_KEY" not in error.message
     assert server.asked == []
+
+
+async def test_a_missing_key_of_the_usual_name_is_told_to_everybody() -> None:
+    models = load_models({"m": ModelSpec(provider="openai")}, clock=time.time, environ={})
+    error, _ = await failure_of(models, stream=False)
+    assert "the environment variable OPENAI_API_KEY is not set" in error.message
 
 
 async def test_a_failure_before_the_first_piece_is_tried_again(server: ModelServer) -> None:

@@ -126,10 +126,8 @@ def _names(call: ast.Call, name: str) -> bool:
 
 OF_THE_CALLER = (
     "rules/results.py",
-    "rules/run_input.py",
     "rules/schedule.py",
     "host/artifacts.py",
-    "http_api/bodies.py",
     "http_api/knowledge.py",
     "knowledge/formats.py",
     "knowledge/word.py",

@@ -70,9 +70,11 @@ def rubbish(model_id: str, what: str) -> HostError:
     return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True, for_operators=more)
 
 
-def no_key(model_id: str, why: str) -> HostError:
+def no_key(model_id: str, why: str, *, for_all: bool) -> HostError:
+    """`for_all`: the cure names no place of this host, so that everybody may read it."""
     text = f"the model {model_id!r} has no key"
-    return HostError(ErrorCode.RUNTIME_ERROR, text, for_operators=f"{text}: {why}")
+    whole = f"{text}: {why}"
+    return HostError(ErrorCode.RUNTIME_ERROR, whole if for_all else text, for_operators=whole)
 
 
 def unforeseen(model_id: str, words: str) -> HostError:

@@ -170,7 +170,8 @@ class RemoteModel(ABC):
         try:
             return self.key.read()
         except MissingKeyError as error:
-            missing = failures.no_key(self.info.model_id, str(error))
+            is_usual = self.key.reference == f"env:{self.usual_key}"
+            missing = failures.no_key(self.info.model_id, str(error), for_all=is_usual)
             log.warning("a model has no key", action="models.failed", reason=missing.for_operators)
             raise missing from None
 
