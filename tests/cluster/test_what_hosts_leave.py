@@ -25,7 +25,7 @@ async def left(
     tmp_path: Path, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[House, House, PostgresStore]]:
     """Two hosts that have been there for a while, and the store as one that is gone wrote it."""
-    monkeypatch.setenv("PADDOCK_SECRET", "one secret for both of these hosts, long enough")
+    monkeypatch.setenv("PADDOCK_SECRET", "one secret for both of these hosts and long enough")
     gone = PostgresStore(database)
     async with AsyncExitStack() as stack:
         houses = [build(Settings(data=tmp_path / name, store=database, discover_models=False)) for name in "ab"]
