@@ -20,6 +20,7 @@ from paddock.confinement.sandbox import DEVICES, READ_ONLY_OF_PROCESSES, active_
 from safety.escaping_ways import CONTROL
 from safety.normal_user import NOBODY, as_normal_user
 
+pytestmark = pytest.mark.xdist_group("escapes")  # both hosts of it have the same piece of shared memory
 PROGRAM = Path(__file__).with_name("escaping.py")
 PLACES = ("many", "one")
 WRITES = {"read": "ro", "covered": "ro", "write": "rw", "empty": "rw", "processes": "rw", "devices": "ro"}
