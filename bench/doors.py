@@ -23,11 +23,15 @@ def _post(path: str, body: object) -> bytes:
     return f"{head}accept: text/event-stream\r\ncontent-length: {len(content)}\r\n\r\n".encode() + content
 
 
+ONLY_NEW: dict[str, object] = {"paddock": {"unseen": "keep"}}
+"""What an AG-UI client says that sends only what is new."""
+
+
 def _ask_floor(thread: str, text: str) -> bytes:
     return _post("/run", {"threadId": thread, "text": text})
 
 
-def _run_input(thread: str, text: str, forwarded: dict[str, str]) -> dict[str, object]:
+def _run_input(thread: str, text: str, forwarded: dict[str, object]) -> dict[str, object]:
     return {
         "threadId": thread,
         "runId": str(uuid4()),
@@ -40,7 +44,7 @@ def _run_input(thread: str, text: str, forwarded: dict[str, str]) -> dict[str, o
 
 
 def _ask_ag_ui(thread: str, text: str) -> bytes:
-    return _post("/api/v1/agent/ag-ui/bench", _run_input(thread, text, {}))
+    return _post("/api/v1/agent/ag-ui/bench", _run_input(thread, text, ONLY_NEW))
 
 
 def native_request(path: str, thread: str, text: str) -> bytes:
