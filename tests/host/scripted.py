@@ -64,7 +64,7 @@ from paddock.rules.host_only import ApiAgents
 from paddock.rules.limits import Rates
 from paddock.rules.platform_specs import PlatformSpec
 from paddock.rules.results import Result
-from paddock.rules.rows import RunRow
+from paddock.rules.rows import RunRow, TranscriptRow
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.recovery import restore
 from paddock.rules.session.state import SessionState, from_bytes
@@ -146,15 +146,24 @@ class AtRunner:
 
 
 class CountingStore(MemoryStore):
-    """Counts how often something of a session was written down."""
+    """Counts how often something of a session was written down, and how often it was looked up."""
 
     def __init__(self) -> None:
         super().__init__()
         self.commits = 0
+        self.reads = 0
 
     async def append(self, batch: Batch) -> None:
         self.commits += 1
         await super().append(batch)
+
+    async def events(self, session_id: str, **query: Any) -> Sequence[StoredFact]:
+        self.reads += 1
+        return await super().events(session_id, **query)
+
+    async def transcript(self, session_id: str, **query: Any) -> Sequence[TranscriptRow]:
+        self.reads += 1
+        return await super().transcript(session_id, **query)
 
 
 class ScriptedGateway:

@@ -44,6 +44,18 @@ async def test_a_short_run_is_answered_in_two_commits() -> None:
         assert (await house.run(accepted)).status == "completed"
 
 
+async def test_a_run_that_need_not_wait_looks_nothing_up_to_know_where_it_began() -> None:
+    store, thread = CountingStore(), a_thread()
+    async with small_house(store) as house:
+        for word in ("one", "two"):
+            accepted = await house.say(word, thread=thread)
+            run = await house.gateway.next()
+            run.message(word)
+            run.say("run.completed")
+            await house.story(accepted)
+        assert store.reads == 0
+
+
 async def test_a_run_that_ended_leaves_nothing_to_the_garbage_collector() -> None:
     async with small_house() as house:
         gc.collect()

@@ -206,7 +206,7 @@ class DraftFacts:
             memory.inputs[turn_id] = (replace(given, seq=self.seq), trace_id)
             return fact
         given, trace_id = memory.inputs[turn_id]
-        waited = any(queued.turn_id == turn_id for queued in self.state.queue)
+        waited = any(queued.turn_id == turn_id and queued.waits for queued in self.state.queue)
         memory.inputs[turn_id] = (replace(given, begun_seq=self.seq, waited=waited), trace_id)
         agent_id = str(fact.target_id)
         memory.collected = Collected(turn_id, agent_id)

@@ -70,6 +70,11 @@ class QueuedTurn(Value, frozen=True):
     default_agent_id: str | None = None
     """Who answers when nobody is active any more."""
 
+    @property
+    def waits(self) -> bool:
+        """A live turn goes before it. Every input is in the queue for a moment; only TURN_QUEUED names its agent."""
+        return bool(self.agent_id)
+
 
 class Transaction(Value, frozen=True):
     """A chain of steps over several messages (remove, invite, handover, open, close) that is not finished.
