@@ -78,6 +78,18 @@ def test_names_and_fallbacks_must_make_sense() -> None:
             load_models(specs, clock=time.time, environ={})
 
 
+def test_a_default_model_must_be_there_and_answer_messages() -> None:
+    specs = {"a": ModelSpec(provider="openai"), "v": ModelSpec(provider="openai", type="embedding")}
+    for default, sentence in (
+        ("b", "default_model: there is no model 'b'; this host has: demo, a, v"),
+        ("v", "default_model: 'v' does not answer messages; name one of type llm"),
+    ):
+        with pytest.raises(ModelSettingsError, match=sentence):
+            load_models(specs, clock=time.time, environ={}, default=default)
+    load_models(specs, clock=time.time, environ={}, default="a")
+    load_models(specs, clock=time.time, environ={}, default="demo")
+
+
 def test_keys_and_servers_that_are_there_are_offered() -> None:
     assert found_models({"OLLAMA_HOST": "127.0.0.1:9"}) == {}
     with model_server() as server:

@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paddock.rules.permissions import FILLS, BindingPolicy, RunScope, allowance, granted_files
-from paddock.rules.resources import Choice, Offered, OfferedBase, OfferedFile, OfferedModel, OfferedTool, not_offered
+from paddock.rules.resources import (
+    Choice,
+    Offered,
+    OfferedBase,
+    OfferedFile,
+    OfferedModel,
+    OfferedTool,
+    not_offered,
+    place_of_model,
+)
 from paddock.rules.run_context import NO_STATE, AgentPart, RunInput, agent_part, run_context, unseen_tools
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -213,3 +222,9 @@ def test_a_tool_of_an_mcp_server_that_is_not_there_names_the_server() -> None:
     assert "'files__*' is not offered here: the MCP server 'files' is not up (yet; the log says why)" in away
     assert unknown == "tools: 'add' is not offered here"
     assert not_offered("tools", {"files__*": frozenset({"call"})}, ["files__read"]) == []
+
+
+def test_the_default_model_is_offered_first_then_the_cheaper_before_the_dearer() -> None:
+    prices = {"a-dear": 250.0, "b-cheap": 0.5, "c-unpriced": None, "d-free": 0.0, "e-default": 9.0}
+    order = sorted(prices, key=lambda name: place_of_model(name, prices[name], "e-default"))
+    assert order == ["e-default", "d-free", "b-cheap", "a-dear", "c-unpriced"]

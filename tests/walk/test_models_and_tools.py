@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from model_server import Says, model_server
+from walk.conftest import alone
 from walk.hosts import HostProcess, text_of, wait_until
 
 AGENTS = """
@@ -76,6 +77,46 @@ def test_a_provider_is_spoken_to_with_its_key_and_the_key_is_nowhere_else(
     kept = b"".join(path.read_bytes() for path in host.data.rglob("*") if path.is_file())
     assert b"sk-walk" not in kept
     assert "sk-walk" not in "".join(host.output)
+
+
+UNNAMED = """
+agents:
+  plain: {runner: "plugin:paddock/local-agent/default"}
+  paid: {runner: "plugin:paddock/local-agent/default", models: [a-dear, b-cheap, c-unpriced]}
+"""
+
+
+@pytest.mark.spec("models/default")
+@alone
+def test_an_agent_that_names_no_model_gets_the_default_one_and_never_the_dearest(
+    new_host: Callable[..., HostProcess], tmp_path: Path
+) -> None:
+    with model_server() as server:
+        config = tmp_path / "paddock.toml"
+        models = "".join(
+            f'[models.{name}]\nprovider = "openai"\nbase_url = "{server.url}"\nretries = 0\n{prices}\n'
+            for name, prices in (
+                ("a-dear", "prompt_price = 50\ncompletion_price = 200"),
+                ("b-cheap", "prompt_price = 0.1\ncompletion_price = 0.4"),
+                ("c-unpriced", ""),
+            )
+        )
+        config.write_text(models)
+        env = {"PADDOCK_DISCOVER_MODELS": "false", "PADDOCK_CONFIG": str(config)}
+
+        def asked_by(host: HostProcess, agent: str) -> str:
+            server.says(Says("Here I am."))
+            task = host.post("hello", agent=agent).json()["taskId"]
+            host.events(task)
+            with host.client() as client:
+                entries = client.get(f"/api/v1/agent/runs/{task}/story").json()["entries"]
+            return next(one["name"] for one in entries if one["kind"] == "model")
+
+        host = new_host("first", agents=UNNAMED, env=env).start()
+        assert (asked_by(host, "plain"), asked_by(host, "paid")) == ("demo", "b-cheap")
+        host.stop()
+        named = new_host("named", agents=UNNAMED, env={**env, "PADDOCK_DEFAULT_MODEL": "c-unpriced"}).start()
+        assert (asked_by(named, "plain"), asked_by(named, "paid")) == ("c-unpriced", "c-unpriced")
 
 
 def test_one_agents_file_names_its_models_its_tools_and_its_servers(

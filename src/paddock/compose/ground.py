@@ -35,6 +35,7 @@ from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
+from paddock.models.demo import NAME as DEMO
 from paddock.platforms.webhooks import HttpWebhooks
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
@@ -130,7 +131,9 @@ def gather_resources(ground: Ground, url: str) -> Resources:
         tool_calls=tool_calls_of(settings, tools, ground.artifacts, store, clock),
         ingest=ingest,
         bases=bases,
-        offers=Offers(models=models, tools=tools, knowledge=bases, clock=clock),
+        offers=Offers(
+            models=models, tools=tools, knowledge=bases, clock=clock, default_model=settings.default_model or DEMO
+        ),
         attachments=attachments,
         webhooks=webhooks,
         platforms=platforms,

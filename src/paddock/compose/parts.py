@@ -168,7 +168,9 @@ def plugins_of(settings: Settings) -> Plugins:
 def models_of(settings: Settings, clock: Callable[[], float], named: Mapping[str, ModelSpec]) -> ModelCatalog:
     """The demo model, those that are there anyway, those of the agents file, and those of the settings."""
     found = found_models(os.environ) if settings.discover_models else {}
-    return load_models({**found, **named, **settings.models}, clock=clock, environ=os.environ)
+    return load_models(
+        {**found, **named, **settings.models}, clock=clock, environ=os.environ, default=settings.default_model
+    )
 
 
 def budgets_of(settings: Settings, store: Store, clock: Callable[[], float]) -> Budgets:

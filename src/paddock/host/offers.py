@@ -11,7 +11,7 @@ from paddock.ports.knowledge import Knowledge, KnowledgeBaseInfo
 from paddock.ports.models import ModelInfo, Models
 from paddock.ports.tools import ToolInfo, Tools
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.resources import NOTHING_OFFERED, Offered, OfferedBase, OfferedModel, OfferedTool
+from paddock.rules.resources import NOTHING_OFFERED, Offered, OfferedBase, OfferedModel, OfferedTool, place_of_model
 
 log = structlog.get_logger("paddock.offers")
 
@@ -30,7 +30,10 @@ class Offers:
         tools: Tools | None = None,
         knowledge: Knowledge | None = None,
         clock: Callable[[], float],
+        default_model: str = "",
     ) -> None:
+        """`default_model`: the one for agents that name none."""
+        self._default_model = default_model
         self._models = models
         self._tools = tools
         self._knowledge = knowledge
@@ -54,7 +57,7 @@ class Offers:
             return known[1]
         if len(self._known) >= MAX_WORKSPACES:
             self._known.clear()
-        offered = _offered(lists)
+        offered = _offered(lists, self._default_model)
         self._known[workspace] = (lists, offered)
         return offered
 
@@ -81,13 +84,18 @@ class Offers:
         return known
 
 
-def _offered(lists: _Lists) -> Offered:
-    """In order of name: what a model is shown stays the same while nothing changes."""
+def _offered(lists: _Lists, default_model: str) -> Offered:
+    """In an order that stays the same while nothing changes: what a model is shown is to stay the same too."""
     models, tools, bases = lists
+
+    def place(one: ModelInfo) -> tuple[bool, bool, float, str]:
+        price = None if one.prices is None else one.prices.prompt + one.prices.completion
+        return place_of_model(one.model_id, price, default_model)
+
     return Offered(
         models=tuple(
             OfferedModel(one.model_id, one.model_type, one.provider, one.operations, one.context_window, one.images)
-            for one in sorted(models, key=lambda one: one.model_id)
+            for one in sorted(models, key=place)
         ),
         tools=tuple(
             OfferedTool(one.name, one.tool_type, one.description, one.parameters, one.read_only)

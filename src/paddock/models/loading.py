@@ -43,9 +43,15 @@ class ModelSettingsError(Exception):
 
 
 def load_models(
-    specs: Mapping[str, ModelSpec], *, clock: Callable[[], float], environ: Mapping[str, str], base: Path | None = None
+    specs: Mapping[str, ModelSpec],
+    *,
+    clock: Callable[[], float],
+    environ: Mapping[str, str],
+    base: Path | None = None,
+    default: str | None = None,
 ) -> ModelCatalog:
     """The demo model and those of the settings. Raises ModelSettingsError with one sentence."""
+    _check_default(default, specs)
     for name, spec in specs.items():
         if problem := "the name is taken by the built-in model" if name == DEMO else name_problem(name):
             raise ModelSettingsError(f"models.{name}: {problem}")
@@ -59,6 +65,16 @@ def load_models(
         retries={name: spec.retries for name, spec in specs.items()},
         clock=clock,
     )
+
+
+def _check_default(default: str | None, specs: Mapping[str, ModelSpec]) -> None:
+    if default is None or default == DEMO:
+        return
+    if default not in specs:
+        known = ", ".join([DEMO, *specs])
+        raise ModelSettingsError(f"default_model: there is no model {default!r}; this host has: {known}")
+    if specs[default].type != "llm":
+        raise ModelSettingsError(f"default_model: {default!r} does not answer messages; name one of type llm")
 
 
 def _provider(

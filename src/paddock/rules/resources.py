@@ -65,6 +65,14 @@ class Offered(Value, frozen=True):
 NOTHING_OFFERED = Offered()
 
 
+def place_of_model(name: str, price: float | None, default: str) -> tuple[bool, bool, float, str]:
+    """Sort key for offered models: the default one, then the cheaper before the dearer, then those without a price.
+
+    A runner whose settings name no model asks the first, so nobody pays more than they chose to.
+    """
+    return name != default, price is None, price or 0.0, name
+
+
 def operations_on(name: str, choice: Choice, asked: frozenset[str], *, read_only: bool = False) -> frozenset[str]:
     """What of the asked operations an owner allows on one resource."""
     if isinstance(choice, str):

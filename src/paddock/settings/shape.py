@@ -249,6 +249,9 @@ class Settings(BaseModel):
     models: dict[str, ModelSpec] = setting(
         {}, "models of providers, by the name agents use for them", "a table of models, each with its provider"
     )
+    default_model: str | None = setting(
+        None, "the model of agents that name none; the demo model unless set", "the name of a model this host offers"
+    )
     discover_models: bool = setting(
         True, "whether to offer models whose key or server is found on this machine", "true or false"
     )

@@ -19,8 +19,8 @@ FORM: Sequence[Mapping[str, Any]] = (
         "type": "llm-model-selector",
         "label": both("Model", "模型"),
         "description": both(
-            "Which model answers; unless set, the first one the agent may use.",
-            "由哪个模型作答；不填则用该智能体可用的第一个。",
+            "Which model answers; unless set, the host's default model, or the cheapest one the agent may use.",
+            "由哪个模型作答；不填则用主机的默认模型，若不可用则用该智能体可用的最便宜的一个。",
         ),
     },
     {

@@ -20,7 +20,7 @@ class NoModelError(Exception):
 
 
 def chosen(config: Config, models: Sequence[ModelResource]) -> ModelResource:
-    """The model of the settings, or the first there is. Raises NoModelError."""
+    """The model of the settings, or the first there is, which is the host's default. Raises NoModelError."""
     usable = [one for one in models if {"invoke", "stream"} & set(one.operations)]
     if not config.model and usable:
         return usable[0]
