@@ -8,7 +8,7 @@ unexport VIRTUAL_ENV
 CONSOLE := src/paddock/console_assets/index.html
 CONSOLE_SOURCES := $(shell find console/src -type f 2>/dev/null) console/index.html console/vite.config.ts console/tsconfig.json
 
-.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix lint test-long test-zones attack conformance prove mutate bench clean
+.PHONY: run cluster install console console-if-possible browser screenshots harnesses harnesses-acp have-harnesses have-harnesses-acp have-browser test check fix lint test-long test-zones attack conformance walk prove mutate bench clean
 
 run: install console-if-possible  ## start the host on loopback; Ctrl-C stops it
 	@$(BIN)/paddock serve $(ARGS)
@@ -108,6 +108,9 @@ fix: .venv/.installed-dev  ## tidy
 
 conformance: .venv/.installed-dev  ## write docs/spec/conformance.md anew from the specs and the tests
 	@cd tests && ../$(BIN)/python -m conformance
+
+walk: .venv/.installed-dev  ## send one AG-UI message through a real host and print the functions it crosses, in order
+	@$(BIN)/python tests/walked.py
 
 bench: .venv/.installed-dev  ## figures against the floor, in one run
 	@$(BIN)/python -m bench $(ARGS)
