@@ -120,7 +120,7 @@ async def test_who_was_away_itself_takes_nobody_for_gone_until_it_has_watched_fo
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     time = 1000.0
-    monkeypatch.setattr(room, "now", lambda: time)
+    monkeypatch.setattr(room, "steady_seconds", lambda: time)
     async with place_at(address) as place:
         here, _ = await place.peers("here"), await place.store("there")
         await here.start()

@@ -73,6 +73,15 @@ async def test_what_waits_was_told_of_no_run(tmp_path: Path) -> None:
         assert "the-first" not in heard.read_text()
 
 
+@pytest.mark.spec("wire/deadline")
+async def test_the_handshake_tells_the_time_that_deadlines_are_told_in(tmp_path: Path) -> None:
+    async with house(tmp_path, [plugin(program="wiretap.py")], host_time=lambda: 1234.5) as here:
+        news, _ = await here.run("hello")
+        await news.over()
+        [heard] = (tmp_path / "runners" / "test" / "nasty").glob("*.heard")
+        assert '"host_time": 1234.5' in heard.read_text()
+
+
 async def test_one_that_nobody_needs_is_given_up(tmp_path: Path) -> None:
     async with house(tmp_path, [ONE_EACH], spare_seconds=2.0) as here:
         served = await pid_of_a_run(here)

@@ -70,10 +70,11 @@ class Ground:
 
 
 def lay_ground(settings: Settings, url: str) -> Ground:
-    clock, tasks, files = time.time, Tasks(), AgentFiles()
+    tasks, files = Tasks(), AgentFiles()
     named = named_agents(settings, files)
     store = store_at(settings.store, settings.data, serving=True, url=settings.own_url or url)
     near, blobs, events = neighbourhood_of(settings, store), blobs_of(settings), Events(store)
+    clock = near.hosts.clock if near.hosts is not None else time.time
     raw = first_of(events.raw, files.raw)
     return Ground(
         settings=settings,

@@ -1,7 +1,6 @@
 """The parts, standing: how they open, how they are brought to rest, and the tasks they share."""
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -342,7 +341,7 @@ class House:
         try:
             await session.record(
                 RunFailed(
-                    turn_id, "host_shutdown", "the host was stopped while this run was in progress", at=time.time()
+                    turn_id, "host_shutdown", "the host was stopped while this run was in progress", at=self.clock()
                 )
             )
         except HostError as error:

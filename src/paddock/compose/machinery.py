@@ -134,6 +134,7 @@ def _gateway(
         env_allow=settings.env_allow,
         on_foreign=calls.foreign,
         on_overload=calls.overloaded,
+        host_time=ground.clock,
         run_socket=lambda: endpoints.socket,
         network_refused=lambda: why_no_network(ground.store),
         patience=settings.run_deadline_seconds,

@@ -6,7 +6,6 @@ much there is to take over: a host that is only busy is not taken for gone.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -16,7 +15,7 @@ from paddock.host.live import Live
 from paddock.host.owners import Owners
 from paddock.host.sessions import Sessions
 from paddock.ports.bus import Bus, Subscription
-from paddock.ports.hosts import Hosts
+from paddock.ports.hosts import Hosts, steady_seconds
 from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.leases import (
     BEAT_SECONDS,
@@ -66,7 +65,7 @@ class Peers:
         self._taking = asyncio.Lock()
         self._left = False
         self._heard: Subscription | None = None
-        self._beat_at = now()
+        self._beat_at = steady_seconds()
         self._steady_since: float | None = None
         """Since when no beat of ours has failed or come late; None: none has since the start."""
         self._watched_seconds = 0.0
@@ -97,11 +96,11 @@ class Peers:
 
     def held(self) -> bool:
         """Whether this host may still act for its sessions, as far as its own clock tells."""
-        return is_sure(now() - self._beat_at)
+        return is_sure(steady_seconds() - self._beat_at)
 
     async def start(self) -> None:
         """Join the others."""
-        self._beat_at = now()
+        self._beat_at = steady_seconds()
         self._live.name = f"paddock.{await self._hosts.name()}"
         await self._bus.open()
         await self._join()
@@ -170,7 +169,7 @@ class Peers:
                 await self._come_back()
             await self._declare()
         except StorageUnavailableError as error:
-            self._steady_since = now()
+            self._steady_since = steady_seconds()
             log.warning("a beat failed", action="peers.beat", reason=str(error))
             return False
         except Exception:
@@ -179,10 +178,10 @@ class Peers:
         return True
 
     async def _beat(self) -> bool:
-        asked_at = now()
+        asked_at = steady_seconds()
         beat = await self._hosts.beat()
-        if was_away(now() - self._beat_at):
-            self._steady_since = now()
+        if was_away(steady_seconds() - self._beat_at):
+            self._steady_since = steady_seconds()
         if beat.held:
             self._beat_at = asked_at
         self.known = beat.peers
@@ -239,7 +238,7 @@ class Peers:
                 tell()
         await self._follow()
         if self.is_housekeeper:
-            await self.chores.see_to(now())
+            await self.chores.see_to(steady_seconds())
 
     async def _follow(self) -> None:
         """Take in what was changed for all hosts."""
@@ -275,8 +274,3 @@ class Peers:
 def _called(peer: Peer) -> str:
     """What a person knows a host by."""
     return f"the host at {peer.url}" if peer.url else f"the host {peer.host_id}"
-
-
-def now() -> float:
-    """Seconds that go on while this process, or the whole machine, is stopped."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

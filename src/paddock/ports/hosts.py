@@ -1,5 +1,6 @@
 """The other hosts that share a store: who is there, whose sessions nobody owns, and what one host asks of another."""
 
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -8,6 +9,11 @@ from paddock.rules.values import Value
 
 ASKED_SECONDS = 10.0
 """How long whoever asks another host waits for an answer."""
+
+
+def steady_seconds() -> float:
+    """Count seconds that go on while this process, or the whole machine, is stopped; nobody sets this clock."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Beat(Value, frozen=True):
@@ -43,6 +49,11 @@ class Hosts(Protocol):
     @property
     def boot(self) -> int:
         """The number of this host, from this start on; another one after it was declared gone."""
+        ...
+
+    def clock(self) -> float:
+        """The time of day by the store's clock. It is asked with every beat, and this machine's steady clock counts on
+        from there: so hosts whose own clocks differ agree on what is due and what has expired."""
         ...
 
     async def name(self) -> str:

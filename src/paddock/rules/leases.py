@@ -65,6 +65,12 @@ def was_away(silent_seconds: float) -> bool:
     return silent_seconds > AWAY_SECONDS
 
 
+def store_offset(offset: float, store_time: float, asked_at: float, answered_at: float) -> float:
+    """How far the store's clock is ahead of a steady one. The store told its time at some moment between the question
+    and the answer: what was known so far stays where it fits that, and is moved as little as possible where not."""
+    return min(max(offset, store_time - answered_at), store_time - asked_at)
+
+
 def is_sure(silent_seconds: float) -> bool:
     """Whether a host that last beat so long ago may still act for its sessions."""
     return silent_seconds < SURE_SECONDS

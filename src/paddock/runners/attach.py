@@ -169,9 +169,7 @@ class AttachedRunner:
         plugin = self.ticket.plugin
         try:
             with anyio.fail_after(self._around.start_seconds):
-                await self.connection.open(
-                    (plugin.author, plugin.name), host_version=self._around.host_version, peers=self._peers()
-                )
+                await self.connection.open((plugin.author, plugin.name), self._around.introduction, peers=self._peers())
                 offered = await self.connection.list_runners()
         except TimeoutError:
             self._refuse(f"it did not introduce itself within {self._around.start_seconds:g} seconds")

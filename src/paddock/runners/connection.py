@@ -5,7 +5,6 @@ hears of its end exactly once: a terminal result, or `lost`.
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -121,13 +120,12 @@ class Connection:
 
     # --- what the host asks of the peer ---------------------------------------------------------------------------
 
-    async def open(self, plugin: tuple[str, str], *, host_version: str, peers: Sequence[str] = ()) -> None:
+    async def open(self, plugin: tuple[str, str], host: Mapping[str, Any], *, peers: Sequence[str] = ()) -> None:
         """Shake hands. Raises HandshakeError with a sentence."""
         limits = self.limits
         params: dict[str, Any] = {
             "protocol_version": PROTOCOL_VERSION,
-            "host": {"name": "paddock", "version": host_version},
-            "host_time": time.time(),
+            **host,
             "plugin": {"author": plugin[0], "name": plugin[1]},
             "limits": {
                 "max_frame_bytes": limits.max_frame_bytes,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, cast
 
 import anyio
@@ -94,6 +94,7 @@ class Gateway:
         on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None,
         start_seconds: float = START_SECONDS,
         clock: Callable[[], float] = monotonic,
+        host_time: Callable[[], float] = time,
         run_socket: Callable[[], str | None] = lambda: None,
         network_refused: Callable[[], Awaitable[str | None]] = not_refused,
         patience: float = RETIRE_SECONDS,
@@ -127,6 +128,7 @@ class Gateway:
             on_overload=on_overload,
             start_seconds=start_seconds,
             clock=clock,
+            host_time=host_time,
             isolation=isolation,
             network_refused=network_refused,
             spare_seconds=spare_seconds,

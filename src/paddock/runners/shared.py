@@ -1,9 +1,10 @@
 """What the processes of all plugins share: who hears their calls, how they are planned, how long they may take."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from time import monotonic
+from time import monotonic, time
+from typing import Any
 
 from paddock.ports import Caller, HostCallHandler, Overloaded
 from paddock.runners.leftovers import Leftovers
@@ -31,6 +32,8 @@ class Surroundings:
     on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
     start_seconds: float = START_SECONDS
     clock: Callable[[], float] = monotonic
+    host_time: Callable[[], float] = time
+    """The time of day that deadlines are told in."""
     isolation: Level = "L0"
     """The least every process is kept apart."""
     network_refused: Callable[[], Awaitable[str | None]] = not_refused
@@ -38,3 +41,8 @@ class Surroundings:
     spare_seconds: float = SPARE_SECONDS
     """How long a process waits for a run, where each run has its own."""
     numbers: "count[int]" = field(default_factory=count)
+
+    @property
+    def introduction(self) -> Mapping[str, Any]:
+        """What a host says of itself in a handshake."""
+        return {"host": {"name": "paddock", "version": self.host_version}, "host_time": self.host_time()}

@@ -318,7 +318,7 @@ class Supervisor:
 
     async def _introduce(self, connection: Connection) -> None:
         """Shake hands, and learn what it offers if that is not known yet."""
-        await connection.open((self.plugin.author, self.plugin.name), host_version=self._around.host_version)
+        await connection.open((self.plugin.author, self.plugin.name), self._around.introduction)
         if self._manifests is None:
             offered = await connection.list_runners()
             listing = check_manifests(self.plugin.id, offered, self.plugin.ceiling)

@@ -5,13 +5,14 @@ Beats have a connection of their own, so that a busy host is never taken for a d
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from paddock.ports.hosts import ASKED_SECONDS, Beat, Errand, LeftBehind
+from paddock.ports.hosts import ASKED_SECONDS, Beat, Errand, LeftBehind, steady_seconds
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer
+from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer, store_offset
 from paddock.storage.postgres.connection import AWAY, STATEMENT_SECONDS, Connection, connect, is_over, unavailable
 from paddock.storage.postgres.reader import Reader
 
@@ -34,11 +35,13 @@ _COPIED = (
     "started again; remove the file host-id from one of the two directories"
 )
 _BEAT = "update hosts set beat_at = clock_timestamp() where boot = $1 and gone is null returning boot"
+_TIME = "select extract(epoch from clock_timestamp())::float"
 _PEERS = """
 select boot, host_id, url, extract(epoch from clock_timestamp() - beat_at)::float, gone, settled
   from hosts where gone is null or not settled order by boot"""
 _STORE = """
-select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float,
+select extract(epoch from clock_timestamp())::float,
+       extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float,
        concat((select concat(count(*), ' ', sum(updated_at::numeric)) from agents), ' ',
               (select concat(count(*), ' ', sum(installed_at::numeric)) from plugins), ' ',
               (select max(changed_at) from signing_keys))"""
@@ -87,6 +90,8 @@ class PostgresHosts:
         self._reader = reader
         self._pulse: Connection | None = None
         self._one_at_a_time = asyncio.Lock()
+        self._offset = time.time() - steady_seconds()
+        """How far the database's clock is ahead of the steady one; this machine's own, until it was asked."""
         self.boot = 0
         self.on_boot: Callable[[int], None] = lambda _: None
         """Told whenever this host gets a number."""
@@ -96,9 +101,22 @@ class PostgresHosts:
             self._pulse.terminate()
             self._pulse = None
 
+    # --- what time it is
+
+    def clock(self) -> float:
+        return steady_seconds() + self._offset
+
+    async def _ask_the_time(self, statement: str) -> Sequence[Any]:
+        """A row that begins with the database's time, without it."""
+        asked_at = steady_seconds()
+        store_time, *rest = (await self._now(statement))[0]
+        self._offset = store_offset(self._offset, store_time, asked_at, steady_seconds())
+        return rest
+
     # --- who is there
 
     async def register(self) -> None:
+        await self._ask_the_time(_TIME)
         if self.boot and await self._now(_NAMESAKE, self.boot, RESTARTED):
             _log.error(_COPIED, extra={"action": "hosts.namesake"})
             self._host_id = uuid4().hex
@@ -111,7 +129,7 @@ class PostgresHosts:
     async def beat(self) -> Beat:
         held = bool(await self._now(_BEAT, self.boot))
         peers = [Peer(*found) for found in await self._now(_PEERS)]
-        up, changes = (await self._now(_STORE))[0]
+        up, changes = await self._ask_the_time(_STORE)
         return Beat(held, up, peers, changes)
 
     async def declare_gone(self, boots: Sequence[int], why: str) -> Sequence[int]:
