@@ -15,7 +15,7 @@ from typing import Any
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
 from paddock.rules.errors import StaleOwnerError
-from paddock.rules.rows import AgentRow, AuditRow, InboxRow, PluginRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows import AgentRow, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.storage.compaction import is_replaced
 from paddock.storage.postgres.agents import AGENTS
 from paddock.storage.postgres.approvals import ASKED, STEPS
@@ -25,7 +25,6 @@ from paddock.storage.postgres.conversation import ITEMS, ORDERS
 from paddock.storage.postgres.fences import NO_BATCH, Chain, fence_arrays, fence_sql
 from paddock.storage.postgres.keys import KEYS
 from paddock.storage.postgres.log import COMPACTED, FACTS
-from paddock.storage.postgres.plugins import PLUGINS
 from paddock.storage.postgres.runs import RUNS, written_again
 from paddock.storage.postgres.state import STATE
 from paddock.storage.postgres.tables import Table, Values
@@ -46,7 +45,6 @@ TABLES: Mapping[type, Table] = {
     ApprovalRow: ASKED,
     ApprovalStepRow: STEPS,
     AgentRow: AGENTS,
-    PluginRow: PLUGINS,
 }
 PLAIN = frozenset({*TABLES, SessionRow})
 """Rows that need nothing but their place in the statement."""
@@ -172,7 +170,7 @@ class Group:
 
 _ORDER = (
     *(FACTS, COMPACTED, ITEMS, ORDERS, RUNS, TOOL_CALLS),
-    *(USAGE, ASKED, STEPS, DECISIONS, STATE, AGENTS, PLUGINS, KEYS),
+    *(USAGE, ASKED, STEPS, DECISIONS, STATE, AGENTS, KEYS),
 )
 
 

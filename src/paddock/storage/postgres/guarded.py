@@ -9,8 +9,8 @@ from typing import Any
 
 from paddock.rules.errors import HostError
 from paddock.rules.rows import StateRow
+from paddock.storage.postgres import engine
 from paddock.storage.postgres.automations import JOB_WRITES
-from paddock.storage.postgres.calendar import CALENDAR_WRITES
 from paddock.storage.postgres.connection import GUILTY, Connection
 from paddock.storage.postgres.deliveries import DELIVERY_WRITES
 from paddock.storage.postgres.group import Group, Piece, Work, is_guarded
@@ -27,7 +27,7 @@ WRITES: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     **PEOPLE_WRITES,
     **JOB_WRITES,
     **DELIVERY_WRITES,
-    **CALENDAR_WRITES,
+    **engine.WRITES,
     StateRow: set_if_expected,
 }
 """How each row is written whose order or condition matters. A condition that does not hold raises HostError."""

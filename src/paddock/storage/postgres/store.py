@@ -23,12 +23,12 @@ from paddock.storage.postgres.agents import AgentReads
 from paddock.storage.postgres.approvals import ApprovalReads
 from paddock.storage.postgres.audit import AuditReads
 from paddock.storage.postgres.automations import AutomationReads
-from paddock.storage.postgres.calendar import CalendarReads
 from paddock.storage.postgres.calls import CallReads
 from paddock.storage.postgres.claims import Claims
 from paddock.storage.postgres.connection import Connection, connect
 from paddock.storage.postgres.conversation import ConversationReads
 from paddock.storage.postgres.deliveries import DeliveryReads
+from paddock.storage.postgres.engine import PostgresEngine
 from paddock.storage.postgres.events import EventReads
 from paddock.storage.postgres.group import Piece
 from paddock.storage.postgres.guarded import write_rows
@@ -42,13 +42,15 @@ from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.overview import OverviewReads
 from paddock.storage.postgres.ownership import own_connection
 from paddock.storage.postgres.people import PeopleReads
-from paddock.storage.postgres.plugins import PluginReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
 from paddock.storage.postgres.runs import RunReads
 from paddock.storage.postgres.sessions import SessionReads
 from paddock.storage.postgres.state import StateReads
 from paddock.storage.postgres.thread_indexing import ThreadIndexing
 from paddock.storage.postgres.writer import Writer
+from paddock.storage.tables.calendar import CalendarReads
+from paddock.storage.tables.plugins import PluginReads
+from paddock.storage.tables.statements import Engine
 
 
 class PostgresStore(
@@ -76,6 +78,7 @@ class PostgresStore(
 
     def __init__(self, address: str, *, host_id: str = "", url: str = "") -> None:
         self._address = address
+        self.engine: Engine = PostgresEngine(lambda: self.reader)
         self.hosts = PostgresHosts(address, host_id, url, reader=lambda: self.reader) if host_id else None
         self._last_backend = 0
         self._parts: tuple[Writer, Reader] | None = None

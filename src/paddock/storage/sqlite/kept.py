@@ -20,13 +20,12 @@ from paddock.rules.rows import (
 )
 from paddock.rules.values import replace
 from paddock.rules.versions import check_version
+from paddock.storage.sqlite import engine
 from paddock.storage.sqlite.automations import JOB_WRITES
-from paddock.storage.sqlite.calendar import CALENDAR_WRITES
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.deliveries import DELIVERY_WRITES
 from paddock.storage.sqlite.keeping import FORGETTING
 from paddock.storage.sqlite.people import PEOPLE_WRITES
-from paddock.storage.sqlite.plugins import PLUGIN_WRITES
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import DROP_STATE, SET_STATE
 from paddock.storage.sqlite.sessions import SESSION_WRITES
@@ -104,8 +103,7 @@ WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
     **PEOPLE_WRITES,
     **JOB_WRITES,
     **DELIVERY_WRITES,
-    **CALENDAR_WRITES,
-    **PLUGIN_WRITES,
+    **engine.WRITES,
 }
 """Written one by one, in order. A condition that does not hold raises, and its work is undone alone."""
 

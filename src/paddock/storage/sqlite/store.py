@@ -34,10 +34,10 @@ from paddock.storage.lock import make_directory
 from paddock.storage.lost_answers import is_taken
 from paddock.storage.sqlite.approvals import ApprovalReads
 from paddock.storage.sqlite.automations import AutomationReads
-from paddock.storage.sqlite.calendar import CalendarReads
 from paddock.storage.sqlite.check import check_session
 from paddock.storage.sqlite.connection import Connection, Cursor, open_reader, open_writer, unavailable
 from paddock.storage.sqlite.deliveries import DeliveryReads
+from paddock.storage.sqlite.engine import SqliteEngine
 from paddock.storage.sqlite.events import EventReads
 from paddock.storage.sqlite.indexing import Indexing
 from paddock.storage.sqlite.keeping import KeepingReads
@@ -46,12 +46,14 @@ from paddock.storage.sqlite.known import MOST, KnownSessions
 from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.overview import OverviewReads
 from paddock.storage.sqlite.people import PeopleReads
-from paddock.storage.sqlite.plugins import PluginReads
 from paddock.storage.sqlite.pool import Answer, ReaderPool
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.sessions import SessionReads
 from paddock.storage.sqlite.thread_indexing import ThreadIndexing
 from paddock.storage.sqlite.writer import Writer
+from paddock.storage.tables.calendar import CalendarReads
+from paddock.storage.tables.plugins import PluginReads
+from paddock.storage.tables.statements import Engine
 
 SWITCH_SECONDS = 0.0005
 """How long a busy event loop may keep the writer waiting for the interpreter; the default of 5 ms starves commits."""
@@ -75,6 +77,7 @@ class SqliteStore(
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self.engine: Engine = SqliteEngine(lambda: self._reader)
         self._epoch = 0
         self._known = KnownSessions()
         self._parts: tuple[Writer, Reader] | None = None
