@@ -17,7 +17,7 @@ from paddock.rules.errors import ErrorCode, HostError
 
 Row = TypeVar("Row")
 Values = tuple[Any, ...]
-_VALUE = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)(::[a-z ]+(?:\[\])?)?")
+_VALUE = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)(::(?:double precision|[a-z]+)(?:\[\])?)?")
 _RESERVED = frozenset({"grant"})
 
 
