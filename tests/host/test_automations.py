@@ -18,6 +18,7 @@ from paddock.host.scheduler import AGAIN_SECONDS, LEFT_SECONDS
 from paddock.ports import Store
 from paddock.rules.automation_rows import JobClaim, TickRow
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.values import replace
 from paddock.storage.memory import open_memory_store
 from paddock.storage.postgres import PostgresStore
 from postgres_server import a_database
@@ -137,10 +138,34 @@ async def test_missed_ticks_follow_the_jobs_policy(missed: str) -> None:
         assert after.next_at == NOON + 4 * HOUR
 
 
+@pytest.mark.spec("http/automation-tools")
+async def test_a_job_that_names_a_tool_its_agent_does_not_have_is_told_which() -> None:
+    async with a_house(clock=Clock(), gateway=ScriptedGateway(TOOLS)) as house:
+        with pytest.raises(HostError) as refused:
+            await a_job(house, config={"enabledTools": ["calculate", "launch_rockets"]})
+        assert refused.value.message.startswith(
+            "config.enabledTools: agent 'one' has no tool 'launch_rockets'; it has: "
+        )
+        assert "calculate" in refused.value.message
+        job = await a_job(house, config={"enabledTools": ["calculate"]})
+        with pytest.raises(HostError, match="has no tool 'launch_rockets'"):
+            await house.automations.change(ANN, job.row.job_id, {"config": {"enabledTools": ["launch_rockets"]}})
+
+
+@pytest.mark.spec("http/automation-tools")
+async def test_a_job_whose_tool_went_away_can_still_be_changed() -> None:
+    async with a_house(clock=Clock(), gateway=ScriptedGateway(TOOLS)) as house:
+        job = await a_job(house, config={"enabledTools": ["calculate"]})
+        gone = replace(job.row, body=job.row.body.replace(b"calculate", b"gone_tool"))
+        await house.store.write([gone])
+        changed = await house.automations.change(ANN, job.row.job_id, {"enabled": False})
+        assert (changed.row.enabled, changed.job.enabled_tools) == (False, ("gone_tool",))
+
+
 async def test_enabled_tools_take_away_and_never_add() -> None:
     clock = Clock()
     async with a_house(clock=clock, gateway=ScriptedGateway(TOOLS)) as house:
-        await a_job(house, config={"enabledTools": ["calculate", "launch_rockets"]})
+        await a_job(house, config={"enabledTools": ["calculate"]})
         clock.now = NOON + 1
         await house.scheduler.look()
         run = await house.gateway.next()

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -81,8 +82,12 @@ async def test_an_administrator_has_any_run_of_the_workspace_explained_and_nobod
             await doors.key_for("eve", "other", role="admin"),
         ):
             assert_problem(await doors.client.get(where, headers=who), 404, "not_found", "there is no such run")
-        told = await doors.client.get(where, headers=await doors.key_for("eve", role="admin"))
+        eve = await doors.key_for("eve", role="admin")
+        told = await doors.client.get(where, headers=eve)
         assert (told.status_code, told.json()["taskId"]) == (200, run.run_id)
+        elsewhere = f"{where}&threadId={uuid4()}"
+        wrong = await doors.client.get(elsewhere, headers=eve)
+        assert_problem(wrong, 404, "not_found", "there is no such run")
 
 
 @pytest.mark.parametrize("body", [{}, {"decision": "maybe"}, {"decision": 1}])

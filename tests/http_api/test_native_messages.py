@@ -74,3 +74,19 @@ async def test_automation_is_refused_on_a_thread_of_no_job() -> None:
     async with open_doors() as doors:
         answer = await doors.post(a_body(forwardedProps={"runtime_mode": "automation"}))
         assert_problem(answer, 422, "invalid_argument", "invalid RunAgentInput.forwardedProps")
+
+
+@pytest.mark.spec("http/forwarded-props-named")
+async def test_what_forwarded_props_must_not_have_is_named_beside_the_sentence() -> None:
+    async with open_doors() as doors:
+        props = {"runtime_mode": "chat", "enabledTools": ["add"], "x" * 100: 1}
+        answer = await doors.post(a_body(forwardedProps=props))
+        assert_problem(answer, 422, "invalid_argument", "invalid RunAgentInput.forwardedProps")
+        reason = answer.json()["reason"]
+        assert reason.startswith("not known in forwardedProps: enabledTools, xxx")
+        assert "config.enabledTools" in reason
+        assert len(reason) < 400
+        mode = await doors.post(a_body(forwardedProps={"runtime_mode": "auto"}))
+        assert mode.json()["reason"] == "runtime_mode must be chat or automation"
+        job = await doors.post(a_body(forwardedProps={"runtime_mode": "automation"}))
+        assert job.json()["reason"] == "runtime_mode automation is for the thread of an automation job of yours"

@@ -51,15 +51,17 @@ export default function RunPage({ run, other }: { run: string; other: string | n
 
 function Told({ story, other, again }: { story: Story; other: string | null; again: () => Promise<void> }) {
   const { t, time, took, number } = useWords();
-  const { agentName } = useWorld();
+  const { agentName, me } = useWorld();
   const { run } = story;
+  // The conversation of somebody else cannot be opened: whoever looks after the workspace came from its list of runs.
+  const mine = run.userId === undefined || run.userId === me.value?.userId;
   const { problem, busy, attempt } = useAttempts(again);
   const byHost = endedByHost(run.code);
   return (
     <>
       {problem && <Notice tone="bad" title={problem} />}
       <header className="page-head">
-        <a className="icon-button" href={toThread(run.threadId)} aria-label={t("run.back")} title={t("run.back")}>
+        <a className="icon-button" href={mine ? toThread(run.threadId) : "#/operate"} aria-label={t(mine ? "run.back" : "op.title")} title={t(mine ? "run.back" : "op.title")}>
           <Icon name="back" />
         </a>
         <h1>

@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from paddock.host.agents import Agents
 from paddock.host.arrivals import Accepted
+from paddock.host.authority import Authority
 from paddock.host.automation_shapes import as_given, check_schedule, read_job
 from paddock.host.ids import new_id
 from paddock.host.principals import Principal
@@ -28,6 +29,7 @@ from paddock.rules.values import Value, replace
 MAX_JOBS = 100
 """Jobs one user may have."""
 UPCOMING = 5
+TOOLS_NAMED = 50
 _SCHEDULE_FIELDS = frozenset({"cron", "rrule", "timeZone", "startsAt"})
 
 
@@ -45,9 +47,11 @@ class Automations:
         scheduler: Scheduler,
         *,
         agents: Callable[[], Agents],
+        authority: Authority,
         users: Users,
         clock: Callable[[], float],
     ) -> None:
+        self._authority = authority
         self._records = records
         self._scheduler = scheduler
         self._agents = agents
@@ -129,6 +133,7 @@ class Automations:
         profile = await self._users.profile(who)
         job, enabled = read_job(given, time_zone=profile.time_zone or LAST_RESORT, now=now)
         await self._check(who, job)
+        await self._check_tools(who, job)
         row = AutomationRow(
             job_id=new_id(),
             workspace_id=who.workspace_id,
@@ -150,6 +155,8 @@ class Automations:
                 before.pop(other, None)
         job, enabled = read_job({**before, **given}, time_zone=known.job.time_zone, now=now)
         await self._check(who, job)
+        if "config" in given or "agentId" in given:  # else one whose tool went away could not even be disabled
+            await self._check_tools(who, job)
         anew = not _SCHEDULE_FIELDS.isdisjoint(given) or enabled != row.enabled
         next_at = (_first_tick(job, now) if enabled else None) if anew else row.next_at
         return Automation(replace(row, body=to_body(job), enabled=enabled, next_at=next_at, updated_at=now), job)
@@ -158,6 +165,23 @@ class Automations:
         if job.agent_id is not None and not self._agents().known(job.agent_id, who.workspace_id):
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"agentId: there is no agent {job.agent_id[:64]!r}")
         await anyio.to_thread.run_sync(check_schedule, job)  # a rule that never comes true takes a while to refuse
+
+    async def _check_tools(self, who: Principal, job: Job) -> None:
+        """Raises HostError for a tool that the job's agent does not have. Of an agent that cannot answer now, nobody
+        knows; its runs say so."""
+        agents = self._agents()
+        agent_id = job.agent_id or agents.default_agent_id
+        binding = agents.get(agent_id, who.workspace_id)
+        if not job.enabled_tools or binding is None:
+            return
+        await self._authority.prepare(agent_id, who.workspace_id)
+        part = self._authority.part(binding, who.workspace_id)
+        has = sorted(part.allowance.tools) if part is not None else job.enabled_tools
+        strange = next((name for name in job.enabled_tools if name not in has), None)
+        if strange is not None:
+            named = ", ".join(has[:TOOLS_NAMED]) + (", ..." if len(has) > TOOLS_NAMED else "")
+            text = f"config.enabledTools: agent {agent_id!r} has no tool {strange[:64]!r}; it has: {named or 'none'}"
+            raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
     async def _write(self, who: Principal, action: str, made: Automation) -> None:
         await self._records.write([made.row, self._audit(who, action, made.row.job_id)])

@@ -66,7 +66,8 @@ class Overview:
         """The caller's own run, or for an administrator any of the workspace. Raises NOT_FOUND."""
         if principal.role == "admin":
             run = await self._store.run(ref)
-            if run is not None and run.workspace_id == principal.workspace_id:
+            there = run is not None and thread_id in {None, run.session_id}
+            if run is not None and there and run.workspace_id == principal.workspace_id:
                 if run.user_id != principal.user_id:
                     self._note(_looked(principal, run, self._clock()))
                 return run

@@ -36,8 +36,9 @@ STATUS: Mapping[ErrorCode, int] = {
 }
 GUARDED = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 """On every answer of the API: browsers take it for what it says it is, and nobody keeps it."""
-TOLD = ("snapshot",)
-"""Details of an error that are for the caller: what to go on from when a cursor has expired."""
+TOLD = ("snapshot", "reason")
+"""Details of an error that are for the caller: what to go on from when a cursor has expired, and what exactly is wrong
+where the sentence is prescribed."""
 RETRY_SECONDS = 1
 """What Retry-After says when the error itself does not know."""
 

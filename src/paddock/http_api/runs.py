@@ -105,7 +105,7 @@ class RunsDoor:
         if found is not None:
             given = read_run_input(body, World(is_time_zone, lambda _thread_id: True))
         if isinstance(given, Problem):
-            raise HostError(given.code, given.message)
+            raise HostError(given.code, given.message, details={"reason": given.reason} if given.reason else {})
         return given, found.job if found is not None else None
 
     async def _completed(self, given: NativeInput, urls: Sequence[str], new: NewRun, exists: bool) -> NewRun:

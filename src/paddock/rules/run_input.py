@@ -70,6 +70,8 @@ class Problem:
 
     code: ErrorCode
     message: str
+    reason: str = ""
+    """What exactly is wrong, where the sentence of the table does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def read_run_input(body: bytes, world: World) -> NativeInput | Problem:
     try:
         for rule in RULES:
             if not rule.holds(draft, world):
-                return Problem(rule.code, rule.sentence)
+                return Problem(rule.code, rule.sentence, draft.reason)
     except InvalidInputError as error:
         return Problem(ErrorCode.INVALID_ARGUMENT, str(error))
     return draft.accepted()
@@ -151,6 +153,7 @@ class _Draft:
     run_id: str = ""
     messages: list[Json] = field(default_factory=list[Json])
     forwarded_props: Json = field(default_factory=dict[str, Any])
+    reason: str = ""
     params: Json = field(default_factory=dict[str, Any])
 
     def take(self, name: str) -> Any:
@@ -220,14 +223,34 @@ def _user_text(draft: _Draft, _: World) -> bool:
 def _forwarded_props(draft: _Draft, world: World) -> bool:
     given = draft.take("forwardedProps")
     if not isinstance(given, dict):
+        draft.reason = "forwardedProps must be an object"
         return False
     draft.forwarded_props = props = cast("Json", given)
-    known = props.keys() <= {"runtime_mode", "client_time"} and isinstance(props.get("client_time", {}), dict)
-    return known and _mode_allowed(props.get("runtime_mode"), draft.thread_id, world)
+    draft.reason = _unknown_props(props) or _wrong_mode(props.get("runtime_mode"), draft.thread_id, world)
+    return not draft.reason
 
 
-def _mode_allowed(mode: object, thread_id: str, world: World) -> bool:
-    return mode == "chat" or (mode == "automation" and world.is_job_thread(thread_id))
+def _unknown_props(props: Json) -> str:
+    """What forwardedProps must not have, in words; empty when all is known."""
+    unknown = [name for name in props if name not in ("runtime_mode", "client_time")]
+    if unknown:
+        named = ", ".join(name[:64] for name in unknown[:5])
+        tools = "enabledTools" in unknown or "enabled_tools" in unknown
+        hint = "; the tools of an automation job are set in its own config.enabledTools" if tools else ""
+        return f"not known in forwardedProps: {named}; it takes runtime_mode and client_time{hint}"
+    return "" if isinstance(props.get("client_time", {}), dict) else "client_time must be an object"
+
+
+def _wrong_mode(mode: object, thread_id: str, world: World) -> str:
+    if mode == "chat":
+        return ""
+    if mode != "automation":
+        return "runtime_mode must be chat or automation"
+    return (
+        ""
+        if world.is_job_thread(thread_id)
+        else "runtime_mode automation is for the thread of an automation job of yours"
+    )
 
 
 def _one_user(draft: _Draft, _: World) -> bool:

@@ -55,7 +55,8 @@ _PROBLEM: Schema = shape(
         "status": COUNT,
         "detail": {**TEXT, "description": "A sentence for a person."},
         "code": {"type": "string", "enum": [str(code) for code in ErrorCode]},
-    }
+    },
+    {"reason": {**TEXT, "description": "What exactly is wrong, where the sentence is prescribed."}},
 )
 
 
