@@ -1,7 +1,8 @@
 /** What the host says by codes is said in the language of the page; what has no code is the host's own sentence. */
 import { expect, test } from "vitest";
 import { speaker } from "../src/words";
-import { reasonInWords, refusalInWords, whyInWords, type Reason } from "../src/words/said";
+import { inAll } from "../src/operate/usage";
+import { costInWords, reasonInWords, refusalInWords, secondsInWords, UNKNOWN, whyInWords, type Reason } from "../src/words/said";
 
 const { t: english } = speaker("en");
 const { t: chinese } = speaker("zh");
@@ -36,4 +37,20 @@ test("a refusal is named in the language of the page and keeps the sentence that
   expect(refusalInWords(refused, chinese)).toBe("与当前状态冲突。（close it first）");
   expect(refusalInWords({ ...refused, code: "moon" }, chinese)).toBe("close it first");
   expect(refusalInWords({ status: 0, code: "unreachable", message: "" }, chinese)).toContain("无法连接主机");
+});
+
+test("what is not known is not told as zero", () => {
+  const words = speaker("en");
+  expect(costInWords({ cost: null, unpricedCalls: 2 }, words)).toBe(UNKNOWN);
+  expect(costInWords({ cost: 0.25, unpricedCalls: 1 }, words)).toBe("at least 0.25");
+  expect(costInWords({ cost: 0 }, words)).toBe("0");
+  expect(secondsInWords(undefined, words.took)).toBe(UNKNOWN);
+  expect(secondsInWords(0.25, words.took)).toBe("250 ms");
+});
+
+test("a sum over models without a price is not known, and one over some is not whole", () => {
+  const line = { modelCalls: 1, totalTokens: 10 };
+  expect(inAll([{ ...line, cost: 0.5 }, { ...line, cost: null, unpricedCalls: 1 }])).toEqual({ modelCalls: 2, totalTokens: 20, cost: 0.5, unpricedCalls: 1 });
+  expect(inAll([{ ...line, cost: null, unpricedCalls: 1 }]).cost).toBeNull();
+  expect(inAll([]).cost).toBe(0);
 });

@@ -7,7 +7,9 @@ import pytest
 from contracts.builders import SESSION, Owner, a_decision, a_run, an_item, said
 from contracts.test_calls import used
 from paddock.ports import Store
-from paddock.rules.overview import AuditQuery, Lap, RunsQuery, Spender, UsageLine
+from paddock.rules.overview import AuditQuery, Lap, RunsQuery, Spender, UsageLine, pace_of, paces
+from paddock.rules.retention import first_id_after
+from paddock.rules.rows import RunRow
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
@@ -80,7 +82,7 @@ async def test_usage_is_added_up_by_span_agent_and_model(store: Store) -> None:
             used("u5", workspace_id="other"),
         ]
     )
-    first = UsageLine(60.0, "a", "demo", 2, 10, 10, 30, 0.25)
+    first = UsageLine(60.0, "a", "demo", 2, 10, 10, 30, 0.25, 1)
     second = UsageLine(120.0, "a", "other", 1, 10, 5, 15, 0.25)
     assert await store.usage_lines("w", None, since=50.0, every=60) == [first, second]
     assert await store.usage_lines("w", "bob", since=50.0, every=60) == [second]
@@ -97,14 +99,39 @@ async def test_who_used_models_is_told_whoever_cost_most_first(store: Store) -> 
             used("u6", user_id="eve", workspace_id="other"),
         ]
     )
-    bob, cem, ann = Spender("bob", 2, 2, 0.5), Spender("cem", 1, 99, 0.0), Spender("ann", 1, 15, 0.0)
+    bob, cem, ann = Spender("bob", 2, 2, 0.5), Spender("cem", 1, 99, 0.0, 1), Spender("ann", 1, 15, 0.0, 1)
     assert await store.spenders("w", since=50.0, limit=10) == [bob, cem, ann]
     assert await store.spenders("w", since=50.0, limit=1) == [bob]
 
 
-async def test_the_times_of_runs_are_told_from_a_moment_on(store: Store) -> None:
+async def test_calls_of_models_without_a_price_are_counted_and_cost_not_nothing(store: Store) -> None:
+    unheard = used("u3", cost=None, prompt_tokens=None, completion_tokens=None, total_tokens=None, result="unavailable")
+    await store.write([used("u1"), used("u2", cost=None), unheard])
+    [line] = await store.usage_lines("w", None, since=50.0, every=60)
+    assert (line.calls, line.cost, line.unpriced) == (3, 0.25, 1)
+    spent = await store.spent(workspace_id="w")
+    assert (spent.calls, spent.cost, spent.unpriced) == (3, 0.25, 1)
+
+
+@pytest.mark.parametrize("every", [60, 3600])
+async def test_the_pace_of_runs_is_that_of_all_runs_of_a_span(store: Store, every: int) -> None:
+    """As the rules work it out from every single run, in each span and in all of the time together."""
+    now, runs = 1_000_000.0, list[RunRow]()
+    for number in range(60):
+        began = now + 7 * number
+        status = ("completed", "completed", "completed", "failed", "cancelled", "running")[number % 6]
+        ended = None if status == "running" else began + 1 + (number * 37 % 60) / 4
+        begun = None if number % 5 == 0 else began + 0.5
+        run_id = f"{first_id_after(began)}-7000-8000-{number:012}"
+        times = {"created_at": began, "started_at": begun, "ended_at": ended}
+        runs.append(a_run(run_id, status=status, user_id="bob" if number % 7 == 0 else "ann", **times))
+    old = a_run(f"{first_id_after(1.0)}-7000-8000-000000000000", created_at=1.0, ended_at=9.0, status="completed")
     owner = await Owner.of(store)
-    ended = a_run("02", created_at=5.0, started_at=6.0, ended_at=8.0, status="completed")
-    await owner.write(said("hi"), rows=[a_run("01"), ended])
-    assert await store.laps("workspace", None, since=4.0, limit=10) == [Lap(5.0, 6.0, 8.0, "completed", "agent")]
-    assert await store.laps("workspace", "bob", since=0.0, limit=10) == []
+    await owner.write(said("hi"), rows=[*runs, old])
+    for user in (None, "ann", "bob", "nobody"):
+        laps = [
+            Lap(run.created_at, run.started_at, run.ended_at, run.status) for run in runs if user in (None, run.user_id)
+        ]
+        told = await store.paces("workspace", user, since=now, every=every)
+        assert told == paces(laps, every), user
+        assert await store.paces("workspace", user, since=now, every=None) == ([pace_of(0.0, laps)] if laps else [])

@@ -135,6 +135,7 @@ async def test_the_audit_trail_is_searched_by_administrators_of_its_workspace() 
 
 
 @pytest.mark.spec("http/usage")
+@pytest.mark.spec("http/cost-unknown")
 async def test_usage_counts_runs_by_span_of_time() -> None:
     async with open_doors() as doors:
         ann, bob = await doors.key_for("ann"), await doors.key_for("bob", role="admin")
@@ -142,6 +143,10 @@ async def test_usage_counts_runs_by_span_of_time() -> None:
         own = (await doors.client.get("/api/v1/usage", headers=ann)).json()
         assert [(span["runs"], span["completed"]) for span in own["runs"]] == [(1, 1)]
         assert own["runs"][0]["medianSeconds"] >= 0
+        whole = {name: value for name, value in own["runs"][0].items() if name != "start"}
+        assert own["total"] == whole
+        nobody = (await doors.client.get("/api/v1/usage", headers=bob)).json()["total"]
+        assert nobody == {"runs": 0, "completed": 0, "failed": 0, "cancelled": 0}
         assert (await doors.client.get("/api/v1/usage", headers=bob)).json()["runs"] == []
         everybody = (await doors.client.get("/api/v1/usage?scope=workspace&span=month", headers=bob)).json()
         assert everybody["runs"]
@@ -149,6 +154,11 @@ async def test_usage_counts_runs_by_span_of_time() -> None:
         await doors.house.store.write([used("u1", user_id="ann", workspace_id="default", started_at=time.time())])
         everybody = (await doors.client.get("/api/v1/usage?scope=workspace", headers=bob)).json()
         assert everybody["people"] == [{"userId": "ann", "modelCalls": 1, "totalTokens": 15, "cost": 0.25}]
+        unpriced = used("u2", user_id="cem", workspace_id="default", started_at=time.time(), cost=None, model_id="m2")
+        await doors.house.store.write([unpriced])
+        everybody = (await doors.client.get("/api/v1/usage?scope=workspace", headers=bob)).json()
+        assert [(one["cost"], one.get("unpricedCalls")) for one in everybody["people"]] == [(0.25, None), (None, 1)]
+        assert [(one["cost"], one.get("unpricedCalls")) for one in everybody["usage"]] == [(0.25, None), (None, 1)]
         assert "people" not in own
         assert_problem(await doors.client.get("/api/v1/usage?span=year"), 401, "unauthenticated", "this host knows")
         wrong = await doors.client.get("/api/v1/usage?span=year", headers=ann)
@@ -156,8 +166,8 @@ async def test_usage_counts_runs_by_span_of_time() -> None:
 
 
 def test_the_median_and_the_slowest_twentieth_are_of_completed_runs() -> None:
-    laps = [Lap(10.0, 10.0, 10.0 + seconds, "completed", "a") for seconds in range(1, 21)]
-    [pace, later] = paces([*laps, Lap(11.0, 11.0, 500.0, "failed", "a"), Lap(70.0, None, None, "queued", "a")], 60)
+    laps = [Lap(10.0, 10.0, 10.0 + seconds, "completed") for seconds in range(1, 21)]
+    [pace, later] = paces([*laps, Lap(11.0, 11.0, 500.0, "failed"), Lap(70.0, None, None, "queued")], 60)
     assert (pace.runs, pace.completed, pace.failed, pace.median, pace.slowest_twentieth) == (21, 20, 1, 10.0, 19.0)
     assert (later.start, later.runs, later.median) == (60.0, 1, None)
 

@@ -86,7 +86,9 @@ export interface Usage {
   promptTokens: number;
   completionTokens: number;
   totalTokens: number;
-  cost: number;
+  /** Null: only models without a price were asked. */
+  cost: number | null;
+  unpricedCalls?: number;
 }
 export interface Accepted {
   taskId: string;

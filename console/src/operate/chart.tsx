@@ -1,10 +1,12 @@
 /** Bars over time: the whole, and in front of it a part of it. Read by eye, and by ear as a table. */
 import { useWords } from "../words";
+import { UNKNOWN } from "../words/said";
 
 export interface Bar {
   start: string;
-  whole: number;
-  part: number;
+  /** Null is not known, which is not zero: there is no bar, and it is said. */
+  whole: number | null;
+  part: number | null;
   tone: "bad" | "busy";
 }
 interface Props {
@@ -23,9 +25,10 @@ export function Chart({ title, since, every, bars, names, show }: Props) {
   const start = Date.parse(since);
   const step = every * 1000;
   const count = Math.max(1, Math.ceil((Date.now() - start) / step));
-  const most = Math.max(1e-9, ...bars.map((bar) => bar.whole));
+  const most = Math.max(1e-9, ...bars.map((bar) => bar.whole ?? 0));
   const width = 600 / count;
-  const tall = (value: number) => Math.max(value > 0 ? 2 : 0, (value / most) * HEIGHT);
+  const tall = (value: number | null) => (value === null ? 0 : Math.max(value > 0 ? 2 : 0, (value / most) * HEIGHT));
+  const said = (value: number | null) => (value === null ? UNKNOWN : show(value));
   return (
     <figure className="chart">
       <figcaption>
@@ -34,7 +37,7 @@ export function Chart({ title, since, every, bars, names, show }: Props) {
         <span className={`key ${bars[0]?.tone ?? ""}`}>{names[1]}</span>
       </figcaption>
       <div className="plot">
-        <span className="top">{show(most)}</span>
+        <span className="top">{bars.some((bar) => bar.whole !== null) ? show(most) : UNKNOWN}</span>
         <svg viewBox={`0 0 600 ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
           <line x1="0" y1="0.5" x2="600" y2="0.5" />
           <line x1="0" y1={HEIGHT / 2} x2="600" y2={HEIGHT / 2} />
@@ -63,8 +66,8 @@ export function Chart({ title, since, every, bars, names, show }: Props) {
             {bars.map((bar) => (
               <tr key={bar.start}>
                 <th scope="row">{moment(bar.start)}</th>
-                <td>{`${names[0]} ${show(bar.whole)}`}</td>
-                <td>{`${names[1]} ${show(bar.part)}`}</td>
+                <td>{`${names[0]} ${said(bar.whole)}`}</td>
+                <td>{`${names[1]} ${said(bar.part)}`}</td>
               </tr>
             ))}
           </tbody>

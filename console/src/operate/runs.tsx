@@ -8,6 +8,7 @@ import { Notice, Status } from "../ui/parts";
 import { toRun, toThread } from "../ui/router";
 import { tookOf } from "../run/story";
 import { useWords } from "../words";
+import { UNKNOWN } from "../words/said";
 import { useAttempts } from "./attempts";
 import { Listing, type Column } from "./table";
 
@@ -47,10 +48,10 @@ export function RunsPart() {
     <>
       {problem && <Notice tone="bad" title={problem} />}
       <div className="panel figures-row" role="group" aria-label={t("op.live")}>
-        <Count name={t("op.sessions_alive")} value={new Set(flights.map((run) => run.threadId)).size} />
-        <Count name={t("status.running")} value={flights.filter((run) => run.status === "running").length} />
-        <Count name={t("status.queued")} value={flights.filter((run) => run.status === "queued").length} />
-        <Count name={t("op.users_alive")} value={new Set(flights.map((run) => run.userId)).size} />
+        <Count name={t("op.sessions_alive")} value={live.value && new Set(flights.map((run) => run.threadId)).size} />
+        <Count name={t("status.running")} value={live.value && flights.filter((run) => run.status === "running").length} />
+        <Count name={t("status.queued")} value={live.value && flights.filter((run) => run.status === "queued").length} />
+        <Count name={t("op.users_alive")} value={live.value && new Set(flights.map((run) => run.userId)).size} />
       </div>
       <Listing title={t("op.live")} icon="gauge" columns={[...columns, stoppable]} rows={live.value?.runs ?? null} keyOf={(run) => run.taskId} empty={t("op.live_none")} problem={live.problem} again={live.again} />
       <Listing title={t("op.recent")} icon="chat" columns={columns} rows={recent.value?.runs ?? null} keyOf={(run) => run.taskId} empty={t("op.recent_none")} problem={recent.problem} again={recent.again} />
@@ -58,10 +59,11 @@ export function RunsPart() {
   );
 }
 
-function Count({ name, value }: { name: string; value: number }) {
+/** Null: the host has not told yet, which is not zero. */
+function Count({ name, value }: { name: string; value: number | null }) {
   return (
     <div className="figure">
-      <b>{value}</b>
+      <b>{value ?? UNKNOWN}</b>
       <span>{name}</span>
     </div>
   );

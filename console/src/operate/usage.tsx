@@ -4,6 +4,7 @@ import { useWorld } from "../chat/world";
 import { useLoaded } from "../ui/data";
 import { Empty, ProblemNotice } from "../ui/parts";
 import { useWords } from "../words";
+import { costInWords, secondsInWords } from "../words/said";
 import { Chart, type Bar } from "./chart";
 import { Listing } from "./table";
 
@@ -13,10 +14,10 @@ interface Line {
   modelId: string;
   modelCalls: number;
   totalTokens: number;
-  cost: number;
+  cost: number | null;
+  unpricedCalls?: number;
 }
-interface Pace {
-  start: string;
+interface Counted {
   runs: number;
   completed: number;
   failed: number;
@@ -24,30 +25,36 @@ interface Pace {
   medianSeconds?: number;
   p95Seconds?: number;
 }
+interface Pace extends Counted {
+  start: string;
+}
 interface Spender {
   userId: string;
   modelCalls: number;
   totalTokens: number;
-  cost: number;
+  cost: number | null;
+  unpricedCalls?: number;
 }
 interface Usage {
   since: string;
   everySeconds: number;
   usage: Line[];
   runs: Pace[];
+  /** All of the span together. */
+  total: Counted;
   people?: Spender[];
 }
 const SPANS = ["day", "week", "month"] as const;
 
 export function UsagePart() {
-  const { t, number, took } = useWords();
+  const words = useWords();
+  const { t, number, took } = words;
   const { admin, agentName } = useWorld();
   const [span, setSpan] = useState<(typeof SPANS)[number]>("day");
   const usage = useLoaded<Usage>(`/api/v1/usage?span=${span}${admin ? "&scope=workspace" : ""}`, 30_000);
   const found = usage.value;
   const lines = summed(found?.usage ?? []);
-  const total = (pick: (pace: Pace) => number) => (found?.runs ?? []).reduce((sum, pace) => sum + pick(pace), 0);
-  const latest = found?.runs.at(-1);
+  const spent = inAll(lines);
   return (
     <>
       <section className="panel">
@@ -65,13 +72,14 @@ export function UsagePart() {
         {found && found.runs.length > 0 && (
           <>
             <div className="figures-row">
-              <Figure name={t("op.usage_runs")} value={number(total((pace) => pace.runs))} />
-              <Figure name={t("op.usage_failed")} value={number(total((pace) => pace.failed))} />
-              <Figure name={t("op.usage_tokens")} value={number(lines.reduce((sum, line) => sum + line.totalTokens, 0))} />
-              <Figure name={t("op.usage_cost")} value={number(lines.reduce((sum, line) => sum + line.cost, 0))} />
-              <Figure name={t("op.usage_median")} value={took((latest?.medianSeconds ?? 0) * 1000)} />
-              <Figure name={t("op.usage_p95")} value={took((latest?.p95Seconds ?? 0) * 1000)} />
+              <Figure name={t("op.usage_runs")} value={number(found.total.runs)} />
+              <Figure name={t("op.usage_failed")} value={number(found.total.failed)} />
+              <Figure name={t("op.usage_tokens")} value={number(spent.totalTokens)} />
+              <Figure name={t("op.usage_cost")} value={costInWords(spent, words)} />
+              <Figure name={t("op.usage_median")} value={secondsInWords(found.total.medianSeconds, took)} />
+              <Figure name={t("op.usage_p95")} value={secondsInWords(found.total.p95Seconds, took)} />
             </div>
+            {spent.unpricedCalls > 0 && <p className="hint">{t("op.cost_unknown", { count: number(spent.unpricedCalls) })}</p>}
             <div className="two charts">
               <Chart title={t("op.usage_runs")} since={found.since} every={found.everySeconds} bars={runsIn(found)} names={[t("op.usage_runs"), t("op.usage_failed")]} show={number} />
               <Chart title={t("op.latency")} since={found.since} every={found.everySeconds} bars={latencyIn(found)} names={[t("op.usage_p95"), t("op.usage_median")]} show={took} />
@@ -90,7 +98,7 @@ export function UsagePart() {
           { name: t("run.kind.model"), show: (line) => line.modelId },
           { name: t("run.model_calls"), show: (line) => number(line.modelCalls) },
           { name: t("op.usage_tokens"), show: (line) => number(line.totalTokens) },
-          { name: t("op.usage_cost"), show: (line) => number(line.cost) },
+          { name: t("op.usage_cost"), show: (line) => costInWords(line, words) },
         ]}
       />
       {found?.people && found.people.length > 0 && (
@@ -104,7 +112,7 @@ export function UsagePart() {
             { name: t("op.user"), show: (one) => one.userId },
             { name: t("run.model_calls"), show: (one) => number(one.modelCalls) },
             { name: t("op.usage_tokens"), show: (one) => number(one.totalTokens) },
-            { name: t("op.usage_cost"), show: (one) => number(one.cost) },
+            { name: t("op.usage_cost"), show: (one) => costInWords(one, words) },
           ]}
         />
       )}
@@ -112,18 +120,35 @@ export function UsagePart() {
   );
 }
 
-function summed(lines: Line[]): Line[] {
-  const sums = new Map<string, Line>();
-  for (const line of lines) {
-    const key = `${line.agentId} ${line.modelId}`;
-    const before = sums.get(key);
-    sums.set(key, before ? { ...before, modelCalls: before.modelCalls + line.modelCalls, totalTokens: before.totalTokens + line.totalTokens, cost: before.cost + line.cost } : line);
-  }
-  return [...sums.values()];
+type Sum = Pick<Line, "modelCalls" | "totalTokens" | "cost"> & { unpricedCalls: number };
+const NOTHING: Sum = { modelCalls: 0, totalTokens: 0, cost: 0, unpricedCalls: 0 };
+
+/** Known costs are added up; where none is known, the sum is not either. */
+export function inAll(lines: Pick<Line, "modelCalls" | "totalTokens" | "cost" | "unpricedCalls">[]): Sum {
+  const sum = lines.reduce<Sum>(
+    (before, line) => ({
+      modelCalls: before.modelCalls + line.modelCalls,
+      totalTokens: before.totalTokens + line.totalTokens,
+      cost: (before.cost ?? 0) + (line.cost ?? 0),
+      unpricedCalls: before.unpricedCalls + (line.unpricedCalls ?? 0),
+    }),
+    NOTHING,
+  );
+  return sum.unpricedCalls && !sum.cost ? { ...sum, cost: null } : sum;
 }
 
+function summed(lines: Line[]): Line[] {
+  const kinds = new Map<string, Line[]>();
+  for (const line of lines) {
+    const key = `${line.agentId} ${line.modelId}`;
+    kinds.set(key, [...(kinds.get(key) ?? []), line]);
+  }
+  return [...kinds.values()].flatMap((same) => (same[0] ? [{ ...same[0], ...inAll(same) }] : []));
+}
+
+const inMs = (seconds: number | undefined): number | null => (seconds === undefined ? null : seconds * 1000);
 const runsIn = (usage: Usage): Bar[] => usage.runs.map((pace) => ({ start: pace.start, whole: pace.runs, part: pace.failed, tone: "bad" }));
-const latencyIn = (usage: Usage): Bar[] => usage.runs.map((pace) => ({ start: pace.start, whole: (pace.p95Seconds ?? 0) * 1000, part: (pace.medianSeconds ?? 0) * 1000, tone: "busy" }));
+const latencyIn = (usage: Usage): Bar[] => usage.runs.map((pace) => ({ start: pace.start, whole: inMs(pace.p95Seconds), part: inMs(pace.medianSeconds), tone: "busy" }));
 
 function Figure({ name, value }: { name: string; value: string }) {
   return (

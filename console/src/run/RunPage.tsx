@@ -15,7 +15,7 @@ import { Empty, endedByHost, Failure, JsonView, Notice, ProblemNotice, Status } 
 import { go, toRun, toThread } from "../ui/router";
 import { FileLink, FileView, ResultParts } from "../ui/StoredFile";
 import { useWords } from "../words";
-import { whyInWords, type Reason } from "../words/said";
+import { costInWords, whyInWords, type Reason } from "../words/said";
 import type { WordKey } from "../words/en";
 import { useNews } from "./live";
 import { differences, fileIn, filesTold, inputOf, KINDS, named, namesIn, tookOf, type EntryKind, type Grant, type Story, type StoryEntry } from "./story";
@@ -50,7 +50,8 @@ export default function RunPage({ run, other }: { run: string; other: string | n
 }
 
 function Told({ story, other, again }: { story: Story; other: string | null; again: () => Promise<void> }) {
-  const { t, time, took, number } = useWords();
+  const words = useWords();
+  const { t, time, took, number } = words;
   const { agentName, me } = useWorld();
   const { run } = story;
   // The conversation of somebody else cannot be opened: whoever looks after the workspace came from its list of runs.
@@ -85,7 +86,7 @@ function Told({ story, other, again }: { story: Story; other: string | null; aga
         <Figure name={t("run.took")} value={took(tookOf(run, Date.now()))} />
         <Figure name={t("run.model_calls")} value={number(run.usage?.modelCalls ?? 0)} />
         <Figure name={t("run.tokens")} value={number(run.usage?.totalTokens ?? 0)} />
-        <Figure name={t("run.cost")} value={number(run.usage?.cost ?? 0)} />
+        <Figure name={t("run.cost")} value={costInWords(run.usage ?? { cost: 0 }, words)} />
       </div>
       <div className="two">
         <Given story={story} />

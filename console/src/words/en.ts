@@ -380,6 +380,8 @@ export const en = {
   "op.usage_runs": "Runs",
   "op.usage_tokens": "Tokens",
   "op.usage_cost": "Cost",
+  "op.cost_at_least": "at least {cost}",
+  "op.cost_unknown": "Models without a price were asked {count} times: what that cost is not known, and not in the sum. Prices are set with the models.",
   "op.usage_median": "Median time",
   "op.usage_p95": "95 of 100 within",
   "op.latency": "How long runs take",

@@ -47,3 +47,17 @@ export function refusalInWords(problem: { status: number; code: string; message:
   const key = known(`problem.${problem.code}`);
   return key ? t(key, { detail: problem.message }) : problem.message;
 }
+
+/** What is not known is not zero, and is not told as if it were. */
+export const UNKNOWN = "\u2013";
+
+/** A cost, as far as it is known: calls of models without a price are not in it. */
+export function costInWords({ cost, unpricedCalls = 0 }: { cost: number | null; unpricedCalls?: number }, { t, number }: Pick<Speaker, "t" | "number">): string {
+  if (cost === null) return UNKNOWN;
+  return unpricedCalls ? t("op.cost_at_least", { cost: number(cost) }) : number(cost);
+}
+
+/** A time in seconds, where some run took one. */
+export function secondsInWords(seconds: number | undefined, took: Speaker["took"]): string {
+  return seconds === undefined ? UNKNOWN : took(seconds * 1000);
+}

@@ -382,6 +382,8 @@ export const zh: Words = {
   "op.usage_runs": "运行",
   "op.usage_tokens": "token 数",
   "op.usage_cost": "费用",
+  "op.cost_at_least": "至少 {cost}",
+  "op.cost_unknown": "有 {count} 次调用的模型没有标价：费用未知，也未计入总额。价格与模型一起设置。",
   "op.usage_median": "中位用时",
   "op.usage_p95": "95% 不超过",
   "op.latency": "运行耗时",

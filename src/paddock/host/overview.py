@@ -13,7 +13,7 @@ from paddock.host.principals import Principal
 from paddock.host.runs_view import RunsView
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine, paces
+from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows import AuditRow, RunRow
 from paddock.rules.story import (
     Chapter,
@@ -27,7 +27,7 @@ from paddock.rules.story import (
 from paddock.rules.values import Value
 
 MAX_FACTS = 2_000
-MAX_LAPS = 20_000
+NO_RUNS = Pace(0.0, 0, 0, 0, 0, None, None)
 
 
 class Story(Value, frozen=True):
@@ -48,6 +48,8 @@ class Spending(Value, frozen=True):
     every: int
     usage: Sequence[UsageLine]
     paces: Sequence[Pace]
+    whole: Pace
+    """All of these runs together: a median of medians is none."""
     people: Sequence[Spender] = ()
     """Who used it, where it is asked for everybody."""
 
@@ -102,11 +104,12 @@ class Overview:
     async def spending(self, principal: Principal, user_id: str | None, *, seconds: int, every: int) -> Spending:
         since = (self._clock() - seconds) // every * every
         usage = await self._store.usage_lines(principal.workspace_id, user_id, since=since, every=every)
-        laps = await self._store.laps(principal.workspace_id, user_id, since=since, limit=MAX_LAPS)
+        paces = await self._store.paces(principal.workspace_id, user_id, since=since, every=every)
+        whole = await self._store.paces(principal.workspace_id, user_id, since=since, every=None)
         people: Sequence[Spender] = ()
         if user_id is None:
             people = await self._store.spenders(principal.workspace_id, since=since, limit=MAX_LISTED)
-        return Spending(since, every, usage, paces(laps, every), people)
+        return Spending(since, every, usage, paces, whole[0] if whole else NO_RUNS, people)
 
 
 def _looked(principal: Principal, run: RunRow, now: float) -> AuditRow:

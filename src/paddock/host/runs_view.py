@@ -5,6 +5,7 @@ from typing import Any
 from paddock.host.principals import Principal
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.overview import known_cost
 from paddock.rules.rows import RunRow
 
 
@@ -22,7 +23,8 @@ class RunsView:
             "promptTokens": spent.prompt_tokens,
             "completionTokens": spent.completion_tokens,
             "totalTokens": spent.total_tokens,
-            "cost": round(spent.cost, 9),
+            "cost": known_cost(spent.cost, spent.unpriced),
+            **({"unpricedCalls": spent.unpriced} if spent.unpriced else {}),
         }
 
     async def find(self, principal: Principal, ref: str, thread_id: str | None = None) -> RunRow:

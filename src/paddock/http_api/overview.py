@@ -16,7 +16,7 @@ from paddock.http_api.bodies import json_response
 from paddock.http_api.routing import RUNS, route
 from paddock.http_api.runs import as_json, iso
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
+from paddock.rules.overview import MAX_LISTED, AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine, known_cost
 from paddock.rules.reasons import coded
 from paddock.rules.rows import RUN_STATUSES, RunRow
 from paddock.rules.story import Chapter
@@ -109,6 +109,7 @@ class OverviewDoor:
             "everySeconds": found.every,
             "usage": [_usage(line) for line in found.usage],
             "runs": [_pace(pace) for pace in found.paces],
+            "total": _counted(found.whole),
         }
         if user_id is None:
             told["people"] = [_spender(one) for one in found.people]
@@ -186,7 +187,7 @@ def _usage(line: UsageLine) -> Mapping[str, Any]:
         "promptTokens": line.prompt_tokens,
         "completionTokens": line.completion_tokens,
         "totalTokens": line.total_tokens,
-        "cost": round(line.cost, 9),
+        **_cost(line),
     }
 
 
@@ -195,13 +196,22 @@ def _spender(one: Spender) -> Mapping[str, Any]:
         "userId": one.user_id,
         "modelCalls": one.calls,
         "totalTokens": one.total_tokens,
-        "cost": round(one.cost, 9),
+        **_cost(one),
     }
 
 
+def _cost(one: UsageLine | Spender) -> dict[str, Any]:
+    told = {"cost": known_cost(one.cost, one.unpriced)}
+    return {**told, "unpricedCalls": one.unpriced} if one.unpriced else told
+
+
 def _pace(pace: Pace) -> Mapping[str, Any]:
+    return {"start": iso(pace.start), **_counted(pace)}
+
+
+def _counted(pace: Pace) -> Mapping[str, Any]:
+    """Times are left out where no run completed: nobody knows them, and they are not zero."""
     told = {
-        "start": iso(pace.start),
         "runs": pace.runs,
         "completed": pace.completed,
         "failed": pace.failed,

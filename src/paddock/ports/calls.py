@@ -15,6 +15,8 @@ class Spent(Value, frozen=True):
     completion_tokens: int = 0
     total_tokens: int = 0
     cost: float = 0.0
+    unpriced: int = 0
+    """Calls that were answered by a model whose price nobody named."""
 
 
 class CallRecords(Protocol):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, Spender, UsageLine
+from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows import RunRow
 
 
@@ -28,6 +28,7 @@ class OverviewRecords(Protocol):
         """Who used models since then, whoever cost most first, then whoever used most."""
         ...
 
-    async def laps(self, workspace_id: str, user_id: str | None, *, since: float, limit: int) -> Sequence[Lap]:
-        """When runs that began since then began and ended, the newest first."""
+    async def paces(self, workspace_id: str, user_id: str | None, *, since: float, every: int | None) -> Sequence[Pace]:
+        """How many runs began since then, how they ended and how long they took, by span of `every` seconds; None: all
+        of them together, from 0. Spans without runs are left out."""
         ...

@@ -1,6 +1,6 @@
 """What can be asked about a workspace as a whole, and what is told: queries, and sums for charts. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from math import ceil
 
@@ -59,6 +59,8 @@ class UsageLine(Value, frozen=True):
     completion_tokens: int
     total_tokens: int
     cost: float
+    unpriced: int = 0
+    """Calls that were answered by a model whose price nobody named: what they cost is not known."""
 
 
 class Spender(Value, frozen=True):
@@ -68,6 +70,7 @@ class Spender(Value, frozen=True):
     calls: int
     total_tokens: int
     cost: float
+    unpriced: int = 0
 
 
 class Lap(Value, frozen=True):
@@ -77,7 +80,6 @@ class Lap(Value, frozen=True):
     started_at: float | None
     ended_at: float | None
     status: str
-    agent_id: str
 
 
 class Pace(Value, frozen=True):
@@ -99,13 +101,11 @@ def paces(laps: Iterable[Lap], every: int) -> Sequence[Pace]:
     def span(lap: Lap) -> float:
         return lap.created_at // every * every
 
-    return [_pace(start, list(group)) for start, group in groupby(sorted(laps, key=span), key=span)]
+    return [pace_of(start, list(group)) for start, group in groupby(sorted(laps, key=span), key=span)]
 
 
-def _pace(start: float, laps: Sequence[Lap]) -> Pace:
-    ended: Mapping[str, int] = {
-        status: sum(lap.status == status for lap in laps) for status in ("completed", "failed", "cancelled")
-    }
+def pace_of(start: float, laps: Sequence[Lap]) -> Pace:
+    ended = {status: sum(lap.status == status for lap in laps) for status in ("completed", "failed", "cancelled")}
     took = sorted(
         lap.ended_at - (lap.started_at or lap.created_at)
         for lap in laps
@@ -116,3 +116,8 @@ def _pace(start: float, laps: Sequence[Lap]) -> Pace:
 
 def _at(ordered: Sequence[float], share: float) -> float | None:
     return ordered[max(0, ceil(len(ordered) * share) - 1)] if ordered else None
+
+
+def known_cost(cost: float, unpriced: int) -> float | None:
+    """A cost as it is told: None when all there is was answered by models without a price. Unknown is not zero."""
+    return None if unpriced and not cost else round(cost, 9)

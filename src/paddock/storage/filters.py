@@ -4,8 +4,38 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.rules.overview import AuditQuery, RunsQuery
+from paddock.rules.retention import first_id_after
 
+CLOCKS_APART = 3600.0
+"""The clock that an id was made with and the one that wrote the row may differ by so many seconds."""
 Condition = tuple[str, tuple[Any, ...]]
+
+
+UNPRICED = "count(*) filter (where cost is null and total_tokens is not null)"
+"""Calls that cost nobody knows how much. One that was never heard has no tokens, and cost nothing."""
+PACES = """
+with lap as (
+  select {start} as start, status, case when status = 'completed' then ended_at - coalesce(started_at, created_at) end
+         as took
+    from runs where {where}),
+ends as (
+  select start, min(took) filter (where share >= 0.5) as median, min(took) filter (where share >= 0.95) as slow
+    from (select start, took, cume_dist() over (partition by start order by took) as share
+            from lap where took is not null) done
+   group by start)
+select lap.start, count(*), count(*) filter (where status = 'completed'), count(*) filter (where status = 'failed'),
+       count(*) filter (where status = 'cancelled'), min(median), min(slow)
+  from lap left join ends on ends.start = lap.start group by lap.start order by lap.start"""
+
+
+def begun_since(workspace_id: str, user_id: str | None, since: float) -> Condition:
+    """Runs that began since then. Their ids are in order of time, so only the newest part of the table is read."""
+    asked: list[Condition] = [
+        ("workspace_id = ?", (workspace_id,)),
+        ("run_id >= ?", (first_id_after(since - CLOCKS_APART),)),
+        ("created_at >= ?", (since,)),
+    ]
+    return _all([*asked, *_given({"user_id = ?": user_id})])
 
 
 def of_runs(query: RunsQuery, items_of_session: str) -> Condition:

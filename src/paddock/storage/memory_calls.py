@@ -1,6 +1,6 @@
 """The part of the memory store that remembers calls of tools and models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from paddock.ports import Spent
 from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
@@ -56,8 +56,14 @@ class MemoryCalls:
             completion_tokens=sum(row.completion_tokens or 0 for row in rows),
             total_tokens=sum(row.total_tokens or 0 for row in rows),
             cost=sum(row.cost or 0.0 for row in rows),
+            unpriced=unpriced_in(rows),
         )
 
     def _is_over(self, row: ToolCallRow, since: float) -> bool:
         run = self._runs.get(row.run_id)
         return run is None or (run.status in TERMINAL_STATUSES and (run.ended_at or 0.0) <= since)
+
+
+def unpriced_in(rows: Iterable[ModelUsageRow]) -> int:
+    """Answered calls whose cost nobody knows."""
+    return sum(row.cost is None and row.total_tokens is not None for row in rows)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from itertools import islice
 
 from paddock.rules.call_rows import ModelUsageRow
-from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, Spender, UsageLine
+from paddock.rules.overview import AuditEntry, AuditQuery, Lap, Pace, RunsQuery, Spender, UsageLine, pace_of, paces
 from paddock.rules.rows import AuditRow, RunRow
+from paddock.storage.memory_calls import unpriced_in
 from paddock.storage.memory_keeping import MemorySession
 
 
@@ -50,12 +51,14 @@ class MemoryOverview:
         found = [_spender(user_id, rows) for user_id, rows in by_user.items()]
         return sorted(found, key=lambda one: (-one.cost, -one.total_tokens, one.user_id))[:limit]
 
-    async def laps(self, workspace_id: str, user_id: str | None, *, since: float, limit: int) -> Sequence[Lap]:
+    async def paces(self, workspace_id: str, user_id: str | None, *, since: float, every: int | None) -> Sequence[Pace]:
         runs = await self.runs_where(RunsQuery(workspace_id, user_id, limit=1 << 30))
-        fit = (run for run in runs if run.created_at >= since)
-        return [
-            Lap(run.created_at, run.started_at, run.ended_at, run.status, run.agent_id) for run in islice(fit, limit)
+        laps = [
+            Lap(run.created_at, run.started_at, run.ended_at, run.status) for run in runs if run.created_at >= since
         ]
+        if every is not None:
+            return paces(laps, every)
+        return [pace_of(0.0, laps)] if laps else []
 
 
 def _run_fits(query: RunsQuery, run: RunRow) -> bool:
@@ -89,7 +92,7 @@ def _is_action(asked: str, action: str) -> bool:
 
 def _spender(user_id: str, rows: Sequence[ModelUsageRow]) -> Spender:
     tokens, cost = sum(row.total_tokens or 0 for row in rows), sum(row.cost or 0.0 for row in rows)
-    return Spender(user_id, len(rows), tokens, cost)
+    return Spender(user_id, len(rows), tokens, cost, unpriced_in(rows))
 
 
 def _line(key: tuple[float, str, str], rows: Sequence[ModelUsageRow]) -> UsageLine:
@@ -100,4 +103,5 @@ def _line(key: tuple[float, str, str], rows: Sequence[ModelUsageRow]) -> UsageLi
         completion_tokens=sum(row.completion_tokens or 0 for row in rows),
         total_tokens=sum(row.total_tokens or 0 for row in rows),
         cost=sum(row.cost or 0.0 for row in rows),
+        unpriced=unpriced_in(rows),
     )

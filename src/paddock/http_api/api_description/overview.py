@@ -24,6 +24,8 @@ from paddock.http_api.api_description.words import (
 
 ROOM = "Overview"
 RUNS = "/api/v1/agent/runs"
+_ENDS: dict[str, Schema] = {"runs": COUNT, "completed": COUNT, "failed": COUNT, "cancelled": COUNT}
+_TIMES: dict[str, Schema] = {"medianSeconds": NUMBER, "p95Seconds": NUMBER}
 SCHEMAS: dict[str, Schema] = {
     "RunEntry": {"allOf": [ref("Run"), shape({"userId": TEXT}, {"runnerId": TEXT})]},
     "RunList": shape({"runs": list_of(ref("RunEntry")), "next": or_null(TEXT)}),
@@ -71,24 +73,25 @@ SCHEMAS: dict[str, Schema] = {
                         "promptTokens": COUNT,
                         "completionTokens": COUNT,
                         "totalTokens": COUNT,
-                        "cost": NUMBER,
-                    }
+                        "cost": or_null(NUMBER),
+                    },
+                    {"unpricedCalls": COUNT},
                 )
             ),
-            "runs": list_of(
-                shape(
-                    {"start": MOMENT, "runs": COUNT, "completed": COUNT, "failed": COUNT, "cancelled": COUNT},
-                    {"medianSeconds": NUMBER, "p95Seconds": NUMBER},
-                )
-            ),
+            "runs": list_of(shape({"start": MOMENT, **_ENDS}, _TIMES)),
+            "total": shape(_ENDS, _TIMES),
         },
         {
             "people": list_of(
-                shape({"userId": TEXT, "modelCalls": COUNT, "totalTokens": COUNT, "cost": NUMBER}),
+                shape(
+                    {"userId": TEXT, "modelCalls": COUNT, "totalTokens": COUNT, "cost": or_null(NUMBER)},
+                    {"unpricedCalls": COUNT},
+                ),
             )
         },
     ),
 }
+_NO_RUNS = {"runs": 0, "completed": 0, "failed": 0, "cancelled": 0}
 _ENTRY = {
     "taskId": TASK_ID,
     "threadId": THREAD_ID,
@@ -199,7 +202,13 @@ OPERATIONS = (
                 "By span of time, the oldest first.",
                 Said(
                     ref("UsageReport"),
-                    {"since": "2026-03-15T16:00:00.000Z", "everySeconds": 3600, "usage": [], "runs": []},
+                    {
+                        "since": "2026-03-15T16:00:00.000Z",
+                        "everySeconds": 3600,
+                        "usage": [],
+                        "runs": [],
+                        "total": _NO_RUNS,
+                    },
                 ),
             )
         },

@@ -123,8 +123,9 @@ SCHEMAS = {
                     "promptTokens": COUNT,
                     "completionTokens": COUNT,
                     "totalTokens": COUNT,
-                    "cost": NUMBER,
-                }
+                    "cost": or_null(NUMBER),
+                },
+                {"unpricedCalls": COUNT},
             ),
         },
     ),

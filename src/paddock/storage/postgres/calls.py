@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from paddock.ports import Spent
 from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.values import replace
+from paddock.storage.filters import UNPRICED
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.tables import insert
 
@@ -39,9 +40,10 @@ select {TOOL_CALL} from tool_calls where status = 'started' and not exists (
    where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > $1))
  order by call_no limit $2"""
 _USAGE = f"select {MODEL_USAGE} from model_usage where run_id = $1 order by usage_no limit $2"
-_SPENT = """
+_SPENT = f"""
 select count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(completion_tokens), 0)::bigint,
-       coalesce(sum(total_tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision
+       coalesce(sum(total_tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision,
+       {UNPRICED}
   from model_usage where started_at >= $1"""
 
 

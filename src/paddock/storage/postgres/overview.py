@@ -5,26 +5,23 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, Spender, UsageLine
+from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows import AuditRow, RunRow
-from paddock.storage.filters import of_decisions, of_runs
+from paddock.storage.filters import PACES, UNPRICED, begun_since, of_decisions, of_runs
 from paddock.storage.postgres.audit import AUDIT
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.runs import RUN
 
 _OF_SESSION = "select run_id from transcript where session_no = (select session_no from sessions where session_id = ?)"
-_USAGE = """
+_USAGE = f"""
 select (floor(started_at / $1) * $1)::double precision, agent_id, model_id, count(*),
        coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(completion_tokens), 0)::bigint,
-       coalesce(sum(total_tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision
+       coalesce(sum(total_tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision, {UNPRICED}
   from model_usage where workspace_id = $2 and started_at >= $3 and ($4::text is null or user_id = $4)
  group by 1, 2, 3 order by 1, 2, 3"""
-_SPENDERS = """
-select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision
+_SPENDERS = f"""
+select user_id, count(*), coalesce(sum(total_tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision, {UNPRICED}
   from model_usage where workspace_id = $1 and started_at >= $2 group by 1 order by 4 desc, 3 desc, 1 limit $3"""
-_LAPS = """
-select created_at, started_at, ended_at, status, agent_id from runs
- where workspace_id = $1 and ($2::text is null or user_id = $2) and created_at >= $3 order by run_id desc limit $4"""
 
 
 class OverviewReads(HasReader):
@@ -47,8 +44,11 @@ class OverviewReads(HasReader):
     async def spenders(self, workspace_id: str, *, since: float, limit: int) -> Sequence[Spender]:
         return [Spender(*found) for found in await self._found(_SPENDERS, workspace_id, since, limit)]
 
-    async def laps(self, workspace_id: str, user_id: str | None, *, since: float, limit: int) -> Sequence[Lap]:
-        return [Lap(*found) for found in await self._found(_LAPS, workspace_id, user_id, since, limit)]
+    async def paces(self, workspace_id: str, user_id: str | None, *, since: float, every: int | None) -> Sequence[Pace]:
+        where, values = begun_since(workspace_id, user_id, since)
+        start = "0::float8" if every is None else f"(floor(created_at / {every}) * {every})::float8"
+        sql = _numbered(PACES.format(start=start, where=where))
+        return [Pace(*found) for found in await self._found(sql, *values)]
 
     async def _found(self, sql: str, *values: object) -> Sequence[Sequence[Any]]:
         """Within the time a question may take: these read more than a row or two."""

@@ -4,25 +4,22 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Lap, RunsQuery, Spender, UsageLine
+from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
 from paddock.rules.rows import AuditRow, RunRow
-from paddock.storage.filters import of_decisions, of_runs
+from paddock.storage.filters import PACES, UNPRICED, begun_since, of_decisions, of_runs
 from paddock.storage.sqlite.connection import Connection
 from paddock.storage.sqlite.pool import Answer
 from paddock.storage.sqlite.rows import AUDIT, RUN, Values
 
 _OF_SESSION = "select run_id from transcript where session_no = (select session_no from sessions where session_id = ?)"
-_USAGE = """
+_USAGE = f"""
 select cast(started_at / ?1 as integer) * ?1, agent_id, model_id, count(*), coalesce(sum(prompt_tokens), 0),
-       coalesce(sum(completion_tokens), 0), coalesce(sum(total_tokens), 0), total(cost)
+       coalesce(sum(completion_tokens), 0), coalesce(sum(total_tokens), 0), total(cost), {UNPRICED}
   from model_usage where workspace_id = ?2 and started_at >= ?3 and (?4 is null or user_id = ?4)
  group by 1, 2, 3 order by 1, 2, 3"""
-_SPENDERS = """
-select user_id, count(*), coalesce(sum(total_tokens), 0), total(cost)
+_SPENDERS = f"""
+select user_id, count(*), coalesce(sum(total_tokens), 0), total(cost), {UNPRICED}
   from model_usage where workspace_id = ?1 and started_at >= ?2 group by 1 order by 4 desc, 3 desc, 1 limit ?3"""
-_LAPS = """
-select created_at, started_at, ended_at, status, agent_id from runs
- where workspace_id = ?1 and (?2 is null or user_id = ?2) and created_at >= ?3 order by run_id desc limit ?4"""
 
 
 class OverviewReads(ABC):
@@ -49,8 +46,10 @@ class OverviewReads(ABC):
     async def spenders(self, workspace_id: str, *, since: float, limit: int) -> Sequence[Spender]:
         return [Spender(*found) for found in await self._all(_SPENDERS, (workspace_id, since, limit))]
 
-    async def laps(self, workspace_id: str, user_id: str | None, *, since: float, limit: int) -> Sequence[Lap]:
-        return [Lap(*found) for found in await self._all(_LAPS, (workspace_id, user_id, since, limit))]
+    async def paces(self, workspace_id: str, user_id: str | None, *, since: float, every: int | None) -> Sequence[Pace]:
+        where, values = begun_since(workspace_id, user_id, since)
+        start = "0" if every is None else f"cast(created_at / {every} as integer) * {every}"
+        return [Pace(*found) for found in await self._all(PACES.format(start=start, where=where), values)]
 
     async def _all(self, sql: str, values: Values) -> list[Values]:
         return await self.ask(lambda connection: connection.execute(sql, values).fetchall())

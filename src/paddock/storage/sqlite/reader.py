@@ -10,6 +10,7 @@ from paddock.ports import ApiKeyRow, Claim, ScopeState, Spent
 from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.chain import Head, StoredFact, digest_of
 from paddock.rules.rows import AgentRow, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow, View
+from paddock.storage.filters import UNPRICED
 from paddock.storage.room import scopes_in, until_full
 from paddock.storage.sqlite.connection import Connection, unavailable
 from paddock.storage.sqlite.rows import AGENT, AUDIT, FACT, INBOX, ITEM, KEY, MODEL_USAGE, RUN, TOOL_CALL, Values
@@ -65,9 +66,9 @@ select {TOOL_CALL} from tool_calls indexed by tool_calls_open where status = 'st
    where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > ?))
  order by call_no limit ?"""
 _USAGE = f"select {MODEL_USAGE} from model_usage where run_id = ? order by usage_no limit ?"
-_SPENT = """
+_SPENT = f"""
 select count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0),
-       coalesce(sum(total_tokens), 0), total(cost)
+       coalesce(sum(total_tokens), 0), total(cost), {UNPRICED}
   from model_usage where started_at >= ?"""
 _NO_END = 1 << 62
 _PAYLOAD = FACT.split(", ").index("payload")
