@@ -170,7 +170,7 @@ class Automations:
         """Raises HostError for a tool that the job's agent does not have. Of an agent that cannot answer now, nobody
         knows; its runs say so."""
         agents = self._agents()
-        agent_id = job.agent_id or agents.default_agent_id
+        agent_id = job.agent_id or agents.default_agent_id or ""
         binding = agents.get(agent_id, who.workspace_id)
         if not job.enabled_tools or binding is None:
             return
