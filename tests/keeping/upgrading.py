@@ -47,6 +47,11 @@ PASSING = frozenset(
 """Fields that differ at every look, or because time goes on."""
 ERASED = re.compile(rb"\x00erased:.{32}", re.DOTALL)
 """Schema 24 told it in the story of a run, in front of what is left of erased words."""
+LATER = "later"
+NUMBERS = frozenset({"seq", "messageId"})
+"""Where something stands in its log: another host may have noted more before what came later."""
+GROWING = frozenset({"cursor", "inflightCursor"})
+"""Where a log ends, and where its turns begin that have not ended."""
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)")
 
 
@@ -206,8 +211,8 @@ def steady(value: Any, before: float) -> Any:
     if isinstance(value, list):
         return [steady(one, before) for one in value if not _came_later(one, before)]
     if isinstance(value, float | int) and not isinstance(value, bool) and _is_later(float(value), before):
-        return "later"
-    return "later" if isinstance(value, str) and _is_later(_seconds(value), before) else value
+        return LATER
+    return LATER if isinstance(value, str) and _is_later(_seconds(value), before) else value
 
 
 def _came_later(row: Any, before: float) -> bool:
@@ -227,10 +232,15 @@ def lost(old: Any, new: Any, where: str = "") -> list[str]:
     """The places where something that was there is not there any more; what is new besides does not count."""
     if isinstance(old, dict) and isinstance(new, dict):
         gone = [f"{where}/{name}: is gone" for name in old if name not in new]
-        return gone + [line for name in old if name in new for line in lost(old[name], new[name], f"{where}/{name}")]
+        kept = (name for name in old if name in new and not _may_differ(name, old, new))
+        return gone + [line for name in kept for line in lost(old[name], new[name], f"{where}/{name}")]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         return [line for at, pair in enumerate(zip(old, new, strict=True)) for line in lost(*pair, f"{where}[{at}]")]
     return [] if old == new else [f"{where}: was {str(old)[:300]}, is {str(new)[:300]}"]
+
+
+def _may_differ(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return (name in NUMBERS and LATER in old.values()) or (name in GROWING and int(new[name]) > int(old[name]))
 
 
 async def logs_of(store: Any, threads: Iterable[str], before: float) -> dict[str, Any]:

@@ -29,12 +29,14 @@ from paddock.rules.session.messages import (
     ConfirmTimedOut,
     ManagerTimedOut,
     Message,
+    RunGranted,
     SteeringTaken,
 )
 from paddock.rules.session.state import SessionState
 
 _SENT = re.compile(r"When (\S+) sends (\w+)(?::(\w+))?((?: \w+=\S+)*)(?: (\{.*\}))?$")
 _WAIT = re.compile(r"When the wait for (\w+) of (\S+) is over$")
+_LEARNED = re.compile(r"When the host learns what the runner of (\S+) asks for$")
 _TAKES = re.compile(r"When the runner of (\S+) takes in (\S+)$")
 _HEARS = re.compile(r"(?:Then|And) (\S+) hears (\w+)(?::(\w+))?(?: from (\S+))?(?: (\{.*\}))?$")
 _NOTED = re.compile(r"Then nothing is said \((\w+)\)$")
@@ -104,6 +106,8 @@ class Teller:
             return TIMERS[wait[1]](wait[2], self.time)
         if takes := _TAKES.match(line):
             return SteeringTaken(takes[2], takes[1], self.time)
+        if learned := _LEARNED.match(line):
+            return RunGranted(learned[1], {"grant": {}}, self.time)
         raise WrongStoryError("this is no way to say what happens")
 
     def _then(self, line: str) -> None:

@@ -171,9 +171,7 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
     inbox = Inbox(
         sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
     )
-    controls = Controls(
-        sessions=sessions, agents=lambda: agents, readiness=runs, records=store, clock=clock, owners=near.owners
-    )
+    controls = Controls(sessions=sessions, agents=lambda: agents, records=store, clock=clock, owners=near.owners)
     return Conversations(
         sessions=sessions,
         peers=peers,

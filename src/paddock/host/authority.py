@@ -59,8 +59,11 @@ class Authority:
         self._prepared: dict[tuple[str, str], object] = {}
         """Agents that were prepared, with what was in force then; not those that ask for resources, which change."""
 
-    async def prepare(self, agent_id: str | None, workspace: str) -> None:
-        """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts."""
+    async def prepare(self, agent_id: str | None, workspace: str, *, start: bool = True) -> None:
+        """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts.
+
+        `start`: whether a runner that is not known yet is started to ask it; else it stays unknown.
+        """
         agents, place = self._agents(), (workspace, agent_id or "")
         in_force = agents.in_force(workspace)
         if self._prepared.get(place) is in_force:
@@ -69,7 +72,11 @@ class Authority:
         if binding is None:
             return
         try:
-            manifest = await self._gateway.manifest(binding.runner_id, workspace)
+            manifest = self._gateway.known_manifest(binding.runner_id, workspace)
+            if manifest is None and not start:
+                self._manifests.pop((workspace, binding.runner_id), None)
+                return
+            manifest = manifest or await self._gateway.manifest(binding.runner_id, workspace)
             self._remember(workspace, manifest)
             if self._offers is not None and _asks_for_resources(manifest):
                 await self._offers.look(workspace)

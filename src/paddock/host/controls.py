@@ -13,7 +13,6 @@ from paddock.host.ids import new_id
 from paddock.host.owners import Control, Owners
 from paddock.host.principals import Principal, no_such_thread
 from paddock.host.session_loop import SessionLoop
-from paddock.host.session_manager import Readiness
 from paddock.host.sessions import Sessions
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError
@@ -22,7 +21,6 @@ from paddock.rules.session.bus import FROM_PEOPLE, MessageItem, read
 from paddock.rules.session.context import SessionContext, session_context
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Event
-from paddock.rules.session.state import SessionState
 from paddock.rules.thread_search import FoundThreads, ThreadQuery, thread_phrases
 from paddock.rules.tokens import Phrase
 from paddock.rules.values import Value, replace
@@ -78,7 +76,6 @@ class Controls:
         *,
         sessions: Sessions,
         agents: Callable[[], Agents],
-        readiness: Readiness,
         records: Records,
         clock: Callable[[], float],
         owners: Owners | None = None,
@@ -87,7 +84,6 @@ class Controls:
         self._owners.serve({Control: self._control})
         self._sessions = sessions
         self._agents = agents
-        self._readiness = readiness
         self._records = records
         self._clock = clock
 
@@ -119,7 +115,6 @@ class Controls:
             raise no_such_thread()
         if subtype in ADDS_WORDS:
             await self._sessions.words.check(principal)
-        await self._make_ready(session.state, subtype, payload, principal.workspace_id)
         answers = subtype.startswith("HANDOVER_")
         item = MessageItem(
             Event.CONTROL,
@@ -136,18 +131,6 @@ class Controls:
         decision = await session.record(message, principal=principal)
         answer = _answer(item.tx_id or _tx_of(decision), decision)
         return replace(answer, turn_id=item.turn_id) if subtype == "HANDOVER_CONFIRM" else answer
-
-    async def _make_ready(self, state: SessionState, subtype: str, payload: Mapping[str, Any], workspace: str) -> None:
-        """Whoever may have to take over next must be known before it is authorised."""
-        wanted: set[str] = set()
-        if subtype == "HANDOVER_CONFIRM":
-            wanted = {found.agent_id or "" for found in state.transactions if found.kind == "handover"}
-        elif subtype == "SWITCH_AGENT" and state.queue:
-            wanted = {str(payload["agent_id"])}
-        elif subtype == "REMOVE_AGENT" and state.queue:
-            wanted = set(state.members)
-        for agent_id in sorted(wanted):
-            await self._readiness.prepare(agent_id, workspace)
 
     # --- looking -----------------------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ from paddock.rules.session.messages import (
 from paddock.rules.session.state import SessionState
 from paddock.rules.values import replace
 
-STEERING = frozenset({"TURN_QUEUED", "TURN_STEERED"})
+AUDITED = frozenset({"TURN_QUEUED", "TURN_STEERED", "RUN_GRANTED"})
 WISHES: Mapping[type[Any], str] = {
     CancelRequested: "run.cancel",
     SwitchRequested: "session.switch_agent",
@@ -153,8 +153,8 @@ class DraftFacts:
             fact = self._input(fact)
         elif fact.subtype == "HANDOVER_CONTEXT":
             fact = self._input(self._handed_over(fact))
-        elif fact.subtype in STEERING:
-            self._steering(fact)
+        elif fact.subtype in AUDITED:
+            self._audited(fact)
         elif fact.subtype == "CHUNK":
             if memory.collected is not None:
                 memory.collected.note(self.seq, fact)
@@ -178,9 +178,12 @@ class DraftFacts:
             self.rows += deliveries
             self.done.append(self._around.deliveries_wait)
 
-    def _steering(self, fact: Fact) -> None:
-        """What became of input that the running turn might have taken in: on the audit trail, each time."""
-        if fact.subtype == "TURN_STEERED":
+    def _audited(self, fact: Fact) -> None:
+        """What became of input that the running turn might have taken in, and a grant that came late: on the audit
+        trail, each time."""
+        if fact.subtype == "RUN_GRANTED":
+            self._allowed(str(fact.turn_id), fact.payload["agent_id"])
+        elif fact.subtype == "TURN_STEERED":
             into = str(fact.payload["steered_into"])
             self.rows.append(self.audit("steering.injected", fact.turn_id, "taken in", result="allowed", resource=into))
         elif fact.metadata.get("steers") and self.state.turn is not None:
@@ -211,9 +214,16 @@ class DraftFacts:
         agent_id = str(fact.target_id)
         memory.collected = Collected(turn_id, agent_id)
         granted = self._around.authorise(turn_id, agent_id, self._now)
-        verdict = ("allowed", "manifest, agent and scope") if granted else ("unauthorized", "its runner is not known")
-        self.rows.append(self.audit("run.start", turn_id, verdict[1], result=verdict[0], resource=agent_id))
+        if "grant" in granted:
+            self._allowed(turn_id, agent_id)
+        elif not granted:
+            why = "its runner is not known"
+            self.rows.append(self.audit("run.start", turn_id, why, result="unauthorized", resource=agent_id))
         return replace(fact, metadata={**fact.metadata, **granted})
+
+    def _allowed(self, turn_id: str, agent_id: str) -> None:
+        why = "manifest, agent and scope"
+        self.rows.append(self.audit("run.start", turn_id, why, result="allowed", resource=agent_id))
 
     def audit(
         self, action: str, turn_id: str | None, reason: str, *, result: str = "dropped", resource: str = ""

@@ -111,7 +111,7 @@ class Inbox:
                 await admission.enter(workspace)
             with admission.entering(workspace):
                 agent_id = new.agent_id or session.state.active_agent_id or agents.default_agent_id
-                await self._runs.prepare(agent_id, workspace)
+                await self._runs.prepare(agent_id, workspace, start=False)
                 session = await self._sessions.open(new.thread_id)
                 task_id = new_id()
                 return await session.submit(new, task_id, task_id.replace("-", ""))

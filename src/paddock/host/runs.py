@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
+from math import inf
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
 from paddock.host.admission import Admission
-from paddock.host.agents import Agents
+from paddock.host.agents import AgentBinding, Agents
 from paddock.host.artifacts import Artifacts
 from paddock.host.authority import Authority
 from paddock.host.live_run import NOBODY, ActionRequests, LiveRun
@@ -21,9 +22,16 @@ from paddock.ports.observing import Observer
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.events import KINDS
 from paddock.rules.host_only import NOTHING_OPENED, ApiAgents
-from paddock.rules.permissions import RunScope, state_key
-from paddock.rules.rows import TranscriptRow, View
-from paddock.rules.run_context import NO_STATE, RunInput, StateShown, run_context, unseen_tools, with_tools
+from paddock.rules.permissions import Allowance, Grant, RunScope, state_key
+from paddock.rules.rows import AuditRow, TranscriptRow, View
+from paddock.rules.run_context import (
+    NO_STATE,
+    AgentPart,
+    StateShown,
+    run_context,
+    unseen_tools,
+    with_tools,
+)
 from paddock.rules.run_events import HANDOVER, actor_of
 from paddock.rules.session.commands import (
     AwaitAck,
@@ -36,7 +44,7 @@ from paddock.rules.session.commands import (
     SessionTimeouts,
     StartRun,
 )
-from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, RunFailed
+from paddock.rules.session.messages import AckTimedOut, CancelAcknowledged, CancelTimedOut, RunFailed, RunGranted
 from paddock.rules.values import replace
 
 log = structlog.get_logger("paddock.runs")
@@ -50,6 +58,8 @@ MAX_HANDOVER_CHARS = 100_000
 NO_LIMIT = 1_000_000
 LOOK_SECONDS = 0.1
 """How often a host that may have lost its runs looks whether it has."""
+NOTHING_YET = AgentPart(Allowance("", frozenset(), frozenset(), frozenset()), {}, {}, {}, {})
+"""What a run has whose runner is not known yet."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 _decode = msgspec.json.decode
@@ -123,9 +133,12 @@ class Runs:
     def live(self) -> list[LiveRun]:
         return list(self._live.values())
 
-    async def prepare(self, agent_id: str | None, workspace: str) -> None:
-        """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts."""
-        await self.authority.prepare(agent_id, workspace)
+    async def prepare(self, agent_id: str | None, workspace: str, *, start: bool = True) -> None:
+        """Learn what an agent's runner asks for, before a run of it is authorised. A failure shows when it starts.
+
+        Without `start` nobody waits for a process: a run of a runner that is not known yet gets its grant late.
+        """
+        await self.authority.prepare(agent_id, workspace, start=start)
 
     def refusal(self, agent_id: str, workspace: str) -> str | None:
         """Why runs of this agent cannot be started now, as far as is known, for whoever asks for one."""
@@ -135,25 +148,62 @@ class Runs:
     # --- authorise ---------------------------------------------------------------------------------------------------
 
     def authorise(self, session: SessionLoop, turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
-        """Freeze what this run may do. What is returned is recorded with its dispatch."""
+        """Freeze what this run may do. What is returned is recorded with its dispatch; it has no grant when the runner
+        must be started first to learn what it asks for."""
         owner = session.owner
         binding = self._agents().get(agent_id, owner.workspace_id)
-        part = self.authority.part(binding, owner.workspace_id) if binding else None
-        if binding is None or part is None:
+        if binding is None:
             return {}
-        deadline = at + (binding.deadline_seconds or self._deadline_seconds)
-        given, _ = session.input_of(turn_id)
-        if given.event is not None and given.event.tools is not None:
-            part = with_tools(part, given.event.tools)
-        grant = part.allowance.for_run(_scope_of(session, turn_id, agent_id, given), deadline_at=deadline)
+        part, scope = self.authority.part(binding, owner.workspace_id), _scope_of(session, turn_id, agent_id)
+        if part is None:
+            part, grant = NOTHING_YET, NOTHING_YET.allowance.for_run(scope, deadline_at=inf)
+            told: Mapping[str, Any] = {"runner_id": binding.runner_id}
+        else:
+            part, grant, told = self._granted(session, scope, binding, part, at)
         if turn_id not in self._live:
             self.admission.entered(owner.workspace_id)
         run = self._live[turn_id] = LiveRun(
             session, turn_id, grant, part, self._clock, self._artifacts, self._spawn, self._actions
         )
         run.observer = self._observer
+        return told
+
+    def _granted(
+        self, session: SessionLoop, scope: RunScope, binding: AgentBinding, part: AgentPart, at: float
+    ) -> tuple[AgentPart, Grant, Mapping[str, Any]]:
+        """What its agent is in this run, its grant, and what goes on record of it."""
+        deadline = at + (binding.deadline_seconds or self._deadline_seconds)
+        given, _ = session.input_of(scope.run_id)
+        if given.event is not None and given.event.tools is not None:
+            part = with_tools(part, given.event.tools)
+        grant = part.allowance.for_run(scope, deadline_at=deadline)
         self._observer.run_started(grant, at)
-        return {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": part.granted}
+        return part, grant, {"runner_id": binding.runner_id, "deadline_at": deadline, "grant": part.granted}
+
+    async def _grant_late(self, run: LiveRun) -> bool:
+        """Start the runner to learn what it asks for, then put the grant on record; False when the run is over."""
+        session, scope = run.session, run.grant.scope
+        await self.authority.prepare(scope.agent_id, scope.workspace_id)
+        binding = self._agents().get(scope.agent_id, scope.workspace_id)
+        part = self.authority.part(binding, scope.workspace_id) if binding else None
+        now = self._clock()
+        if binding is None or part is None:
+            code, message = self._why_not(run.turn_id, scope.agent_id, scope.workspace_id)
+            await session.record(RunFailed(run.turn_id, code, message, at=now), rows=(_refused(run, now),))
+            return False
+        run.part, run.grant, told = self._granted(session, scope, binding, part, now)
+        decision = await session.record(RunGranted(run.turn_id, told, now))
+        if not decision.facts or run.over:
+            return False
+        run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
+        return True
+
+    def _why_not(self, turn_id: str, agent_id: str, workspace: str) -> tuple[str, str]:
+        error = self.authority.refusal(agent_id, workspace)
+        _log_why(turn_id, error)
+        if error is None:
+            return "runner.not_found", f"agent {agent_id!r} is not configured"
+        return _start_code(error), error.message
 
     # --- perform -----------------------------------------------------------------------------------------------------
 
@@ -173,8 +223,8 @@ class Runs:
                 run.after(
                     self._timeouts.cancel_ack, lambda: session.post(CancelTimedOut(command.turn_id, self._clock()))
                 )
-            case OfferSteering() if run is not None and run.handle is not None:
-                run.handle.steering_available(sum(queued.steers for queued in session.state.queue))
+            case OfferSteering() if run is not None:
+                self._offer_steering(run)
             case ForceStop() if run is not None and run.handle is not None:
                 run.forced = True
                 self._spawn(run.handle.force_stop())
@@ -188,9 +238,15 @@ class Runs:
                 pass
 
     def steers(self, turn_id: str) -> bool:
-        """Whether this run was granted to take input in the middle of it."""
+        """Whether this run was granted to take input in the middle of it, or may still be."""
         run = self._live.get(turn_id)
-        return run is not None and "steering.pull" in run.grant.actions
+        return run is not None and (run.part is NOTHING_YET or "steering.pull" in run.grant.actions)
+
+    def _offer_steering(self, run: LiveRun) -> None:
+        """Tell its runner what it may take in."""
+        waiting = sum(queued.steers for queued in run.session.state.queue)
+        if run.handle is not None and waiting and "steering.pull" in run.grant.actions:
+            run.handle.steering_available(waiting)
 
     def consumed(self, turn_id: str, count: int) -> None:
         run = self._live.get(turn_id)
@@ -227,11 +283,10 @@ class Runs:
         if self.draining:
             self._refuse(session, command.turn_id, "host_shutdown", "the host is shutting down")
         elif run is None:
-            error = self.authority.refusal(command.agent_id, session.owner.workspace_id)
-            code = _start_code(error) if error else "runner.not_found"
-            message = error.message if error else f"agent {command.agent_id!r} is not configured"
-            _log_why(command.turn_id, error)
-            self._refuse(session, command.turn_id, code, message)
+            why = self._why_not(command.turn_id, command.agent_id, session.owner.workspace_id)
+            self._refuse(session, command.turn_id, *why)
+        elif run.part is NOTHING_YET:
+            run.starting = self._spawn(self._dispatch(run))
         elif not self._at_once(run):
             run.after(run.grant.deadline_at - self._clock(), lambda: self._deadline(run))
             run.starting = self._spawn(self._dispatch(run))
@@ -252,6 +307,8 @@ class Runs:
 
     async def _dispatch(self, run: LiveRun) -> None:
         try:
+            if run.part is NOTHING_YET and not await self._grant_late(run):
+                return
             look_up = partial(self._look_up, run)
             state = await (self.outage.outlast(look_up) if self.outage is not None else look_up())
             context = self._context(run, state)
@@ -275,6 +332,7 @@ class Runs:
             self._let_go(run)
             return
         self._arm(run)
+        self._offer_steering(run)  # what came while it was being started
 
     async def _has_it(self, run: LiveRun) -> bool:
         """Whether a run is to be started. A host that stood still when it had just been recorded does not know whether
@@ -402,8 +460,9 @@ def _is_said(item: TranscriptRow) -> bool:
     return item.role == "assistant" and item.item_type == "message"
 
 
-def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput) -> RunScope:
+def _scope_of(session: SessionLoop, turn_id: str, agent_id: str) -> RunScope:
     """Where the run happens, for whom, and who and what it is about."""
+    given, _ = session.input_of(turn_id)
     owner, event = session.owner, given.event
     if event is None:
         return RunScope(turn_id, owner.workspace_id, owner.user_id, agent_id, session.session_id)
@@ -420,6 +479,23 @@ def _scope_of(session: SessionLoop, turn_id: str, agent_id: str, given: RunInput
         subject_type=subject.get("subject_type"),
         subject_id=subject.get("subject_id"),
         platform=event.delivery.get("surface") if event.delivery is not None and given.source == "platform" else None,
+    )
+
+
+def _refused(run: LiveRun, at: float) -> AuditRow:
+    """A run that never got to its runner was given nothing."""
+    scope = run.grant.scope
+    return AuditRow(
+        time=at,
+        workspace_id=scope.workspace_id,
+        actor=f"user:{scope.user_id}",
+        action="run.start",
+        resource=scope.agent_id,
+        scope=scope.conversation_id,
+        result="unauthorized",
+        reason="its runner is not known",
+        run_id=scope.run_id,
+        session_id=scope.conversation_id,
     )
 
 

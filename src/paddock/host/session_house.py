@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 class Performer(Protocol):
     """Who does what the session decided."""
 
-    async def prepare(self, agent_id: str | None, workspace: str) -> None:
-        """Learn what must be known of an agent before a run of it can be authorised."""
-        ...
-
     def authorise(self, session: "SessionLoop", turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
         """What the run may do, to be recorded with its dispatch."""
         ...

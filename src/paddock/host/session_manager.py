@@ -6,6 +6,7 @@ has a timer; asking again under the same name is safe, because what is done here
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
@@ -122,7 +123,9 @@ class SessionManager:
         if not agents.known(agent_id, workspace):
             known = ", ".join(binding.agent_id for binding in agents.list(workspace))
             return "ADD_AGENT_FAILED", _error("not_found", f"there is no agent {agent_id!r}; known are: {known}")
-        await self._readiness.prepare(agent_id, workspace)
+        with suppress(TimeoutError):  # one that is slow to start joins: its first run waits for it
+            async with asyncio.timeout(self.timeouts.manager / 2):
+                await self._readiness.prepare(agent_id, workspace)
         if (why := self._readiness.refusal(agent_id, workspace)) is not None:
             return "ADD_AGENT_FAILED", _error("agent_not_ready", why, retryable=True)
         kept = await self._records.kept_member(session.session_id, agent_id)

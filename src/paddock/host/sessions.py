@@ -259,13 +259,7 @@ class Sessions:
         self._see_to(session_id, turn_id, code, message, delay=0.0)
 
     async def _interrupt(self, session_id: str, code: str, message: str, turn_id: str | None = None) -> None:
-        """End the live turn (only that one, when it is named). The loop is asked for again after every wait."""
-        loop = await self.open(session_id)
-        state, workspace = loop.state, loop.owner.workspace_id
-        if state.queue or state.transactions:
-            next_ones = {state.active_agent_id, *state.members, *(queued.agent_id for queued in state.queue)}
-            for agent_id in next_ones | {found.agent_id for found in state.transactions}:
-                await self.performer.prepare(agent_id, workspace)
+        """End the live turn (only that one, when it is named)."""
         loop = await self.open(session_id)
         turn = loop.state.turn
         if turn is None or turn_id not in (None, turn.turn_id):

@@ -123,6 +123,10 @@ class RunnerGateway(Protocol):
         """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started."""
         ...
 
+    def known_manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest | None:
+        """The same without starting anything; None when it is not known."""
+        ...
+
     async def start_run(
         self,
         runner_id: str,

@@ -125,19 +125,12 @@ class Book:
         run = self.runs.get(fact.turn_id or "")
         if run is None:
             return ()
-        given = fact.metadata
-        started = replace(
-            run,
-            agent_id=fact.target_id or "",
-            runner_id=str(given.get("runner_id") or ""),
-            status="running",
-            started_at=fact.time,
-            deadline_at=given.get("deadline_at"),
-            grant=_encode(given["grant"]) if "grant" in given else b"",
-            last_seq=seq,
-            begun_seq=seq,
-        )
-        return (self._keep(started),)
+        started = replace(run, agent_id=fact.target_id or "", status="running", started_at=fact.time, begun_seq=seq)
+        return (self._keep(_with_grant(started, seq, fact.metadata)),)
+
+    def granted(self, seq: int, fact: Fact) -> tuple[Row, ...]:
+        run = self.runs.get(fact.turn_id or "")
+        return () if run is None else (self._keep(_with_grant(run, seq, fact.metadata)),)
 
     def handed_over(self, seq: int, fact: Fact) -> tuple[Row, ...]:
         """A run nobody typed an input for: it begins and is dispatched at once, for the session's own user."""
@@ -251,6 +244,7 @@ _FOLLOWS: Mapping[tuple[Event, str], Callable[[Book, int, Fact], tuple[Row, ...]
     (Event.USER_INPUT, ""): Book.input,
     (Event.USER_INPUT, "MENTION"): Book.input,
     (Event.EVENT, "TURN_QUEUED"): Book.queued,
+    (Event.EVENT, "RUN_GRANTED"): Book.granted,
     (Event.AGENT_OUTPUT, "MESSAGE"): Book.message,
     (Event.AGENT_OUTPUT, "FINAL"): Book.completed,
     (Event.ERROR, "RUN_FAILED"): Book.failed,
@@ -272,6 +266,16 @@ _SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ..
     "artifact.created": Book.artifact_created,
     "state.updated": Book.state_updated,
 }
+
+
+def _with_grant(run: RunRow, seq: int, given: Mapping[str, Any]) -> RunRow:
+    return replace(
+        run,
+        runner_id=str(given.get("runner_id") or ""),
+        deadline_at=given.get("deadline_at"),
+        grant=_encode(given["grant"]) if "grant" in given else b"",
+        last_seq=seq,
+    )
 
 
 def _subthread(about: Mapping[str, Any]) -> str | None:

@@ -176,6 +176,18 @@ class Gateway:
                 for_operators=problem.detail,
             ) from None
 
+    def known_manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest | None:
+        """The same without starting a process; None when nothing is known of such a runner yet."""
+        try:
+            plugin = plugin_of(runner_id)
+        except StartError:
+            return None
+        for guest in self.guests.of_plugin(plugin, workspace):
+            if runner_id in guest.manifests:
+                return guest.manifests[runner_id]
+        supervisor = self._staff.get(plugin)
+        return (supervisor.known_manifests() or {}).get(runner_id) if supervisor else None
+
     def start_at_once(
         self,
         runner_id: str,

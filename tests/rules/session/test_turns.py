@@ -2,7 +2,7 @@
 
 from paddock.rules.session.commands import AwaitAck, CancelRun, EndRun, StartRun
 from paddock.rules.session.facts import Target
-from paddock.rules.session.messages import AckTimedOut, Agents, InputAcknowledged, RunFailed
+from paddock.rules.session.messages import AckTimedOut, Agents, InputAcknowledged, RunFailed, RunGranted
 from paddock.rules.session.state import SessionState, TurnStatus, Wait
 from rules.session.playing import T1, T2, A, B, agents, output, play, says, spec
 
@@ -234,3 +234,15 @@ def test_input_to_a_closed_session_is_on_record_and_fails() -> None:
     assert session.said == ["USER_INPUT>SYSTEM", "ERROR:RUN_FAILED>FRONTEND"]
     assert session.last.payload["code"] == "session_closed"
     assert session.commands == (EndRun(T1, "failed"),)
+
+
+@spec("input/granted-late")
+def test_a_grant_that_comes_late_is_recorded_once_and_only_for_the_live_turn() -> None:
+    granted = {"runner_id": "plugin:a/b/c", "deadline_at": 9.0, "grant": {"actions": []}}
+    session = play(RunGranted(T1, granted, 3.0), after=play(says(T1)))
+
+    assert session.said == ["EVENT:RUN_GRANTED>SYSTEM"]
+    assert session.last.metadata == granted
+    assert session.state.turn is not None
+    assert session.state.turn.status is TurnStatus.ROUTING
+    assert play(RunGranted(T2, granted), after=session).facts == ()

@@ -67,6 +67,7 @@ VOCABULARY: Mapping[Event, frozenset[str]] = {
             "TURN_ACCEPTED",
             "TURN_QUEUED",
             "TURN_STEERED",
+            "RUN_GRANTED",
             "AGENT_STARTED",
             "CANCEL_SENT",
             "CANCELED",
@@ -92,8 +93,8 @@ VOCABULARY: Mapping[Event, frozenset[str]] = {
         }
     ),
 }
-"""Every pair a session may put on record. TURN_QUEUED, TURN_STEERED, RUN_FAILED and the kinds of output are our own
-names; the host adds EVENT:LOG_TRIMMED when it forgets the beginning of a log, and EVENT:CLIENT_SUPPLIED for
+"""Every pair a session may put on record. TURN_QUEUED, TURN_STEERED, RUN_GRANTED, RUN_FAILED and the kinds of output
+are our own names; the host adds EVENT:LOG_TRIMMED when it forgets the beginning of a log, and EVENT:CLIENT_SUPPLIED for
 what a client brought along with its message."""
 
 

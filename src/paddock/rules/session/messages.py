@@ -80,6 +80,14 @@ class RunFailed(Value, frozen=True):
     at: float = 0.0
 
 
+class RunGranted(Value, frozen=True):
+    """What the run of the live turn may do is known: its runner had to be started first to learn what it asks for."""
+
+    turn_id: str
+    granted: Mapping[str, Any]
+    at: float = 0.0
+
+
 class AckTimedOut(Value, frozen=True):
     """The time asked for by `AwaitAck` is over."""
 
@@ -211,6 +219,7 @@ Message = (
     | CancelAcknowledged
     | OutputReceived
     | RunFailed
+    | RunGranted
     | AckTimedOut
     | CancelTimedOut
     | SteeringTaken

@@ -14,6 +14,7 @@ from paddock.rules.session.messages import (
     InputAcknowledged,
     OutputReceived,
     RunFailed,
+    RunGranted,
     SteeringTaken,
     UserInput,
 )
@@ -132,6 +133,14 @@ def take_steering(state: SessionState, message: SteeringTaken) -> Decision:
 
 
 # --- the agent's answer ----------------------------------------------------------------------------------------------
+
+
+def record_grant(state: SessionState, message: RunGranted) -> Decision:
+    """Put on record what the run may do, before its agent hears of it."""
+    turn = state.turn
+    if turn is None or turn.turn_id != message.turn_id or turn.is_being_cancelled:
+        return ignored("grant_ignored", message.turn_id, "turn_not_live")
+    return Decision((wording.grant(turn, message.granted, message.at),))
 
 
 def acknowledge_input(state: SessionState, message: InputAcknowledged) -> Decision:

@@ -78,6 +78,21 @@ def to_system(subtype: str, turn: Turn, payload: Any, at: float, sender: str) ->
     )
 
 
+def grant(turn: Turn, granted: Mapping[str, Any], at: float) -> Fact:
+    """What the run of this turn may do, where the dispatch could not say it yet."""
+    told = {"agent_id": turn.agent_id}
+    return Fact(
+        Event.EVENT,
+        "RUN_GRANTED",
+        Target.SYSTEM,
+        turn_id=turn.turn_id,
+        trace_id=turn.trace_id,
+        payload=told,
+        metadata=granted,
+        time=at,
+    )
+
+
 def failure(turn: Turn | QueuedTurn, error: Mapping[str, Any], at: float, sender: str = SYSTEM_SENDER) -> Fact:
     return to_frontend(Event.ERROR, "RUN_FAILED", turn, error, at, sender)
 
