@@ -5,13 +5,16 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
-import openai  # noqa: F401 - slow to import, and each test here has its time
+import anthropic
+import openai
 import pytest
 
 from model_server import model_server
 from models.test_providers import asking, spec_for
+from paddock.models.anthropic import AnthropicModel
 from paddock.models.connections import proxy_for
 from paddock.models.loading import load_models
+from paddock.models.openai_chat import OpenAIChatModel
 from paddock.models.remote import joined
 from paddock.models.wire.speaking import ServerSaidError
 from paddock.ports.models import ModelPiece
@@ -55,6 +58,61 @@ async def test_a_model_elsewhere_is_asked_through_the_proxy_of_the_environment(
         await models.close()
     assert heads[0].startswith(b"POST http://models.example/v1/chat/completions HTTP/1.1\r\n")
     assert b"proxy-authorization: basic bwu6c2vjcmv0" in heads[0].lower()
+
+
+ACCOUNT = {"OPENAI_ORG_ID": "org-1", "OPENAI_PROJECT_ID": "proj-1"}
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_a_question_goes_where_the_providers_own_client_sends_it_and_says_who_asks_as_that_does(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in ACCOUNT.items():
+        monkeypatch.setenv(name, value)
+    with model_server() as server:
+        models = load_models({"m": spec_for(provider, server)}, clock=time.time, environ={"TEST_KEY": "the-key"})
+        await models.invoke(asking())
+        sent = {name.lower(): value for name, value in server.asked[-1][1].items()}
+        await models.close()
+    if provider == "openai":
+        library, ours = openai.AsyncOpenAI(api_key="the-key"), OpenAIChatModel.home
+    else:
+        library, ours = anthropic.AsyncAnthropic(api_key="the-key"), AnthropicModel.home
+    assert ours == str(library.base_url).rstrip("/")
+    said = {**library.auth_headers, **library.default_headers}
+    told = {name.lower(): value for name, value in said.items() if isinstance(value, str) and not _of_the_library(name)}
+    assert told.keys() >= {"content-type", "accept"}
+    assert told.items() <= sent.items()
+
+
+def _of_the_library(header: str) -> bool:
+    return header.lower().startswith(("x-stainless", "user-agent"))
+
+
+@pytest.mark.parametrize(("provider", "variable"), [("openai", "OPENAI_BASE_URL"), ("anthropic", "ANTHROPIC_BASE_URL")])
+async def test_the_environment_may_name_another_address_for_a_provider(
+    provider: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with model_server() as server:
+        there = spec_for(provider, server)
+        monkeypatch.setenv(variable, str(there.base_url))
+        models = load_models(
+            {"m": there.model_copy(update={"base_url": None})}, clock=time.time, environ={"TEST_KEY": "k"}
+        )
+        await models.invoke(asking())
+        assert server.asked
+        await models.close()
+
+
+async def test_a_server_of_ones_own_that_wants_no_key_is_sent_none_and_headers_of_the_settings_win() -> None:
+    with model_server() as server:
+        spec = spec_for("openai", server, key=None, headers={"accept": "text/plain"})
+        models = load_models({"m": spec}, clock=time.time, environ={})
+        await models.invoke(asking())
+        sent = {name.lower(): value for name, value in server.asked[-1][1].items()}
+        await models.close()
+    assert "authorization" not in sent
+    assert sent["accept"] == "text/plain"
 
 
 def test_an_address_that_wants_no_proxy_gets_none(no_proxies: pytest.MonkeyPatch) -> None:

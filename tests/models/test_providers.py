@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import anthropic  # noqa: F401 - slow to import, and each test here has its time
-import openai  # noqa: F401 - as above
 import pytest
 
 from model_server import ModelServer, Says, model_server

@@ -1,24 +1,20 @@
 """Models behind Anthropic's messages."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
 
-from paddock.models.openai_chat import NO_KEY
 from paddock.models.remote import RemoteModel
 from paddock.models.wire.anthropic import AnthropicWire
 
-if TYPE_CHECKING:
-    from paddock.models.connections import Client
+VERSION = "2026-10-21"
+"""Of the messages' wire; the provider wants it said with each question."""
 
 
 class AnthropicModel(RemoteModel):
     wire = AnthropicWire()
     path = "v1/messages"
     usual_key = "ANTHROPIC_API_KEY"
+    home = "https://api.anthropic.com"
+    home_variable = "ANTHROPIC_BASE_URL"
 
-    def _library(self) -> Any:
-        import anthropic
-
-        return anthropic
-
-    def _client(self, library: Any, key: str | None, base_url: str | None) -> "Client":
-        return library.AsyncAnthropic(api_key=key or NO_KEY, base_url=base_url)
+    def _introduction(self, key: str | None) -> Mapping[str, str]:
+        return {"anthropic-version": VERSION} | ({"Authorization": f"Bearer {key}"} if key else {})

@@ -1,7 +1,6 @@
 """Connections to one provider: a question goes out, its answer is read as it comes.
 
-The provider's own client says where questions go and who sends them. Sending through it, and reading what comes back,
-would cost several times what it costs here. What goes wrong is one of the errors below; whoever asks says it in words.
+What goes wrong is one of the errors below; the model that asks says it in words.
 This module is imported when the first question is asked: the HTTP library behind it is slow to load.
 """
 
@@ -9,31 +8,27 @@ import io
 import ssl
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Protocol, Self
+from importlib.metadata import version
+from typing import Any, Self
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx2
 import msgspec
+from multidict import CIMultiDict
 from yarl import URL
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 15.0
 """How long a connection nobody uses is kept for the next question."""
+_USUAL = {
+    "Accept": "application/json",
+    "Content-Type": "application/json",
+    "User-Agent": f"paddock/{version('paddock')}",
+}
 MAX_ERROR_BYTES = 256 * 1024
 IN_ONE_PIECE = 512 * 1024
 """A larger question is written piece by piece, so that nobody else waits for it."""
-
-
-class Client(Protocol):
-    """What the providers' client libraries have in common."""
-
-    @property
-    def base_url(self) -> Any: ...
-    @property
-    def auth_headers(self) -> Mapping[str, Any]: ...
-    @property
-    def default_headers(self) -> Mapping[str, Any]: ...
 
 
 class LineError(Exception):
@@ -123,11 +118,12 @@ def proxy_for(address: str) -> tuple[dict[str, Any], dict[str, str]]:
 class Connections:
     """Kept open from question to question."""
 
-    def __init__(self, client: Client, headers: Mapping[str, str]) -> None:
-        self._base = str(client.base_url).rstrip("/")
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+        self._base = address.rstrip("/")
         self._proxy, for_proxy = proxy_for(self._base)
-        said = {**client.default_headers, **client.auth_headers, **headers, **for_proxy}
-        self._headers = {name: value for name, value in said.items() if isinstance(value, str)}
+        self._headers = CIMultiDict(_USUAL)
+        self._headers.update(headers)
+        self._headers.update(for_proxy)
         """Given with each question: what the session has of its own is told to a proxy too."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=trusted(), keepalive_timeout=IDLE_SECONDS),

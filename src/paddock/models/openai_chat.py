@@ -1,7 +1,8 @@
 """Models behind OpenAI's chat completions or anything compatible: Ollama, vLLM, DeepSeek, Kimi, Qwen and the rest."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -11,13 +12,10 @@ from paddock.models.wire.sse import RubbishError
 from paddock.ports.models import Embedded, ModelCall, Ranking, Usage
 from paddock_sdk.protocol.host_calls import RerankEntry
 
-if TYPE_CHECKING:
-    from paddock.models.connections import Client
-
 MAX_TEXTS = 256
 """Texts in one request for vectors."""
-NO_KEY = "none"
-"""What is sent to a server of one's own that wants no key; the library insists on something."""
+ACCOUNT = {"OPENAI_ORG_ID": "OpenAI-Organization", "OPENAI_PROJECT_ID": "OpenAI-Project"}
+"""Who pays at OpenAI, where a key belongs to several: variables that people set, and the headers they become."""
 
 
 class _Vector(msgspec.Struct):
@@ -59,14 +57,12 @@ class OpenAIChatModel(RemoteModel):
     wire = ChatWire()
     path = "chat/completions"
     usual_key = "OPENAI_API_KEY"
+    home = "https://api.openai.com/v1"
+    home_variable = "OPENAI_BASE_URL"
 
-    def _library(self) -> Any:
-        import openai
-
-        return openai
-
-    def _client(self, library: Any, key: str | None, base_url: str | None) -> "Client":
-        return library.AsyncOpenAI(api_key=key or NO_KEY, base_url=base_url)
+    def _introduction(self, key: str | None) -> Mapping[str, str]:
+        account = {header: value for name, header in ACCOUNT.items() if (value := os.environ.get(name))}
+        return {"Authorization": f"Bearer {key}", **account} if key else account
 
     async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Embedded:
         if self.info.model_type != "embedding":

@@ -1,10 +1,11 @@
 """A model at a provider: one question at a time in its words, whole or streamed.
 
-The provider's own client library knows its address and how to authenticate; `connections.py` sends. Both are imported
-when the first question is asked, not before.
+A subclass knows the provider's address, how a key is sent and the wire; `connections.py` sends. The HTTP library behind
+it is imported when the first question is asked, not before.
 """
 
 import asyncio
+import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -26,7 +27,7 @@ from paddock.rules.model_specs import ModelSpec
 from paddock.rules.values import replace
 
 if TYPE_CHECKING:
-    from paddock.models.connections import Answer, Client, Connections
+    from paddock.models.connections import Answer, Connections
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("paddock.models")
 
@@ -42,13 +43,17 @@ OPERATIONS: Mapping[str, frozenset[str]] = {
 
 
 class RemoteModel(ABC):
-    """One model of one provider. A subclass knows its client library and its wire."""
+    """One model of one provider. A subclass knows its address, how a key is sent, and its wire."""
 
     wire: Wire
     path: str
     """Where questions go, under the provider's address."""
     usual_key: str
     """The environment variable in which people keep this provider's key."""
+    home: str
+    """The provider's own address."""
+    home_variable: str
+    """The environment variable that names another address for all of the provider's programs."""
 
     def __init__(self, model_id: str, spec: ModelSpec, key: Key, *, clock: Callable[[], float]) -> None:
         self.info = _info(model_id, spec)
@@ -62,12 +67,8 @@ class RemoteModel(ABC):
     # --- what a subclass knows
 
     @abstractmethod
-    def _library(self) -> Any:
-        """The provider's client library, imported now. Slow: called on a thread."""
-
-    @abstractmethod
-    def _client(self, library: Any, key: str | None, base_url: str | None) -> "Client":
-        """A client of the library."""
+    def _introduction(self, key: str | None) -> Mapping[str, str]:
+        """The headers that say who asks."""
 
     # --- what the catalog asks
 
@@ -119,8 +120,8 @@ class RemoteModel(ABC):
             await connections.close()
 
     async def warm_up(self) -> None:
-        """Import the libraries before the first question has to wait for them. Raises MissingKeyError."""
-        await anyio.to_thread.run_sync(self._loaded)
+        """Import what sends before the first question has to wait for it. Raises MissingKeyError."""
+        await anyio.to_thread.run_sync(_load)
         await anyio.to_thread.run_sync(self.key.read)
 
     # --- within
@@ -155,16 +156,13 @@ class RemoteModel(ABC):
         """The connections; made once, however many ask first."""
         async with self._connecting:
             if self._connections is None:
-                client = await anyio.to_thread.run_sync(self._client_now)
+                key = await anyio.to_thread.run_sync(self._key_now)
+                await anyio.to_thread.run_sync(_load)
                 from paddock.models.connections import Connections
 
-                self._connections = Connections(client, self.spec.headers)
+                address = self.spec.base_url or os.environ.get(self.home_variable) or self.home
+                self._connections = Connections(address, {**self._introduction(key), **self.spec.headers})
             return self._connections
-
-    def _client_now(self) -> "Client":
-        """Slow, as the library reads all certificates for it: called on a thread."""
-        library = self._loaded()
-        return self._client(library, self._key_now(), self.spec.base_url)
 
     def _key_now(self) -> str | None:
         try:
@@ -175,12 +173,12 @@ class RemoteModel(ABC):
             log.warning("a model has no key", action="models.failed", reason=missing.for_operators)
             raise missing from None
 
-    def _loaded(self) -> Any:
-        """The provider's library, with what sends. Slow: called on a thread."""
-        from paddock.models.connections import trusted
 
-        trusted()
-        return self._library()
+def _load() -> None:
+    """Import what sends and read the certificates it trusts. Slow: called on a thread."""
+    from paddock.models.connections import trusted
+
+    trusted()
 
 
 class _Translated:
