@@ -86,6 +86,68 @@ async def test_who_waits_is_bounded_of_one_workspace_and_in_all(each: str | None
         pass
 
 
+async def test_many_who_give_up_in_one_moment_leave_their_places_to_the_next() -> None:
+    places = Places(1, waiting=5000, waiting_in_all=5000)
+    many = 3000
+
+    async def wait(workspace: str) -> None:
+        async with places.taken(workspace):
+            pass
+
+    async with places.taken("first"):
+        given_up = [asyncio.create_task(wait("loud")) for _ in range(many)]
+        last = asyncio.create_task(wait("quiet"))
+        await settled()
+        assert places.in_line == many + 1
+        for task in given_up:
+            task.cancel()  # and the place is given back before any of them runs
+    async with asyncio.timeout(30):
+        await last
+        await asyncio.wait(given_up)
+    assert places.in_line == 0
+
+
+async def test_a_workspace_that_is_alone_has_all_places_until_another_comes() -> None:
+    places = Places(4, each=3, alone=4, waiting=10, waiting_in_all=100)
+    async with AsyncExitStack() as loud:
+        for _ in range(4):
+            await loud.enter_async_context(places.taken("loud"))
+        quiet = asyncio.create_task(loud.enter_async_context(places.taken("quiet")))
+        await settled()
+        assert not quiet.done()
+        quiet.cancel()
+        await asyncio.wait([quiet])
+    async with AsyncExitStack() as stack:
+        for _ in range(3):
+            await stack.enter_async_context(places.taken("loud"))
+        fourth = asyncio.create_task(stack.enter_async_context(places.taken("loud")))
+        await settled()
+        assert not fourth.done(), "one place is kept for those who came before"
+        fourth.cancel()
+        await asyncio.wait([fourth])
+
+
+async def test_who_closes_waits_for_all_that_are_at_work_or_in_line() -> None:
+    places, order = Places(1, waiting=10, waiting_in_all=10), list[str]()
+
+    async def work(name: str) -> None:
+        async with places.taken(name):
+            await settled()
+            order.append(name)
+
+    async def close() -> None:
+        await places.emptied()
+        order.append("closed")
+
+    await places.emptied()  # nobody is there
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work("one"))
+        group.create_task(work("two"))
+        await asyncio.sleep(0)
+        group.create_task(close())
+    assert order == ["one", "two", "closed"]
+
+
 def test_rows_have_their_turn_by_workspace() -> None:
     rows = [Row("a", 1), Row("a", 2), Row("a", 3), Row("b", 4), Row("c", 5), Row("b", 6)]
     assert [row.number for row in in_turn(rows)] == [1, 4, 5, 2, 6, 3]

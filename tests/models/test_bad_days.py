@@ -9,6 +9,7 @@ import pytest
 
 from model_server import ModelServer, Says, model_server
 from models.test_providers import APIS, KEY, asking, spec_for
+from paddock.models import remote
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import load_models
 from paddock.rules.errors import ErrorCode, HostError
@@ -165,7 +166,7 @@ async def test_vectors_and_ranks_are_asked_for_again_too(server: ModelServer) ->
     busy = Says(status=429, headers={"retry-after-ms": "10"})
     server.says(busy, Says(vectors=((1.0, 0.0),)))
     models = catalog_of(server, type="embedding", retries=1)
-    assert (await models.embed("m", ["text"], deadline_at=time.time() + 20)).vectors == [[1.0, 0.0]]
+    assert (await models.embed("w", "m", ["text"], deadline_at=time.time() + 20)).vectors == [[1.0, 0.0]]
     await models.close()
     server.says(busy, Says(ranking=((0, 0.5),)))
     models = catalog_of(server, type="rerank", retries=1)
@@ -174,7 +175,7 @@ async def test_vectors_and_ranks_are_asked_for_again_too(server: ModelServer) ->
     server.says(busy, busy)
     models = catalog_of(server, type="embedding", retries=1)
     with pytest.raises(HostError, match="wants fewer questions"):
-        await models.embed("m", ["text"], deadline_at=time.time() + 20)
+        await models.embed("w", "m", ["text"], deadline_at=time.time() + 20)
     await models.close()
 
 
@@ -238,6 +239,112 @@ async def test_at_most_so_many_questions_are_asked_at_once(server: ModelServer) 
     await asyncio.gather(*(ask() for _ in range(6)))
     assert len(done) == 6
     assert most <= 2
+    await models.close()
+
+
+def _heard(server: ModelServer, count: int) -> Any:
+    async def wait() -> None:
+        async with asyncio.timeout(30):
+            while len(server.asked) < count:
+                await asyncio.sleep(0.005)
+
+    return wait()
+
+
+def _asked_of(server: ModelServer, word: str) -> int:
+    """At which place a question with this word was asked."""
+    return next(place for place, (_, _, body) in enumerate(server.asked) if word in str(body))
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+async def test_a_workspace_with_many_questions_delays_anothers_by_one_turn(server: ModelServer, stream: bool) -> None:
+    server.otherwise = Says("done at last", pause=0.01)
+    models = catalog_of(server, max_concurrency=1)
+
+    async def ask(workspace: str) -> None:
+        call = asking({"role": "user", "content": workspace}, workspace_id=workspace)
+        if stream:
+            async for _ in models.stream(call):
+                pass
+        else:
+            await models.invoke(call)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(12):
+            group.create_task(ask("loud"))
+        await _heard(server, 1)
+        before = len(server.asked)
+        group.create_task(ask("quiet"))
+    assert len(server.asked) == 13
+    assert _asked_of(server, "quiet") <= before + 3  # of 12
+    await models.close()
+
+
+async def test_documents_of_one_workspace_take_their_turn_at_a_model_of_vectors(server: ModelServer) -> None:
+    models = catalog_of(server, type="embedding", max_concurrency=1)
+
+    async def embed(workspace: str) -> None:
+        await models.embed(workspace, "m", [workspace], deadline_at=time.time() + 30)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(12):
+            group.create_task(embed("loud"))
+        await _heard(server, 1)
+        before = len(server.asked)
+        group.create_task(embed("quiet"))
+    assert _asked_of(server, "quiet") <= before + 3  # of 12
+    await models.close()
+
+
+async def test_one_workspace_never_has_every_slot_of_a_model_that_others_use_too(server: ModelServer) -> None:
+    models = catalog_of(server, max_concurrency=2)
+    await models.invoke(asking(workspace_id="quiet"))
+    server.rule = lambda body: Says(silent=True) if "loud" in str(body) else None
+    loud = asking({"role": "user", "content": "loud"}, workspace_id="loud")
+    holding = [asyncio.create_task(models.invoke(loud)) for _ in range(5)]
+    await _heard(server, 2)
+    async with asyncio.timeout(30):
+        await models.invoke(asking(workspace_id="quiet"))
+    assert not any(task.done() for task in holding)
+    for task in holding:
+        task.cancel()
+    await asyncio.wait(holding)
+    await models.close()
+
+
+async def test_questions_that_wait_are_bounded_and_wait_no_longer_than_they_may(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "WAITING", 1)
+    server.otherwise = Says(silent=True)
+    models = catalog_of(server, max_concurrency=1, timeout_seconds=1.0)
+    holding = asyncio.create_task(models.invoke(asking()))
+    await _heard(server, 1)
+    waiting = asyncio.create_task(models.invoke(asking()))
+    await asyncio.sleep(0)
+    with pytest.raises(HostError, match="too many") as refused:
+        await models.invoke(asking())
+    assert (refused.value.code, refused.value.retryable) == (ErrorCode.RATE_LIMITED, True)
+    with pytest.raises(HostError) as ended:
+        async with asyncio.timeout(30):
+            await waiting
+    assert ended.value.retryable
+    holding.cancel()
+    await asyncio.wait([holding])
+    await models.close()
+
+
+async def test_a_question_that_gets_no_turn_in_its_time_is_told_so(server: ModelServer) -> None:
+    server.otherwise = Says("word " * 200, pause=0.01)
+    models = catalog_of(server, max_concurrency=1)
+    stream: Any = models.stream(asking())
+    await anext(stream)
+    with pytest.raises(HostError, match="busy with other questions") as late:
+        async with asyncio.timeout(30):
+            await models.invoke(replace(asking(), deadline_at=time.time() + 0.3))
+    assert (late.value.code, late.value.retryable) == (ErrorCode.RATE_LIMITED, True)
+    assert len(server.asked) == 1
+    await stream.aclose()
     await models.close()
 
 

@@ -243,7 +243,7 @@ async def test_vectors_and_ranks_come_from_models_that_have_them(server: ModelSe
         "r": spec_for("openai", server, type="rerank"),
     }
     models = load_models(specs, clock=time.time, environ={"TEST_KEY": KEY})
-    embedded = await models.embed("e", ["one", "three"], deadline_at=time.time() + 10)
+    embedded = await models.embed("w", "e", ["one", "three"], deadline_at=time.time() + 10)
     assert embedded == Embedded([[3.0, 1.0], [5.0, 1.0]], Usage(1, 0, 1))
     server.says(Says(ranking=((0, 0.1), (2, 0.9), (1, 0.5))))
     ranked = await models.rerank(asking(model="r"), "q", ["a", "b", "c"], 2)

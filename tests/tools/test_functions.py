@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from paddock.ports.tools import ToolFile, ToolUse
-from paddock.tools import builtin
+from paddock.tools import builtin, functions
 from paddock.tools.catalog import ToolCatalog
 from paddock.tools.functions import FunctionTool, FunctionTools
 from paddock.tools.loading import load_tools, tools_in
@@ -143,6 +143,27 @@ async def test_whatever_a_tool_raises_is_an_answer() -> None:
     assert await error_of(tools, "divide", a=1, b=0) == "divide raised ZeroDivisionError: float division by zero"
     assert "tried to end the program" in await error_of(tools, "leave")
     assert "cannot be said in JSON" in await error_of(tools, "secretive")
+
+
+async def test_a_function_whose_turn_does_not_come_is_said_not_to_have_been_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(functions, "MAX_AT_ONCE", 1)
+    calls = list[str]()
+
+    async def hold(who: str) -> None:
+        """Stay."""
+        calls.append(who)
+        await anyio.sleep_forever()
+
+    tools = offering(hold)
+    async with anyio.create_task_group() as group:
+        group.start_soon(tools.call, a_use("hold", who="first"))
+        await anyio.wait_all_tasks_blocked()
+        answer = await tools.call(a_use("hold", deadline_in=0.2, who="second"))
+        group.cancel_scope.cancel()
+    assert (answer.is_error, answer.unknown, calls) == (True, False, ["first"])
+    assert b"was not called" in answer.content
 
 
 async def test_a_function_that_takes_too_long_is_left_behind_and_its_outcome_said_to_be_unknown() -> None:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from loopback import free_port
 from paddock.ports.tools import ToolAnswer, ToolFile, ToolUse
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
+from paddock.tools import mcp_server
 from paddock.tools.mcp import McpTools
 from paddock.tools.signatures import ToolDefinitionError
 
@@ -107,6 +108,59 @@ async def test_a_server_that_says_far_too_much_is_not_listened_to_and_started_ag
         (server,) = tools.servers
         await eventually(lambda: server.problem is None)
         assert await said(tools, "moody__add", a=1, b=1) == {"result": 2}
+
+
+async def test_workspaces_take_turns_at_the_tools_of_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_server, "AT_ONCE", 1)
+    called = tmp_path / "called"
+    async with running(moody=STDIO) as tools:
+
+        async def call(workspace: str) -> None:
+            parameters = {"path": str(called), "word": workspace, "seconds": 0.02}
+            use = ToolUse("c", "moody__write", parameters, workspace, "u", "a", "s", "r", time.time() + 60)
+            assert not (await tools.call(use)).is_error
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(12):
+                group.create_task(call("loud"))
+            await eventually(called.exists)
+            before = len(called.read_text().split())
+            group.create_task(call("quiet"))
+    order = called.read_text().split()
+    assert len(order) == 13
+    assert order.index("quiet") <= before + 3  # of 12
+
+
+async def test_a_workspace_whose_calls_hang_keeps_no_other_from_a_server() -> None:
+    async with running(moody=STDIO) as tools:
+
+        def use(name: str, workspace: str, **parameters: Any) -> ToolUse:
+            return ToolUse("c", name, parameters, workspace, "u", "a", "s", "r", time.time() + 60)
+
+        hanging = [asyncio.create_task(tools.call(use("moody__hang", "loud"))) for _ in range(mcp_server.AT_ONCE * 2)]
+        async with asyncio.timeout(30):
+            assert not (await tools.call(use("moody__add", "quiet", a=1, b=1))).is_error
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
+
+
+async def test_a_call_whose_turn_does_not_come_was_not_made_and_too_many_do_not_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("AT_ONCE", "WAITING"):
+        monkeypatch.setattr(mcp_server, name, 1)
+    async with running(moody=STDIO | {"timeout_seconds": 0.5}) as tools:
+        hanging = asyncio.create_task(calling(tools, "moody__hang"))
+        await asyncio.sleep(0)
+        waiting = asyncio.create_task(calling(tools, "moody__add", a=1, b=1))
+        await asyncio.sleep(0)
+        refused = await calling(tools, "moody__add", a=1, b=1)
+        assert (refused.is_error, refused.unknown) == (True, False)
+        assert b"too many" in refused.content
+        assert (await hanging).unknown
+        waited = await waiting
+        assert (waited.is_error, waited.unknown) == (True, False) or json.loads(waited.content) == {"result": 2}
 
 
 async def test_a_call_that_hangs_ends_with_its_time_and_others_go_on() -> None:

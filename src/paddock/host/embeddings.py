@@ -17,11 +17,12 @@ class Embeddings:
     async def __call__(
         self, payer: Payer, model_id: str, texts: Sequence[str], *, deadline_at: float
     ) -> Sequence[Sequence[float]]:
-        info = self._models.find(payer.workspace_id, model_id)
+        workspace = payer.workspace_id
+        info = self._models.find(workspace, model_id)
         if info is None:  # whoever has the list says what is on it
-            return (await self._models.embed(model_id, texts, deadline_at=deadline_at)).vectors
+            return (await self._models.embed(workspace, model_id, texts, deadline_at=deadline_at)).vectors
         async with self._metering.around(payer, info, EMBED) as meter:
             meter.asked = lambda: about_tokens_in(*texts)
-            embedded = await self._models.embed(model_id, texts, deadline_at=deadline_at)
+            embedded = await self._models.embed(workspace, model_id, texts, deadline_at=deadline_at)
             meter.usage = embedded.usage
         return embedded.vectors

@@ -63,11 +63,9 @@ class ModelCatalog:
             call, lambda provider: provider.rerank(call, query, documents, top_k)
         )
 
-    async def embed(self, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Embedded:
-        asked = ModelCall(model_id, (), (), {}, workspace_id="", user_id="", run_id="", deadline_at=deadline_at)
-        return await self._attempts(model_id).first(
-            asked, lambda provider: provider.embed(texts, deadline_at=deadline_at)
-        )
+    async def embed(self, workspace: str, model_id: str, texts: Sequence[str], *, deadline_at: float) -> Embedded:
+        call = ModelCall(model_id, (), (), {}, workspace_id=workspace, user_id="", run_id="", deadline_at=deadline_at)
+        return await self._attempts(model_id).first(call, lambda provider: provider.embed(call, texts))
 
     async def warm_up(self) -> None:
         """Import what the first question would otherwise have to wait for, and say now what it would be told then."""

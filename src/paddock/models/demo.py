@@ -44,7 +44,7 @@ class DemoModel:
         entries = [RerankEntry(index=index, relevance_score=round(score, 6)) for score, index in best]
         return Ranking(entries, used_by(query, *documents))
 
-    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Embedded:  # noqa: ARG002
+    async def embed(self, _call: ModelCall, texts: Sequence[str], /) -> Embedded:
         return Embedded([vector(text) for text in texts], used_by(*texts))
 
     async def warm_up(self) -> None:

@@ -54,6 +54,11 @@ def unreachable(model_id: str, address: str) -> HostError:
     return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True, for_operators=where)
 
 
+def no_turn(model_id: str, seconds: float) -> HostError:
+    text = f"the model {model_id!r} was busy with other questions for {seconds:.3g} seconds; try again later"
+    return HostError(ErrorCode.RATE_LIMITED, text, retryable=True)
+
+
 def silent(model_id: str, seconds: float) -> HostError:
     text = f"the provider of the model {model_id!r} said nothing for {seconds:.3g} seconds"
     return HostError(ErrorCode.RUNTIME_ERROR, text, retryable=True)

@@ -64,16 +64,16 @@ class OpenAIChatModel(RemoteModel):
         account = {header: value for name, header in ACCOUNT.items() if (value := os.environ.get(name))}
         return {"Authorization": f"Bearer {key}", **account} if key else account
 
-    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Embedded:
+    async def embed(self, call: ModelCall, texts: Sequence[str], /) -> Embedded:
         if self.info.model_type != "embedding":
-            return await super().embed(texts, deadline_at=deadline_at)
+            return await super().embed(call, texts)
         parts = [
-            await self._vectors(list(texts[start : start + MAX_TEXTS]), deadline_at)
+            await self._vectors(list(texts[start : start + MAX_TEXTS]), call)
             for start in range(0, len(texts), MAX_TEXTS)
         ]
         return Embedded([vector for part in parts for vector in part.vectors], _added([part.usage for part in parts]))
 
-    async def _vectors(self, texts: list[str], deadline_at: float) -> Embedded:
+    async def _vectors(self, texts: list[str], call: ModelCall) -> Embedded:
         asked = {"model": self.spec.model, "input": texts, "encoding_format": "float", **self.spec.defaults}
 
         def read(said: bytes) -> Embedded:
@@ -83,7 +83,7 @@ class OpenAIChatModel(RemoteModel):
             vectors = [one.embedding for one in sorted(answer.data, key=lambda one: one.index)]
             return Embedded(vectors, answer.usage and answer.usage.counted())
 
-        return await self._whole("embeddings", asked, deadline_at, read)
+        return await self._whole("embeddings", asked, call, read)
 
     async def rerank(self, call: ModelCall, query: str, documents: Sequence[str], top_k: int | None, /) -> Ranking:
         """OpenAI has none; Jina, Cohere, vLLM and others answer `POST /rerank` in one shape."""
@@ -98,7 +98,7 @@ class OpenAIChatModel(RemoteModel):
                 raise RubbishError("a rank for a document nobody sent")
             return ranking
 
-        ranking = await self._whole("rerank", asked, call.deadline_at, read)
+        ranking = await self._whole("rerank", asked, call, read)
         best = sorted(ranking.results, key=lambda one: -_score(one))[:top_k]
         entries = [RerankEntry(index=one.index, relevance_score=_score(one)) for one in best]
         return Ranking(entries, ranking.usage and ranking.usage.counted())

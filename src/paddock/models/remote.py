@@ -22,6 +22,8 @@ from paddock.models.wire.content import in_words
 from paddock.models.wire.speaking import ServerSaidError, Wire, reason_of
 from paddock.models.wire.sse import EventReader, RubbishError
 from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
+from paddock.ports.places import Places
+from paddock.rules.admission import KEPT_FREE
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.values import replace
@@ -35,6 +37,8 @@ Read = TypeVar("Read")
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 READ_OFF_SECONDS = 0.05
 READ_OFF_PIECES = 16
+WAITING, WAITING_IN_ALL = 256, 2048
+"""Questions that wait for a slot of one model."""
 OPERATIONS: Mapping[str, frozenset[str]] = {
     "llm": frozenset({"invoke", "stream"}),
     "embedding": frozenset(),
@@ -62,7 +66,7 @@ class RemoteModel(ABC):
         self._clock = clock
         self._connections: Connections | None = None
         self._connecting = asyncio.Lock()
-        self._slots = asyncio.Semaphore(spec.max_concurrency)
+        self._slots = _slots_for(spec.max_concurrency)
 
     # --- what a subclass knows
 
@@ -74,11 +78,11 @@ class RemoteModel(ABC):
 
     async def invoke(self, call: ModelCall) -> ModelAnswer:
         body = self.wire.request(self._seen(call), self.spec, stream=False)
-        return await self._whole(self.path, body, call.deadline_at, self.wire.answer)
+        return await self._whole(self.path, body, call, self.wire.answer)
 
     async def stream(self, call: ModelCall) -> AsyncGenerator[ModelPiece]:
         body = self.wire.request(self._seen(call), self.spec, stream=True)
-        async with self._asked(self.path, body, call.deadline_at) as answer:
+        async with self._asked(self.path, body, call) as answer:
             collector, reader = self.wire.collector(), EventReader()
             take, more = collector.take, answer.more
             while not collector.finished and (received := await more()):
@@ -97,22 +101,12 @@ class RemoteModel(ABC):
     async def rerank(self, _call: ModelCall, _query: str, _documents: Sequence[str], _top_k: int | None, /) -> Ranking:
         raise cannot(self.info.model_id, "rank documents")
 
-    async def embed(self, texts: Sequence[str], *, deadline_at: float) -> Embedded:  # noqa: ARG002
+    async def embed(self, _call: ModelCall, _texts: Sequence[str], /) -> Embedded:
         raise cannot(self.info.model_id, "make vectors")
 
     async def retire(self) -> None:
-        for taken in range(self.spec.max_concurrency):  # a question holds its slot to its end, at the latest its run's
-            try:
-                await self._slots.acquire()
-            except asyncio.CancelledError:
-                self._give_back(taken)
-                raise
-        await self.close()
-        self._give_back(self.spec.max_concurrency)  # for one that was about to ask again: it connects anew
-
-    def _give_back(self, slots: int) -> None:
-        for _ in range(slots):
-            self._slots.release()
+        await self._slots.emptied()  # a question holds its slot to its end, at the latest its run's
+        await self.close()  # one that was about to ask again connects anew
 
     async def close(self) -> None:
         connections, self._connections = self._connections, None
@@ -131,26 +125,42 @@ class RemoteModel(ABC):
         return replace(call, messages=in_words(call.messages)) if self.spec.images is False else call
 
     async def _whole(
-        self, path: str, body: Mapping[str, Any], deadline_at: float, read: Callable[[bytes], Read]
+        self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]
     ) -> Read:
         """The whole answer, read by `read`."""
-        async with self._asked(path, body, deadline_at) as answer:
+        async with self._asked(path, body, call) as answer:
             said = await answer.read(MAX_ANSWER_BYTES)
             if len(said) > MAX_ANSWER_BYTES:
                 raise RubbishError(f"an answer of more than {MAX_ANSWER_BYTES} bytes")
             return read(said)
 
     @asynccontextmanager
-    async def _asked(self, path: str, body: Mapping[str, Any], deadline_at: float) -> AsyncGenerator["Answer"]:
+    async def _asked(self, path: str, body: Mapping[str, Any], call: ModelCall) -> AsyncGenerator["Answer"]:
         """One question on its way, within the limits of this model; whatever goes wrong is said as a HostError."""
         connections = self._connections or await self._connected()
-        seconds = min(self.spec.timeout_seconds, deadline_at - self._clock())
-        if seconds <= 0:
-            raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run's time was over before the model could be asked")
-        async with self._slots:
+        await self._have_slot(call)
+        try:
+            seconds = self._seconds_for(call)
             with _Translated(self.info.model_id, self.key, self.spec.base_url or connections.address, seconds):
                 async with await connections.post(path, body, seconds) as answer:
                     yield answer
+        finally:
+            self._slots.leave(call.workspace_id)
+
+    async def _have_slot(self, call: ModelCall) -> None:
+        """Wait for the workspace's turn at this model, as long as a question may take. Raises RATE_LIMITED."""
+        seconds = self._seconds_for(call)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._slots.enter(call.workspace_id)
+        except TimeoutError:
+            raise failures.no_turn(self.info.model_id, seconds) from None
+
+    def _seconds_for(self, call: ModelCall) -> float:
+        seconds = min(self.spec.timeout_seconds, call.deadline_at - self._clock())
+        if seconds <= 0:
+            raise HostError(ErrorCode.DEADLINE_EXCEEDED, "the run's time was over before the model could be asked")
+        return seconds
 
     async def _connected(self) -> "Connections":
         """The connections; made once, however many ask first."""
@@ -226,6 +236,12 @@ class _Translated:
                 return failures.broken_off(self._model_id)
             case _:
                 return failures.unforeseen(self._model_id, self._key.hide(str(error)))
+
+
+def _slots_for(at_once: int) -> Places:
+    """Slots of one model: workspaces take turns, and where there are several, one never has the last tenth."""
+    each = max(1, int(at_once * (1 - KEPT_FREE)))
+    return Places(at_once, each=each, alone=at_once, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
 
 
 def joined(pieces: Iterable[ModelPiece | None]) -> Iterator[ModelPiece]:

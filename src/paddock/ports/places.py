@@ -12,29 +12,39 @@ from paddock.rules.errors import ErrorCode, HostError
 
 
 class Places:
-    def __init__(self, at_once: int, *, each: int | None = None, waiting: int, waiting_in_all: int) -> None:
-        """`at_once` work at the same time, `each` of one workspace; so many wait of one workspace, and in all."""
+    def __init__(
+        self, at_once: int, *, each: int | None = None, alone: int | None = None, waiting: int, waiting_in_all: int
+    ) -> None:
+        """`at_once` work at the same time, `each` of one workspace; so many wait of one workspace, and in all.
+
+        `alone`: so many may work of a workspace while no other has ever come.
+        """
         self.at_once = at_once
         self.each = min(at_once, each or at_once)
+        self.alone = min(at_once, alone or self.each)
         self.waiting = waiting
         self.waiting_in_all = waiting_in_all
+        self.in_line = 0
+        self.at_work = 0
         self._taken: dict[str, int] = {}
         self._lines: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-
-    @property
-    def in_line(self) -> int:
-        return sum(map(len, self._lines.values()))
+        self._first: str | None = None
+        self._several = False
+        self._emptied: list[asyncio.Future[None]] = []
 
     @asynccontextmanager
     async def taken(self, workspace: str) -> AsyncGenerator[None]:
         """Have a place for the time of a `with`. Raises RATE_LIMITED when too many wait."""
-        await self._enter(workspace)
+        await self.enter(workspace)
         try:
             yield
         finally:
-            self._leave(workspace)
+            self.leave(workspace)
 
-    async def _enter(self, workspace: str) -> None:
+    async def enter(self, workspace: str) -> None:
+        """Take a place, for those that cannot use a `with`; `leave` gives it back."""
+        if workspace != self._first:
+            self._several, self._first = self._first is not None, self._first or workspace
         if workspace not in self._lines and self._has_room(workspace):
             self._take(workspace)
             return
@@ -44,46 +54,72 @@ class Places:
             raise HostError(ErrorCode.RATE_LIMITED, text, retryable=True)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines.setdefault(workspace, deque()).append(turn)
+        self.in_line += 1
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave(workspace)  # the place was given in the moment it was given up
+                self.leave(workspace)  # the place was given in the moment it was given up
             else:
                 self._forget(workspace, turn)
             raise
 
-    def _has_room(self, workspace: str) -> bool:
-        return sum(self._taken.values()) < self.at_once and self._taken.get(workspace, 0) < self.each
-
-    def _take(self, workspace: str) -> None:
-        self._taken[workspace] = self._taken.get(workspace, 0) + 1
-
-    def _leave(self, workspace: str) -> None:
+    def leave(self, workspace: str) -> None:
         left = self._taken.pop(workspace) - 1
         if left:
             self._taken[workspace] = left
+        self.at_work -= 1
         self._let_in()
+        self._tell_if_empty()
+
+    async def emptied(self) -> None:
+        """Wait until nobody is at work or in line."""
+        if self.at_work or self.in_line:
+            told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._emptied.append(told)
+            await told
+
+    def _has_room(self, workspace: str) -> bool:
+        most = self.each if self._several else self.alone
+        return self.at_work < self.at_once and self._taken.get(workspace, 0) < most
+
+    def _take(self, workspace: str) -> None:
+        self._taken[workspace] = self._taken.get(workspace, 0) + 1
+        self.at_work += 1
 
     def _let_in(self) -> None:
         """Give free places away, to the workspaces in turn."""
         for workspace in list(self._lines):
-            if not self._has_room(workspace):
-                continue
-            line = self._lines.pop(workspace)
-            turn = line.popleft()
-            if line:
-                self._lines[workspace] = line  # at the end: the others come first
-            if turn.done():  # who waited gave up in this moment
-                self._let_in()
+            if self.at_work >= self.at_once:
                 return
-            self._take(workspace)
-            turn.set_result(None)
+            if self._has_room(workspace):
+                self._let_in_one_of(workspace)
+
+    def _let_in_one_of(self, workspace: str) -> None:
+        line = self._lines.pop(workspace)
+        while line:
+            turn = line.popleft()
+            self.in_line -= 1
+            if not turn.done():  # else who waited gave up in this moment
+                self._take(workspace)
+                turn.set_result(None)
+                break
+        if line:
+            self._lines[workspace] = line  # at the end: the others come first
 
     def _forget(self, workspace: str, turn: asyncio.Future[None]) -> None:
         line = self._lines.get(workspace)
         if line is None or turn not in line:
             return
         line.remove(turn)
+        self.in_line -= 1
         if not line:
             del self._lines[workspace]
+        self._tell_if_empty()
+
+    def _tell_if_empty(self) -> None:
+        if not (self.at_work or self.in_line):
+            for told in self._emptied:
+                if not told.done():
+                    told.set_result(None)
+            self._emptied.clear()

@@ -92,9 +92,15 @@ class FunctionTools:
             return failed(tool.signature.complaint(error))
         seconds = max(0.0, min(self._timeout, use.deadline_at - self._clock()))
         try:
-            async with asyncio.timeout(seconds):
-                async with self._places.taken(use.workspace_id):
-                    return await tool.run(arguments, self._limiter())
+            async with asyncio.timeout(seconds) as limit:
+                await self._places.enter(use.workspace_id)
+        except TimeoutError:
+            return failed(f"{use.name}: its turn did not come within {seconds:.3g} seconds; it was not called")
+        except HostError as error:
+            return failed(f"{use.name}: {error.message}")
+        try:
+            async with asyncio.timeout_at(limit.when()):
+                return await tool.run(arguments, self._limiter())
         except TimeoutError:
             return failed(
                 f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known",
@@ -107,6 +113,8 @@ class FunctionTools:
         except Exception as error:
             log.warning("a tool raised", action="tools.call", tool=use.name, run_id=use.run_id, exc_info=error)
             return failed(f"{use.name} raised {type(error).__name__}: {error}")
+        finally:
+            self._places.leave(use.workspace_id)
 
     def _limiter(self) -> anyio.CapacityLimiter:
         """Made where the loop runs."""

@@ -15,7 +15,9 @@ from typing import Any, cast
 import anyio
 import structlog
 
+from paddock.ports.places import Places
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
+from paddock.rules.errors import HostError
 from paddock.rules.mcp_specs import McpServerSpec, tool_name
 from paddock.rules.restart import after_exit
 from paddock.tools.answers import failed
@@ -27,6 +29,11 @@ from paddock.tools.mcp_stdio import logged, over_stdio
 log = structlog.get_logger("paddock.mcp")
 
 START_SECONDS = 30.0
+AT_ONCE = 32
+"""Calls of one server at once; more wait their turn, workspace by workspace, within their own time."""
+EACH = 24
+"""Of them, calls of one workspace, so that the next one finds a place at once."""
+WAITING, WAITING_IN_ALL = 256, 2048
 MAX_TOOLS = 500
 MAX_DESCRIPTION = 4000
 BROKEN_STATUS = 500
@@ -57,6 +64,7 @@ class McpServer:
         self._reveal = reveal
         self._mark = mark
         self._clock = clock
+        self._places = Places(AT_ONCE, each=EACH, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
         self._session: Any = None
         self._changed = asyncio.Event()
         self._gone = asyncio.Event()
@@ -93,13 +101,27 @@ class McpServer:
             await self._settled.wait()
 
     async def call(self, use: ToolUse) -> ToolAnswer:
+        seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await self._places.enter(use.workspace_id)
+        except TimeoutError:
+            return failed(f"{use.name}: its turn did not come within {seconds:.3g} seconds; it was not called")
+        except HostError as error:
+            return failed(f"{use.name}: {error.message}")
+        try:
+            return await self._call_now(use, until=limit.when(), seconds=seconds)
+        finally:
+            self._places.leave(use.workspace_id)
+
+    async def _call_now(self, use: ToolUse, *, until: float | None, seconds: float) -> ToolAnswer:
+        """`seconds` is the whole time of the call, `until` its end on the clock of the event loop."""
         session, (theirs, _) = self._session, self.tools[use.name]
         if session is None:
             return failed(f"the MCP server {self.name} is down{self._why(self.problem)}; try again later")
-        seconds = max(0.0, min(self.spec.timeout_seconds, use.deadline_at - self._clock()))
         broken = self._broken
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(until):
                 return answer_of(await self._asked(session, theirs, dict(use.parameters)))
         except TimeoutError:
             text = f"{use.name} did not answer within {seconds:.3g} seconds; whether it did its work is not known"

@@ -44,6 +44,17 @@ async def hang() -> str:
 
 
 @server.tool()
+async def write(path: str, word: str, seconds: float = 0.0) -> str:
+    """Add a word to a file, after a time."""
+    import anyio
+
+    async with await anyio.open_file(path, "a") as file:
+        await file.write(f"{word}\n")
+    await anyio.sleep(seconds)
+    return word
+
+
+@server.tool()
 def refuse() -> str:
     """Fail."""
     raise ToolError("not today")
