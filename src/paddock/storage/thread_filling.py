@@ -1,20 +1,24 @@
 """What is missing in the index conversations are found by is put in when somebody looks: once for each user at a time.
 
 A search waits a moment for it and then answers from what is there, saying that it is not complete, while the rest
-follows behind it. What is missing, and how it is put in, is each database's own.
+follows behind it. Parts are put in a few at a time, workspaces in turn. What is missing, and how it is put in, is each database's own.
 """
 
 import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 
 import anyio
 
-from paddock.rules.errors import StorageUnavailableError
+from paddock.ports.places import Places
+from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.thread_search import FoundThread, FoundThreads, ThreadQuery
 
+AT_ONCE, EACH = 2, 1
+"""Parts that are put in at once, in all and of one workspace."""
+WAITING, WAITING_IN_ALL = 64, 1024
 PATIENCE_SECONDS = 1.0
 """How long a search waits for what is missing."""
 _log = logging.getLogger(__name__)
@@ -26,10 +30,11 @@ Whose = tuple[str, str]
 class ThreadFilling(ABC):
     def __init__(self) -> None:
         self._filling: dict[Whose, asyncio.Task[bool]] = {}
+        self._places = Places(AT_ONCE, each=EACH, waiting=WAITING, waiting_in_all=WAITING_IN_ALL)
 
     @abstractmethod
     async def add_missing(self, whose: Whose) -> None:
-        """Put in all that was committed before. Raises StorageUnavailableError."""
+        """Put in all that was committed before, each part within `turn_of`. Raises StorageUnavailableError."""
 
     @abstractmethod
     async def look_up(self, query: ThreadQuery) -> Sequence[FoundThread]:
@@ -38,6 +43,10 @@ class ThreadFilling(ABC):
     async def find(self, query: ThreadQuery) -> FoundThreads:
         complete = await self._catch_up((query.workspace_id, query.user_id))
         return FoundThreads(await self.look_up(query), complete=complete)
+
+    def turn_of(self, whose: Whose) -> AbstractAsyncContextManager[None]:
+        """Wait for the workspace's turn and have it for one part. Raises RATE_LIMITED when too many wait."""
+        return self._places.taken(whose[0])
 
     async def stop(self) -> None:
         for task in list(self._filling.values()):
@@ -64,7 +73,7 @@ class ThreadFilling(ABC):
     async def _fill(self, whose: Whose) -> bool:
         try:
             await self.add_missing(whose)
-        except StorageUnavailableError as error:  # what is there is found, and the next search tries again
+        except (StorageUnavailableError, HostError) as error:  # what is there is found, and the next search tries again
             about = {"action": "storage.index_failed", "error": str(error)}
             _log.warning("conversations could not be indexed for search", extra=about)
             return False

@@ -32,9 +32,10 @@ class Indexing(InParts):
             found = await self._reader.ask(look)
         return found or []
 
-    async def catch_up(self, session_id: str) -> None:
+    async def workspace_of(self, session_id: str) -> str | None:
+        return await self._reader.ask(partial(search.workspace_of, session_id=session_id))
+
+    async def add_part(self, session_id: str) -> bool:
         """A part that a crash forgets is made again."""
-        async with self._one:
-            add = partial(search.add_part, session_id=session_id, size=PART)
-            while await self._reader.perform(add, durably=False):
-                pass
+        add = partial(search.add_part, session_id=session_id, size=PART)
+        return await self._reader.perform(add, durably=False)

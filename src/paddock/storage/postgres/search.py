@@ -78,6 +78,10 @@ async def place_of(connection: Connection, session_id: str, enough: int) -> Plac
     return Place(*found) if found else None
 
 
+async def workspace_of(connection: Connection, session_id: str) -> str | None:
+    return await connection.fetchval("select workspace_id from sessions where session_id = $1", session_id)
+
+
 # --- into the index --------------------------------------------------------------------------------------------------
 
 

@@ -33,4 +33,5 @@ class ThreadIndexing(ThreadFilling):
             before = behind[-1].session_no
             while behind:
                 add = partial(thread_search.add_part, whose=whose, behind=behind)
-                behind = await self._reader.perform(add, durably=False)
+                async with self.turn_of(whose):
+                    behind = await self._reader.perform(add, durably=False)

@@ -36,12 +36,15 @@ class Indexing(InParts):
             found = await self._pool.ask(partial(search.find, session_id=session_id, query=query))
         return found
 
-    async def catch_up(self, session_id: str) -> None:
-        async with self._one:
-            while part := await self._pool.ask(partial(search.next_part, session_id=session_id, size=PART)):
-                await self._perform(part.write)
-                if len(part.items) < PART:
-                    return
+    async def workspace_of(self, session_id: str) -> str | None:
+        return await self._pool.ask(partial(search.workspace_of, session_id=session_id))
+
+    async def add_part(self, session_id: str) -> bool:
+        part = await self._pool.ask(partial(search.next_part, session_id=session_id, size=PART))
+        if part is None:
+            return False
+        await self._perform(part.write)
+        return len(part.items) == PART
 
 
 def _find_when_ready(connection: Connection, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow] | None:

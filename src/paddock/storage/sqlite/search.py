@@ -63,6 +63,11 @@ def place_of(connection: Connection, session_id: str) -> Place | None:
     return Place(*found) if found else None
 
 
+def workspace_of(connection: Connection, session_id: str) -> str | None:
+    found = connection.execute("select workspace_id from sessions where session_id = ?", (session_id,)).fetchone()
+    return found[0] if found else None
+
+
 def missing(connection: Connection, place: Place, enough: int) -> int:
     """How many items are not in the index yet; counted up to `enough`."""
     return connection.execute(_MISSING, (place.session_no, place.seq, enough)).fetchone()[0]

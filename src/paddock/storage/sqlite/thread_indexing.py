@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import cast, get_args
 
-from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.forgetting_rows import ItemErased
 from paddock.rules.rows import SessionDetailsRow, TranscriptRow
 from paddock.rules.thread_search import FoundThread, ThreadQuery
@@ -62,7 +62,7 @@ class ThreadIndexing(ThreadFilling):
     async def add_missing(self, whose: Whose) -> None:
         try:
             await (self._add_fresh(whose) if whose in self._known else self._add_all(whose))
-        except StorageUnavailableError:  # something remembered may be lost: the next search looks by itself
+        except (StorageUnavailableError, HostError):  # something remembered may be lost: the next search looks by itself
             self._known.pop(whose, None)
             raise
 
@@ -93,6 +93,7 @@ class ThreadIndexing(ThreadFilling):
 
     async def _add(self, whose: Whose, behind: Sequence[Behind]) -> None:
         while behind:
-            part = await self._pool.ask(partial(thread_search.part_of, whose=whose, behind=behind, size=PART))
-            await self._perform(part.write)
+            async with self.turn_of(whose):
+                part = await self._pool.ask(partial(thread_search.part_of, whose=whose, behind=behind, size=PART))
+                await self._perform(part.write)
             behind = part.rest
