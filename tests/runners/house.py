@@ -15,7 +15,7 @@ from uuid import uuid4
 import anyio
 import psutil
 
-from paddock.ports import Caller, RunHandle
+from paddock.ports import Caller, Placement, RunHandle
 from paddock.rules.results import Result
 from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
@@ -100,11 +100,14 @@ class House:
         self.calls = calls
         self.foreign = foreign
 
-    async def run(self, text: str, name: str = "nasty", run_id: str = "") -> tuple[News, RunHandle]:
+    async def run(
+        self, text: str, name: str = "nasty", run_id: str = "", workspace: str = ""
+    ) -> tuple[News, RunHandle]:
         news = News()
         run_id = run_id or str(uuid4())
         context = {"run_id": run_id, "input": {"text": text}}
-        handle = await self.gateway.start_run(f"plugin:test/{name}/default", run_id, context, news)
+        place = Placement(workspace=workspace)
+        handle = await self.gateway.start_run(f"plugin:test/{name}/default", run_id, context, news, place)
         return news, handle
 
     async def until_not_ready(self) -> None:

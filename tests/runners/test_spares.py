@@ -18,8 +18,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spares, "AFTER_SECONDS", 0.0)
 
 
-async def pid_of_a_run(here: House) -> int:
-    news, _ = await here.run("pid")
+async def pid_of_a_run(here: House, workspace: str = "") -> int:
+    news, _ = await here.run("pid", workspace=workspace)
     return int((await news.over()).results[-1].data["pid"])
 
 
@@ -112,3 +112,62 @@ async def test_one_that_died_is_not_given_a_run(tmp_path: Path) -> None:
         psutil.Process(spare).kill()
         await eventually(lambda: here.gateway.count_by_state() != {"ready": 1})
         assert await pid_of_a_run(here) != spare
+
+
+def ready_in(here: House) -> set[int]:
+    [supervisor] = list(here.gateway._staff)
+    return {worker.process.pid for worker in supervisor._ready()}
+
+
+async def so_many_wait(here: House, many: int) -> set[int]:
+    """The processes that are there when all others have gone, once they are ready."""
+    with anyio.fail_after(30):
+        while True:
+            ready = ready_in(here)
+            if len(ready) == many == len(runners_of(here)):
+                return ready
+            await anyio.sleep(0.01)
+
+
+async def test_a_workspace_with_many_runs_leaves_the_process_that_waits_for_another(tmp_path: Path) -> None:
+    async with house(tmp_path, [ONE_EACH]) as here:
+        await pid_of_a_run(here, "quiet")
+        await so_many_wait(here, 1)
+        loud = [await here.run("pid", workspace="loud") for _ in range(3)]
+        assert len(ready_in(here)) == 1, "each of these runs had a process started for itself"
+        for news, _ in loud:
+            await news.over()
+        ready = await so_many_wait(here, 2)
+        assert await pid_of_a_run(here, "quiet") in ready
+
+
+async def test_a_process_that_is_kept_for_nobody_serves_whoever_comes(tmp_path: Path) -> None:
+    async with house(tmp_path, [ONE_EACH]) as here:
+        await here.gateway.list_runners()
+        [asked] = await so_many_wait(here, 1)
+        assert await pid_of_a_run(here, "anybody") == asked
+
+
+async def test_processes_that_wait_are_bounded_of_one_workspace_and_in_all(tmp_path: Path) -> None:
+    async with house(tmp_path, [ONE_EACH]) as here:
+        started = [await here.run("pid", workspace="loud") for _ in range(3)]
+        for news, _ in started:
+            await news.over()
+        await so_many_wait(here, 1)
+        for number in range(spares.MOST + 1):
+            await pid_of_a_run(here, f"w{number}")
+        ready = await so_many_wait(here, spares.MOST)
+        assert await pid_of_a_run(here, "w1") in ready
+        await so_many_wait(here, spares.MOST)
+        [supervisor] = list(here.gateway._staff)
+        mine = [supervisor._spares.may_take(f"w{number}", spares.MOST) for number in range(spares.MOST + 1)]
+        assert mine == [False, True, True, True, True], "those whose runs ended last have one"
+
+
+async def test_all_that_wait_are_given_up_when_nobody_comes(tmp_path: Path) -> None:
+    async with house(tmp_path, [ONE_EACH], spare_seconds=3.0) as here:
+        for workspace in ("one", "two"):
+            await pid_of_a_run(here, workspace)
+        await so_many_wait(here, 2)
+        await eventually(lambda: marked(here.mark) == [])
+        assert await pid_of_a_run(here, "one")

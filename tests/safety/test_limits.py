@@ -12,7 +12,10 @@ PAGE = (Path(__file__).parents[2] / "docs" / "spec" / "limits.md").read_text()
 NAMED = re.findall(r"`([a-z_.]+):([A-Z_]+)` = (\d+)", PAGE)
 SHARED = re.compile(r"asyncio\.Semaphore\(|CapacityLimiter\(|Places\(|asyncio\.Queue\(|SimpleQueue\(")
 KNOWN = {
-    "models/remote.py": "one model, see the end of the page",
+    "models/remote.py": "on the page",
+    "tools/mcp_server.py": "on the page",
+    "storage/indexing.py": "on the page",
+    "storage/thread_filling.py": "on the page",
     "storage/sqlite/pool.py": "threads of the database",
     "storage/sqlite/writer.py": "groups of rows, written at once",
     "http_api/events.py": "on the page",

@@ -17,7 +17,7 @@ from paddock.host.live_run import NOBODY, ActionRequests, LiveRun
 from paddock.host.offers import Offers
 from paddock.host.outage import Outage
 from paddock.host.session_loop import SessionLoop
-from paddock.ports import ANYWHERE, Placement, Records, RunHandle, RunnerGateway
+from paddock.ports import Placement, Records, RunHandle, RunnerGateway
 from paddock.ports.observing import Observer
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.events import KINDS
@@ -441,7 +441,7 @@ class Runs:
 
 def _usual_place(run: LiveRun) -> Placement:
     """Where a run is put that finds nothing around itself."""
-    return ANYWHERE if run.part.checked_for is None else Placement(checked_for=run.part.checked_for)
+    return Placement(checked_for=run.part.checked_for, workspace=run.grant.scope.workspace_id)
 
 
 def _takes_over(run: LiveRun) -> bool:

@@ -39,6 +39,7 @@ class Surroundings:
             isolation=extras.isolation,
             directory=directory,
             directory_is_ours=extras.working_directory is None,
+            workspace=grant.scope.workspace_id,
             conversation=conversation_key(grant.scope.workspace_id, grant.scope.conversation_id),
             visible=(*extras.readable, *(str(skill["path"]) for skill in extras.skills if skill.get("path"))),
         )

@@ -124,9 +124,7 @@ class RemoteModel(ABC):
         """The question as this model can take it."""
         return replace(call, messages=in_words(call.messages)) if self.spec.images is False else call
 
-    async def _whole(
-        self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]
-    ) -> Read:
+    async def _whole(self, path: str, body: Mapping[str, Any], call: ModelCall, read: Callable[[bytes], Read]) -> Read:
         """The whole answer, read by `read`."""
         async with self._asked(path, body, call) as answer:
             said = await answer.read(MAX_ANSWER_BYTES)

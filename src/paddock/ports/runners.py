@@ -108,6 +108,8 @@ class Placement(Value, frozen=True):
     """Whose form its settings were checked against; a runner with another form must not get them."""
     conversation: str | None = None
     """Under what name its plugin keeps things of this conversation at home; from L1 up it sees no other's."""
+    workspace: str = ""
+    """Whose run it is: workspaces take turns at processes that were started ahead."""
 
     def __repr__(self) -> str:
         return f"Placement(isolation={self.isolation}, directory={self.directory}, secrets={sorted(self.secrets)})"

@@ -7,6 +7,7 @@ from time import monotonic, time
 from typing import Any
 
 from paddock.ports import Caller, HostCallHandler, Overloaded
+from paddock.runners.errors import StartError
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Place, Plugin
 from paddock.runners.process import Launch
@@ -46,3 +47,8 @@ class Surroundings:
     def introduction(self) -> Mapping[str, Any]:
         """What a host says of itself in a handshake."""
         return {"host": {"name": "paddock", "version": self.host_version}, "host_time": self.host_time()}
+
+    async def check_network(self, plugin: Plugin, place: Place) -> None:
+        """A confined process with network reaches this host's loopback, where a caller without a key may be anybody."""
+        if place.level == "L1" and plugin.network and (why := await self.network_refused()):
+            raise StartError("runner.start_failed", f"{plugin.id} may use the network from isolation L1, and {why}")

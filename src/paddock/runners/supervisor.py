@@ -5,7 +5,6 @@ A run that cannot have a process hears so at once; nothing is tried twice behind
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +21,7 @@ from paddock.runners.plugins import OPEN, Place, Plugin
 from paddock.runners.process import AT_ONCE, RunnerProcess
 from paddock.runners.runs import Run
 from paddock.runners.shared import Surroundings
-from paddock.runners.spares import Spare
+from paddock.runners.spares import Spares
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
 LOGGED = "; the host's log tells why"
@@ -42,6 +41,8 @@ class Worker:
     connection: Connection
     place: Place = OPEN
     served: int = 0
+    workspace: str = ""
+    """Whose run it served last."""
     ready: bool = False
     dismissed: bool = False
     """No more runs go to it, and its end is no crash."""
@@ -51,8 +52,9 @@ class Worker:
     def usable(self) -> bool:
         return self.ready and not self.dismissed and not self.connection.closed
 
-    def serves(self, run_id: str) -> None:
+    def serves(self, run_id: str, workspace: str) -> None:
         self.served += 1
+        self.workspace = workspace
         self.process.only_run = run_id if self.served == 1 else None
 
 
@@ -70,7 +72,7 @@ class Supervisor:
         self._starts: set[asyncio.Task[None]] = set()
         self._shared_starts: dict[Place, asyncio.Task[None]] = {}
         self._usual = self._place_for(ANYWHERE)
-        self._spare = Spare(around.spare_seconds, start=self._keep_one_ready, give_up=self._give_up_spares)
+        self._spares = Spares(around.spare_seconds, start=self._keep_some_ready, give_up=self._give_up_spares)
         self._chores: set[asyncio.Task[None]] = set()
         self._exits: list[float] = []
         self._not_before = 0.0
@@ -118,10 +120,14 @@ class Supervisor:
         placement: Placement = ANYWHERE,
     ) -> Run | None:
         """Hand a run to a process that is ready for it; None when that would have to be waited for."""
-        worker = self._with_room(self._usual if placement is ANYWHERE else self._place_for(placement))
+        worker = self._with_room(self._place_for(placement), placement.workspace)
         if worker is None or not worker.connection.flowing:
             return None
-        return self._begin(worker, manifest, run_id, context, listener, placement)
+        self._serves(worker, run_id, placement)
+        run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener, placement.secrets)
+        if not run.live:
+            self._run_over(worker.process)
+        return run
 
     async def start_run(
         self,
@@ -148,9 +154,10 @@ class Supervisor:
         placement: Placement,
     ) -> Run:
         place = self._place_for(placement)
-        while (worker := self._with_room(place)) is None:
-            await self._one_more(place, shared=self._limit(place) != 1 or place in self._shared_starts)
-        worker.serves(run_id)
+        while (worker := self._with_room(place, placement.workspace)) is None:
+            waited_for = place in self._shared_starts and self._spares.may_await(placement.workspace)
+            await self._one_more(place, shared=self._limit(place) != 1 or waited_for)
+        self._serves(worker, run_id, placement)
         try:
             connection, secrets = worker.connection, placement.secrets
             run = await connection.start_run(manifest.id, manifest.name, run_id, context, listener, secrets)
@@ -161,20 +168,10 @@ class Supervisor:
             self._run_over(worker.process)
         return run
 
-    def _begin(
-        self,
-        worker: Worker,
-        manifest: AgentRunnerManifest,
-        run_id: str,
-        context: Mapping[str, Any],
-        listener: RunListener,
-        placement: Placement,
-    ) -> Run:
-        worker.serves(run_id)
-        run = worker.connection.begin_run(manifest.id, manifest.name, run_id, context, listener, placement.secrets)
-        if not run.live:
-            self._run_over(worker.process)
-        return run
+    def _serves(self, worker: Worker, run_id: str, placement: Placement) -> None:
+        if not worker.served and worker.place == self._usual:
+            self._spares.taken(placement.workspace)
+        worker.serves(run_id, placement.workspace)
 
     async def retire(self, seconds: float) -> None:
         """Another is in its place: what runs may finish within this time, then nothing of it stays."""
@@ -191,7 +188,7 @@ class Supervisor:
     async def stop(self, code: str = SHUTDOWN[0], message: str = SHUTDOWN[1]) -> None:
         """End every run and every process of this plugin."""
         self._stopped = (code, message)
-        self._spare.stop()
+        self._spares.stop()
         self._quieter.set()
         starts, workers = list(self._starts), list(self._workers)
         for start in starts:
@@ -213,12 +210,18 @@ class Supervisor:
         """A process that sees the directory of one run is not kept for others."""
         return self.plugin.runs_per_process if place.directory is None else 1
 
-    def _with_room(self, place: Place) -> Worker | None:
+    def _with_room(self, place: Place, workspace: str) -> Worker | None:
         limit = self._limit(place)
+        if limit == 1 and place == self._usual and not self._spares.may_take(workspace, len(self._ready())):
+            return None
         for each in self._workers:
             if each.usable and (not limit or each.served < limit) and (each.place is place or each.place == place):
                 return each
         return None
+
+    def _ready(self) -> list[Worker]:
+        """Processes that wait for their first run."""
+        return [each for each in self._workers if each.usable and not each.served and each.place == self._usual]
 
     async def _one_more(self, place: Place, *, shared: bool) -> None:
         """Start a process and wait until it is ready; whoever may share it waits for the same one."""
@@ -264,17 +267,10 @@ class Supervisor:
             self._unhealthy, self._exits = False, []
         await anyio.sleep(max(rest, 0))
 
-    async def _check_network(self, place: Place) -> None:
-        """A confined process with network reaches this host's loopback, where a caller without a key may be anybody."""
-        if place.level == "L1" and self.plugin.network and (why := await self._around.network_refused()):
-            raise StartError(
-                "runner.start_failed", f"{self.plugin.id} may use the network from isolation L1, and {why}"
-            )
-
     async def _launch(self, place: Place) -> None:
         """Start a process, shake hands, and put it to work."""
         try:
-            await self._check_network(place)
+            await self._around.check_network(self.plugin, place)
             launch = await anyio.to_thread.run_sync(self._around.plan, self.plugin, place)
             process = await RunnerProcess.start(launch, self._around.leftovers)
         except StartError as problem:
@@ -293,7 +289,7 @@ class Supervisor:
         else:
             worker.ready = True
             if self._limit(place) == 1:
-                self._spare.waits()
+                self._spares.ready(ahead=place in self._shared_starts)
         finally:
             if not worker.ready:
                 await self._kill(process)
@@ -370,21 +366,23 @@ class Supervisor:
             return
         self._replace(worker)
         if limit == 1 and worker.place == self._usual and self._stopped is None:
-            self._spare.run_over()
+            self._spares.run_over(worker.workspace)
 
     def _replace(self, worker: Worker) -> None:
         chore = asyncio.create_task(self._dismiss(worker, "runner.crashed", "the process was replaced"))
         self._chores.add(chore)
         chore.add_done_callback(self._chores.discard)
 
-    async def _keep_one_ready(self) -> None:
-        """One, whatever comes; a start that is under way is one."""
-        if self._stopped is None and not self._starts and self._with_room(self._usual) is None:
-            with suppress(StartError):  # `detail` tells; who comes next is told
+    async def _keep_some_ready(self) -> None:
+        """As many as are wanted, one after the other; a start that is under way is one."""
+        while self._stopped is None and not self._starts and len(self._ready()) < self._spares.wanted:
+            try:
                 await self._one_more(self._usual, shared=True)
+            except StartError:  # `detail` tells; who comes next is told
+                self._spares.failed()
 
-    def _give_up_spares(self) -> None:
-        for worker in [each for each in self._workers if each.usable and not each.served]:
+    def _give_up_spares(self, keep: int) -> None:
+        for worker in self._ready()[keep:]:
             self._replace(worker)
 
     async def _dismiss(self, worker: Worker, code: str, message: str) -> None:

@@ -1,7 +1,8 @@
 """What is missing in the index conversations are found by is put in when somebody looks: once for each user at a time.
 
 A search waits a moment for it and then answers from what is there, saying that it is not complete, while the rest
-follows behind it. Parts are put in a few at a time, workspaces in turn. What is missing, and how it is put in, is each database's own.
+follows behind it. Parts are put in a few at a time, workspaces in turn. What is missing, and how it is put in, is each
+database's own.
 """
 
 import asyncio

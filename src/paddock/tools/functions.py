@@ -99,7 +99,16 @@ class FunctionTools:
         except HostError as error:
             return failed(f"{use.name}: {error.message}")
         try:
-            async with asyncio.timeout_at(limit.when()):
+            return await self._call_now(tool, use, arguments, until=limit.when(), seconds=seconds)
+        finally:
+            self._places.leave(use.workspace_id)
+
+    async def _call_now(
+        self, tool: FunctionTool, use: ToolUse, arguments: dict[str, Any], *, until: float | None, seconds: float
+    ) -> ToolAnswer:
+        """`seconds` is the whole time of the call, `until` its end on the clock of the event loop."""
+        try:
+            async with asyncio.timeout_at(until):
                 return await tool.run(arguments, self._limiter())
         except TimeoutError:
             return failed(
@@ -113,8 +122,6 @@ class FunctionTools:
         except Exception as error:
             log.warning("a tool raised", action="tools.call", tool=use.name, run_id=use.run_id, exc_info=error)
             return failed(f"{use.name} raised {type(error).__name__}: {error}")
-        finally:
-            self._places.leave(use.workspace_id)
 
     def _limiter(self) -> anyio.CapacityLimiter:
         """Made where the loop runs."""

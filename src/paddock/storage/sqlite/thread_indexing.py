@@ -62,7 +62,8 @@ class ThreadIndexing(ThreadFilling):
     async def add_missing(self, whose: Whose) -> None:
         try:
             await (self._add_fresh(whose) if whose in self._known else self._add_all(whose))
-        except (StorageUnavailableError, HostError):  # something remembered may be lost: the next search looks by itself
+        except (StorageUnavailableError, HostError):
+            # Something remembered may be lost: the next search looks by itself.
             self._known.pop(whose, None)
             raise
 
