@@ -220,6 +220,9 @@ class ScriptedGateway:
     def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
         return True
 
+    def trouble(self, runner_id: str, workspace: str) -> None:
+        return None
+
     async def list_runners(self) -> Sequence[RunnerStatus]:
         return []
 

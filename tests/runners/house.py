@@ -105,7 +105,7 @@ class House:
     ) -> tuple[News, RunHandle]:
         news = News()
         run_id = run_id or str(uuid4())
-        context = {"run_id": run_id, "input": {"text": text}}
+        context = {"run_id": run_id, "input": {"text": text}, "conversation": {"workspace_id": workspace}}
         place = Placement(workspace=workspace)
         handle = await self.gateway.start_run(f"plugin:test/{name}/default", run_id, context, news, place)
         return news, handle

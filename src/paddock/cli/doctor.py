@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from paddock.cli import logs
-from paddock.cli.doctor_host import agents, data_directory, port
+from paddock.cli.doctor_host import agents, data_directory, port, runners
 from paddock.cli.findings import Finding, shown
 from paddock.cli.output import write
 from paddock.cli.secret import secret
@@ -243,6 +243,7 @@ CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _tools,
     _plugins,
     agents,
+    runners,
     _mcp_servers,
     _echo,
 )

@@ -6,6 +6,7 @@ A host knows its own port and agents better than the settings that are read here
 import socket
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,24 @@ def _agents_of(host: "_Running", data: Path) -> Finding:
         return Finding("agents", "fail", "; ".join(bad), f"{command('agents list', data=data)} shows all of them.")
     names = ", ".join(str(one["agentId"]) for one in host.agents)
     return Finding("agents", "ok", f"the host at {host.url} has {len(host.agents)}: {names}")
+
+
+def runners(settings: Settings) -> Finding:
+    """Those of the host that runs here: whether one is left down, or did not start when it was last tried."""
+    here = presence.find(settings.data)
+    listed: Sequence[Mapping[str, Any]] = ()
+    with suppress(HostGoneError, RefusedError):
+        listed = HostClient(here.url, here.token).call("GET", "/api/v1/runners")["runners"] if here else ()
+    bad = {one["plugin"]: _what_failed(one) for one in listed if one.get("failing")}
+    if bad:
+        says = "; ".join(f"{plugin}: {what}" for plugin, what in bad.items())
+        return Finding("runners", "fail", says, "The host's log has its last words; it is tried again on demand.")
+    return Finding("runners", "ok", f"{len(listed)} listed, none keeps failing" if listed else "no host runs here")
+
+
+def _what_failed(runner: Mapping[str, Any]) -> str:
+    whose = f"left down for {', '.join(runner['unhealthyFor'])}: " if runner.get("unhealthyFor") else ""
+    return whose + (runner.get("detail") or str(runner["state"]))
 
 
 def _agents_file(settings: Settings) -> Finding:

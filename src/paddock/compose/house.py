@@ -182,6 +182,8 @@ class House:
         """What does not keep the host from working, but somebody should see to. Numbers only: no key is needed here."""
         unable = self.health.unable(HOME)
         remarks = [f"{unable} of the agents cannot answer (GET /api/v1/agents says which)"] if unable else []
+        if failing := self.gateway.failing():
+            remarks.append(f"{failing} of the runners keep failing (GET /api/v1/runners says which)")
         if self.health.file_problem is not None:
             remarks.append(
                 "the agents file cannot be used, so the agents stay as they were (GET /api/v1/agents says why)"

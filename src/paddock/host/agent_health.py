@@ -57,7 +57,7 @@ class AgentHealth:
     def known(self, binding: AgentBinding, workspace: str) -> Health:
         """What is known without asking anybody."""
         manifest = self._authority.manifest(binding, workspace)
-        refusal = self._authority.refusal(binding.agent_id, workspace)
+        refusal = self._refusal(binding, workspace)
         if refusal is not None:
             return Health("problem", refusal.message, refusal.for_operators, manifest)
         if manifest is None:
@@ -72,7 +72,11 @@ class AgentHealth:
     def unable(self, workspace: str) -> int:
         """How many agents of everybody are known to be unable to answer."""
         everybodys = (one for one in self._agents.list(workspace) if self._agents.in_file(one.agent_id))
-        return sum(1 for one in everybodys if self._authority.refusal(one.agent_id, workspace) is not None)
+        return sum(1 for one in everybodys if self._refusal(one, workspace) is not None)
+
+    def _refusal(self, binding: AgentBinding, workspace: str) -> HostError | None:
+        """Why a run of it would not begin: it is set up wrongly, or its runner keeps failing."""
+        return self._authority.refusal(binding.agent_id, workspace) or self._authority.trouble(binding, workspace)
 
 
 def shown_definition(binding: AgentBinding, manifest: AgentRunnerManifest | None) -> Mapping[str, Any]:

@@ -112,6 +112,10 @@ class Authority:
         """Why runs of this agent cannot be started now, as far as is known."""
         return self._refused.get((workspace, agent_id))
 
+    def trouble(self, binding: AgentBinding, workspace: str) -> HostError | None:
+        """Why a run of it would not begin now, if its runner's processes keep failing."""
+        return self._gateway.trouble(binding.runner_id, workspace)
+
     def isolation(self, binding: AgentBinding, workspace: str) -> str:
         """How far its next run would be kept apart: a level, or a word for a place we do not control."""
         return self._gateway.isolation_of(binding.runner_id, workspace, binding.isolation)

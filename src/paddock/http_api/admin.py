@@ -163,6 +163,8 @@ def _runner(status: RunnerStatus, *, for_operator: bool) -> Mapping[str, Any]:
         "isolation": status.isolation,
         "detail": status.detail if for_operator else None,
         "pid": status.pid if for_operator else None,
+        "failing": (status.failing or None) if for_operator else None,
+        "unhealthyFor": list(status.unhealthy_for) or None if for_operator else None,
         "manifest": manifest.model_dump(mode="json", exclude_none=True) if manifest else None,
     }
     return {key: value for key, value in seen.items() if value is not None}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
+from paddock.rules.errors import HostError
 from paddock.rules.results import Result
 from paddock.rules.values import Value
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -85,6 +86,10 @@ class RunnerStatus(Value, frozen=True):
     detail: str
     manifest: AgentRunnerManifest | None
     pid: int | None = None
+    failing: bool = False
+    """Whether it is left down for anybody, or did not start a moment ago."""
+    unhealthy_for: tuple[str, ...] = ()
+    """The workspaces that it is left down for because of their own crashes."""
 
 
 RUN_SOCKET = "/run/paddock/mcp.sock"
@@ -160,6 +165,10 @@ class RunnerGateway(Protocol):
 
     def reaches_host(self, runner_id: str, workspace: str, wanted: str | None = None) -> bool:
         """Whether such a run could reach this host over the network."""
+        ...
+
+    def trouble(self, runner_id: str, workspace: str) -> HostError | None:
+        """Why a run of this runner would not begin now, if its processes keep failing; asks nobody, starts nothing."""
         ...
 
     async def list_runners(self) -> Sequence[RunnerStatus]: ...

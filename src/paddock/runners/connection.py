@@ -20,7 +20,7 @@ from paddock.runners.calls import HostCalls
 from paddock.runners.errors import HandshakeError, PeerRefusedError
 from paddock.runners.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.noise import Allowance, Noise
-from paddock.runners.runs import Run
+from paddock.runners.runs import Run, workspace_of
 from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, PARSE_ERROR
 from paddock_sdk.protocol.host_calls import HOST_CALLS
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
@@ -91,6 +91,10 @@ class Connection:
         self.closed = False
         self.reason = ""
         """Why it was closed, for a person."""
+        self.broken = False
+        """Whether it was closed because the peer broke the rules of the connection."""
+        self.lost: frozenset[str] = frozenset()
+        """The workspaces whose runs were live when it was closed."""
         self._peer = peer
         self._send = peer.transport.send
         self._runs: dict[str, Run] = {}
@@ -177,7 +181,7 @@ class Connection:
         secrets: Mapping[str, str] = NO_SECRETS,
     ) -> Run:
         """Write `run_agent` now."""
-        run = Run(self, run_id, listener, self.limits.run_credit)
+        run = Run(self, run_id, listener, self.limits.run_credit, workspace_of(context))
         params: dict[str, Any] = {"runner_id": runner_id, "runner_name": runner_name, "context": context}
         if secrets:
             params["secrets"] = secrets
@@ -353,6 +357,7 @@ class Connection:
         """The peer broke the rules of the connection itself: all its runs are lost and it is killed."""
         if not self.closed:
             log.warning("runner.connection_failed", plugin=self.caller.plugin, code=code, message=message)
+            self.broken = True
             self.end(code, message)
             self.own(self._peer.kill())
 
@@ -361,6 +366,7 @@ class Connection:
         if self.closed:
             return
         self.closed, self.reason = True, message
+        self.lost = frozenset(run.workspace for run in self._runs.values())
         self._partial, self._partial_bytes = [], 0
         pending, self._pending = self._pending, {}
         for run in list(self._runs.values()):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic, time
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import structlog
@@ -29,15 +29,17 @@ from paddock.runners import launch
 from paddock.runners.attach import AttachedRunner, AttachTokens, AttachTransport
 from paddock.runners.catalog import Catalog
 from paddock.runners.errors import StartError
+from paddock.runners.failures import LOGGED
 from paddock.runners.guests import ELSEWHERE, Guests
 from paddock.runners.isolation import MEMORY_MB, Ground, active_level
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Place, Plugin
 from paddock.runners.process import Launch
+from paddock.runners.runs import workspace_of
 from paddock.runners.shared import START_SECONDS, Surroundings, not_refused
 from paddock.runners.spares import SPARE_SECONDS
 from paddock.runners.staff import Staff
-from paddock.runners.supervisor import LOGGED, REPLACED, Supervisor
+from paddock.runners.supervisor import REPLACED, Supervisor
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
@@ -166,15 +168,7 @@ class Gateway:
         try:
             return (await self._find(runner_id, workspace))[0]
         except StartError as problem:
-            code = ErrorCode.NOT_FOUND if problem.code == "runner.not_found" else ErrorCode.RUNTIME_ERROR
-            details = {"run_code": problem.code}
-            raise HostError(
-                code,
-                problem.message,
-                retryable=code is not ErrorCode.NOT_FOUND,
-                details=details,
-                for_operators=problem.detail,
-            ) from None
+            raise _as_host_error(problem) from None
 
     def known_manifest(self, runner_id: str, workspace: str) -> AgentRunnerManifest | None:
         """The same without starting a process; None when nothing is known of such a runner yet."""
@@ -258,13 +252,31 @@ class Gateway:
         states = Counter(each.state() for each in self._staff)
         return {**states, "attached": guests} if (guests := len(self.guests)) else states
 
+    def failing(self) -> int:
+        """How many plugins are left down, for everybody or for some, or did not start when last tried."""
+        return sum(each.failures.any_trouble() for each in self._staff)
+
+    def trouble(self, runner_id: str, workspace: str) -> HostError | None:
+        """Why a run of an installed runner would not begin now, if its processes keep failing."""
+        try:
+            plugin = plugin_of(runner_id)
+        except StartError:
+            return None
+        supervisor = self._staff.get(plugin)
+        if supervisor is None or any(
+            runner_id in guest.manifests for guest in self.guests.of_plugin(plugin, workspace)
+        ):
+            return None
+        problem = supervisor.failures.trouble(workspace)
+        return None if problem is None else _as_host_error(problem)
+
     async def list_runners(self, workspace: str | None = None) -> Sequence[RunnerStatus]:
         """Every runner, but those attached for another workspace than the one named. Plugins not known yet are started
         to ask them.
         """
         supervisors = list(self._staff)
         await asyncio.gather(*(_introduce(each) for each in supervisors))
-        installed = [status for each in supervisors for status in _statuses(each, self._isolation)]
+        installed = [status for each in supervisors for status in _statuses(each, self._isolation, workspace)]
         return [*installed, *self.guests.statuses(workspace)]
 
     async def stop(self) -> None:
@@ -322,6 +334,17 @@ class Gateway:
         return None, {}
 
 
+def _as_host_error(problem: StartError) -> HostError:
+    code = ErrorCode.NOT_FOUND if problem.code == "runner.not_found" else ErrorCode.RUNTIME_ERROR
+    return HostError(
+        code,
+        problem.message,
+        retryable=code is not ErrorCode.NOT_FOUND,
+        details={"run_code": problem.code},
+        for_operators=problem.detail,
+    )
+
+
 def _takes(manifest: AgentRunnerManifest, placement: Placement) -> bool:
     """Whether settings that were checked against a form may go to this runner: another may come between the two."""
     checked = placement.checked_for
@@ -345,14 +368,6 @@ def plugin_of(runner_id: str) -> str:
         raise StartError("runner.not_found", str(problem)) from None
 
 
-def workspace_of(context: Mapping[str, Any]) -> str:
-    """Whose run this is. The host made the context, so it can be believed; a run of nobody is no workspace's."""
-    conversation: object = context.get("conversation")
-    if not isinstance(conversation, Mapping):
-        return ""
-    return str(cast("Mapping[str, Any]", conversation).get("workspace_id") or "")
-
-
 async def _introduce(supervisor: Supervisor) -> None:
     """Ask for its runners, but not for ever: a plugin that backs off or is slow is listed as it stands."""
     try:
@@ -362,7 +377,7 @@ async def _introduce(supervisor: Supervisor) -> None:
         log.warning("runner.not_listed", plugin=supervisor.plugin.id, reason=problem.detail)
 
 
-def _statuses(supervisor: Supervisor, isolation: Level) -> list[RunnerStatus]:
+def _statuses(supervisor: Supervisor, isolation: Level, workspace: str | None) -> list[RunnerStatus]:
     """One line per runner, or one for the plugin while its runners are not known."""
     plugin = supervisor.plugin
     manifests = supervisor.known_manifests() or {f"plugin:{plugin.id}/*": None}
@@ -370,11 +385,13 @@ def _statuses(supervisor: Supervisor, isolation: Level) -> list[RunnerStatus]:
         RunnerStatus(
             runner_id=runner_id,
             plugin=plugin.id,
-            state=supervisor.state(),
+            state=supervisor.state(workspace),
             isolation=max(plugin.isolation, isolation),
             detail=supervisor.detail,
             manifest=manifest,
             pid=supervisor.pid(),
+            failing=supervisor.failures.any_trouble(),
+            unhealthy_for=supervisor.failures.left_down_for(),
         )
         for runner_id, manifest in manifests.items()
     ]

@@ -74,6 +74,8 @@ class Place:
     visible: tuple[Path, ...] = ()
     conversation: str | None = None
     """The one whose things in the plugin's home it sees; None where a process serves many."""
+    apart: str | None = None
+    """The one workspace that it serves, where that one must not share a process with others."""
 
 
 OPEN = Place()

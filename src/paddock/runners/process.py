@@ -19,7 +19,9 @@ import anyio
 import structlog
 
 from paddock.confinement.sandbox import filtered
+from paddock.runners.connection import Connection
 from paddock.runners.leftovers import Leftovers
+from paddock.runners.plugins import OPEN, Place
 from paddock.runners.stderr_log import StderrLog
 
 WARDEN = Path(__file__).with_name("warden.py")
@@ -315,6 +317,31 @@ class RunnerProcess:
         if self._code is None and not self._closing:
             self.note = note
             self._demand(b"K")
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """One process and the connection to it."""
+
+    process: RunnerProcess
+    connection: Connection
+    place: Place = OPEN
+    served: int = 0
+    workspace: str = ""
+    """Whose run it served last."""
+    ready: bool = False
+    dismissed: bool = False
+    """No more runs go to it, and its end is no crash."""
+    watch: "asyncio.Task[None] | None" = None
+
+    @property
+    def usable(self) -> bool:
+        return self.ready and not self.dismissed and not self.connection.closed
+
+    def serves(self, run_id: str, workspace: str) -> None:
+        self.served += 1
+        self.workspace = workspace
+        self.process.only_run = run_id if self.served == 1 else None
 
 
 def _spawn(launch: Launch, control: socket.socket) -> "subprocess.Popen[bytes]":

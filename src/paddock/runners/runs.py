@@ -34,10 +34,14 @@ class Run:
         "_window",
         "live",
         "run_id",
+        "workspace",
     )
 
-    def __init__(self, connection: "Connection", run_id: str, listener: RunListener, window: int) -> None:
+    def __init__(
+        self, connection: "Connection", run_id: str, listener: RunListener, window: int, workspace: str = ""
+    ) -> None:
         self.run_id = run_id
+        self.workspace = workspace
         self.live = True
         """Whether the listener still listens."""
         self._connection = connection
@@ -158,6 +162,14 @@ class Run:
         if self.live:
             self.release()
             self._listener.lost(code, message)
+
+
+def workspace_of(context: Mapping[str, Any]) -> str:
+    """Whose run this is. The host made the context, so it can be believed; a run of nobody is no workspace's."""
+    conversation: object = context.get("conversation")
+    if not isinstance(conversation, Mapping):
+        return ""
+    return str(cast("Mapping[str, Any]", conversation).get("workspace_id") or "")
 
 
 def _problem_with_answer(answer: Any, run_id: str) -> str | None:

@@ -5,7 +5,7 @@ A run that cannot have a process hears so at once; nothing is tried twice behind
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,49 +13,25 @@ import anyio
 import structlog
 
 from paddock.ports import ANYWHERE, Caller, Placement, RunListener
-from paddock.rules.restart import LeaveDown, after_exit
+from paddock.rules.restart import NOBODY
 from paddock.runners.connection import Connection, Peer
 from paddock.runners.errors import HandshakeError, PeerRefusedError, StartError
+from paddock.runners.failures import LOGGED, Failures
 from paddock.runners.manifests import Listing, check_manifests
 from paddock.runners.plugins import OPEN, Place, Plugin
-from paddock.runners.process import AT_ONCE, RunnerProcess
+from paddock.runners.process import AT_ONCE, RunnerProcess, Worker
 from paddock.runners.runs import Run
 from paddock.runners.shared import Surroundings
 from paddock.runners.spares import Spares
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
 
-LOGGED = "; the host's log tells why"
 SHUTDOWN = ("host_shutdown", "the host is shutting down")
 REPLACED = "runner.replaced"
+APART_CHECK_SECONDS = 5.0
 
 State = Literal["stopped", "starting", "ready", "unhealthy"]
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True, eq=False)
-class Worker:
-    """One process and the connection to it."""
-
-    process: RunnerProcess
-    connection: Connection
-    place: Place = OPEN
-    served: int = 0
-    workspace: str = ""
-    """Whose run it served last."""
-    ready: bool = False
-    dismissed: bool = False
-    """No more runs go to it, and its end is no crash."""
-    watch: "asyncio.Task[None] | None" = None
-
-    @property
-    def usable(self) -> bool:
-        return self.ready and not self.dismissed and not self.connection.closed
-
-    def serves(self, run_id: str, workspace: str) -> None:
-        self.served += 1
-        self.workspace = workspace
-        self.process.only_run = run_id if self.served == 1 else None
 
 
 class Supervisor:
@@ -71,12 +47,10 @@ class Supervisor:
         self._workers: set[Worker] = set()
         self._starts: set[asyncio.Task[None]] = set()
         self._shared_starts: dict[Place, asyncio.Task[None]] = {}
+        self.failures = Failures(plugin.id, around.clock)
         self._usual = self._place_for(ANYWHERE)
         self._spares = Spares(around.spare_seconds, start=self._keep_some_ready, give_up=self._give_up_spares)
         self._chores: set[asyncio.Task[None]] = set()
-        self._exits: list[float] = []
-        self._not_before = 0.0
-        self._unhealthy = False
         self._coming = 0
         """Runs on their way to a process."""
         self._quieter = asyncio.Event()
@@ -101,12 +75,15 @@ class Supervisor:
         of_others = self._listing.why_none
         return self._listing.unlisted.get(runner_id) or (self.detail if self.detail != of_others else "")
 
-    def state(self) -> State:
+    def state(self, workspace: str | None = None) -> State:
+        """Its state for one workspace; for whoever runs the host it is unhealthy when it is for any."""
+        if self.failures and (
+            self.failures.refusal(workspace) is not None or (workspace is None and self.failures.left_down_for())
+        ):
+            return "unhealthy"
         if any(worker.usable for worker in self._workers):
             return "ready"
-        if self._starts:
-            return "starting"
-        return "unhealthy" if self._unhealthy and self._around.clock() < self._not_before else "stopped"
+        return "starting" if self._starts else "stopped"
 
     def pid(self) -> int | None:
         return next((worker.process.pid for worker in self._workers if worker.usable), None)
@@ -156,7 +133,8 @@ class Supervisor:
         place = self._place_for(placement)
         while (worker := self._with_room(place, placement.workspace)) is None:
             waited_for = place in self._shared_starts and self._spares.may_await(placement.workspace)
-            await self._one_more(place, shared=self._limit(place) != 1 or waited_for)
+            shared = self._limit(place) != 1 or waited_for
+            await self._one_more(place, shared=shared, workspace=placement.workspace)
         self._serves(worker, run_id, placement)
         try:
             connection, secrets = worker.connection, placement.secrets
@@ -199,12 +177,18 @@ class Supervisor:
     # --- workers --------------------------------------------------------------------------------------------------
 
     def _place_for(self, placement: Placement) -> Place:
-        """Where a run goes: at L0 all processes are alike; a confined one sees what its run was given."""
-        if "L1" not in (self.plugin.isolation, self._around.isolation, placement.isolation):
-            return OPEN
-        directory = None if placement.directory is None else Path(placement.directory)
-        place = Place("L1", directory, placement.directory_is_ours, tuple(map(Path, placement.visible)))
-        return replace(place, conversation=placement.conversation) if self._limit(place) == 1 else place
+        """Where a run goes: at L0 all processes are alike; a confined one sees what its run was given.
+
+        A workspace whose run was in a crash lately shares no process with others.
+        """
+        place = OPEN
+        if "L1" in (self.plugin.isolation, self._around.isolation, placement.isolation):
+            directory = None if placement.directory is None else Path(placement.directory)
+            place = Place("L1", directory, placement.directory_is_ours, tuple(map(Path, placement.visible)))
+        if self._limit(place) == 1:
+            return replace(place, conversation=placement.conversation) if place.level == "L1" else place
+        apart = bool(self.failures) and self.failures.apart_for(placement.workspace) > 0
+        return replace(place, apart=placement.workspace) if apart else place
 
     def _limit(self, place: Place) -> int:
         """A process that sees the directory of one run is not kept for others."""
@@ -223,11 +207,11 @@ class Supervisor:
         """Processes that wait for their first run."""
         return [each for each in self._workers if each.usable and not each.served and each.place == self._usual]
 
-    async def _one_more(self, place: Place, *, shared: bool) -> None:
+    async def _one_more(self, place: Place, *, shared: bool, workspace: str | None = None) -> None:
         """Start a process and wait until it is ready; whoever may share it waits for the same one."""
         start = self._shared_starts.get(place) if shared else None
         if start is None or start.done():
-            start = asyncio.create_task(self._start_worker(place))
+            start = asyncio.create_task(self._start_worker(place, workspace))
             self._starts.add(start)
             start.add_done_callback(self._start_ended)
             if shared:
@@ -247,37 +231,32 @@ class Supervisor:
         if not start.cancelled():
             start.exception()  # heard by whoever waited; if nobody does any more, `detail` tells
 
-    async def _start_worker(self, place: Place) -> None:
-        try:
-            await self._wait_for_leave()
-            with anyio.fail_after(self._around.start_seconds):
-                await self._launch(place)
-        except TimeoutError:
-            raise self._failed_start(f"it was not ready within {self._around.start_seconds:.0f} seconds") from None
-        self.detail = self._listing.why_none
-
-    async def _wait_for_leave(self) -> None:
-        """Obey what the rules said after the last failure."""
+    async def _start_worker(self, place: Place, workspace: str | None) -> None:
         if self._stopped:
             raise StartError(*self._stopped)
-        rest = self._not_before - self._around.clock()
-        if self._unhealthy and rest > 0:
-            raise StartError("runner.unhealthy", f"{self.plugin.id} keeps failing{LOGGED}", self.detail)
-        if self._unhealthy:
-            self._unhealthy, self._exits = False, []
-        await anyio.sleep(max(rest, 0))
+        blamed = NOBODY if workspace is None or place == self._usual else frozenset({workspace})
+        try:
+            await self.failures.wait(workspace)
+            with anyio.fail_after(self._around.start_seconds):
+                await self._launch(place, blamed)
+        except TimeoutError:
+            reason = f"it was not ready within {self._around.start_seconds:.0f} seconds"
+            raise self._failed_start(reason, blamed=blamed) from None
+        self.failures.start_worked(blamed)
+        self.detail = self._listing.why_none
 
-    async def _launch(self, place: Place) -> None:
-        """Start a process, shake hands, and put it to work."""
+    async def _launch(self, place: Place, blamed: frozenset[str]) -> None:
+        """Start a process, shake hands, and put it to work. A failure counts against `blamed`, or everybody."""
         try:
             await self._around.check_network(self.plugin, place)
             launch = await anyio.to_thread.run_sync(self._around.plan, self.plugin, place)
             process = await RunnerProcess.start(launch, self._around.leftovers)
         except StartError as problem:
             self.detail = problem.detail
+            self.failures.start_failed(problem, blamed)
             raise
         except OSError as problem:
-            raise self._failed_start("its process could not be started", str(problem)) from None
+            raise self._failed_start("its process could not be started", str(problem), blamed) from None
         worker = Worker(process, self._connect(process), place)
         worker.watch = asyncio.create_task(self._watch(worker))
         self._workers.add(worker)
@@ -285,11 +264,13 @@ class Supervisor:
             await self._introduce(worker.connection)
         except (HandshakeError, PeerRefusedError) as problem:
             quoted = problem.quoted or worker.process.last_line()
-            raise self._failed_start(worker.connection.reason or str(problem), quoted) from None
+            raise self._failed_start(worker.connection.reason or str(problem), quoted, blamed) from None
         else:
             worker.ready = True
             if self._limit(place) == 1:
                 self._spares.ready(ahead=place in self._shared_starts)
+            if place.apart is not None:
+                self._end_apart(worker, place.apart)
         finally:
             if not worker.ready:
                 await self._kill(process)
@@ -325,34 +306,32 @@ class Supervisor:
     async def _watch(self, worker: Worker) -> None:
         """Stay with one process until nothing of it is left."""
         await worker.process.finished()
-        crashed_in_use = worker.connection.live_runs > 0 and not worker.dismissed
         worker.connection.end("runner.crashed", f"the runner process is gone: {worker.process.ending()}")
-        if crashed_in_use:
-            self._count_failure(_with(worker.process.ending(), worker.process.last_line()))
+        if worker.connection.lost and not worker.dismissed:
+            self._count_failure(_with(worker.process.ending(), worker.process.last_line()), worker.connection.lost)
         await worker.process.gone()
         self._workers.discard(worker)
 
-    def _failed_start(self, reason: str, quoted: str = "") -> StartError:
+    def _failed_start(self, reason: str, quoted: str = "", blamed: frozenset[str] = NOBODY) -> StartError:
         """`quoted`: words of the program or of the system, which only whoever runs the host is told."""
-        self._count_failure(_with(reason, quoted))
+        self._count_failure(_with(reason, quoted), blamed)
         logged = LOGGED if quoted else ""
-        return StartError("runner.start_failed", f"{self.plugin.id} did not start: {reason}{logged}", self.detail)
+        error = StartError("runner.start_failed", f"{self.plugin.id} did not start: {reason}{logged}", self.detail)
+        self.failures.start_failed(error, blamed)
+        return error
 
-    def _count_failure(self, reason: str) -> None:
+    def _count_failure(self, reason: str, workspaces: frozenset[str]) -> None:
         """`reason` is for whoever runs the host."""
-        now = self._around.clock()
         self.detail = reason
-        self._exits = [*self._exits[-9:], now]
-        verdict = after_exit(self._exits, now=now)
-        self._not_before = now + verdict.seconds
-        self._unhealthy = isinstance(verdict, LeaveDown)
-        log.warning("runner.failed", plugin=self.plugin.id, reason=reason, unhealthy=self._unhealthy)
+        self.failures.count(reason, workspaces)
 
     def _worker_of(self, process: RunnerProcess) -> Worker | None:
         return next((worker for worker in self._workers if worker.process is process), None)
 
     async def _kill(self, process: RunnerProcess) -> None:
         if (worker := self._worker_of(process)) is not None:
+            if worker.connection.broken and worker.connection.lost and not worker.dismissed:
+                self._count_failure(worker.connection.reason, worker.connection.lost)
             worker.dismissed = True
             worker.connection.end("runner.crashed", "the runner process was stopped")
         await process.stop(AT_ONCE)
@@ -380,6 +359,15 @@ class Supervisor:
                 await self._one_more(self._usual, shared=True)
             except StartError:  # `detail` tells; who comes next is told
                 self._spares.failed()
+
+    def _end_apart(self, worker: Worker, workspace: str) -> None:
+        """End the process of a workspace that was set apart, once it is back with the others."""
+        if worker not in self._workers or worker.dismissed or self._stopped is not None:
+            return
+        if self.failures.apart_for(workspace) or worker.connection.live_runs:
+            asyncio.get_running_loop().call_later(APART_CHECK_SECONDS, self._end_apart, worker, workspace)
+        else:
+            self._replace(worker)
 
     def _give_up_spares(self, keep: int) -> None:
         for worker in self._ready()[keep:]:

@@ -53,7 +53,14 @@ SCHEMAS: dict[str, Schema] = {
     "AgentList": shape({"agents": list_of(ref("Agent"))}, {"problem": TEXT}),
     "Runner": shape(
         {"runnerId": TEXT, "plugin": TEXT, "state": TEXT},
-        {"isolation": TEXT, "manifest": OBJECT, "detail": TEXT, "pid": COUNT},
+        {
+            "isolation": TEXT,
+            "manifest": OBJECT,
+            "detail": TEXT,
+            "pid": COUNT,
+            "failing": TRUTH,
+            "unhealthyFor": list_of(TEXT),
+        },
     ),
     "RunnerList": shape({"runners": list_of(ref("Runner"))}),
     "NewAttachToken": shape({"author": _NAME, "name": _NAME}, {"permissions": OBJECT}, strict=True),
