@@ -438,6 +438,21 @@ async def test_an_input_that_waits_too_long_for_its_turn_fails_where_it_stands()
         assert (await house.gateway.next()).run_id == fresh.task_id
 
 
+async def test_time_in_which_no_host_was_there_is_no_time_in_line() -> None:
+    now, store, thread = [1000.0], MemoryStore(), a_thread()
+    async with small_house(store, clock=lambda: now[0]) as house:
+        await house.say("a", thread=thread)
+        waiting = [await house.say(text, thread=thread) for text in ("b", "c")]
+    now[0] += SessionTimeouts().queue * 2
+    async with small_house(store, clock=lambda: now[0]) as house:
+        await house.sessions.recover("host_restarted", "x")
+        first = await house.gateway.next()
+        house.sessions.expire_queued()
+        first.say("run.completed")
+        second = await house.gateway.next()
+        assert [first.run_id, second.run_id] == [one.task_id for one in waiting]
+
+
 async def test_a_cancel_is_on_the_audit_trail() -> None:
     async with small_house() as house:
         accepted = await house.say(thread=a_thread())

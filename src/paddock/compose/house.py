@@ -331,6 +331,7 @@ class House:
 
     async def _end_all(self) -> None:
         self.runs.draining = True
+        self.sessions.hold()
         ending = [self._end(run.session, run.turn_id) for run in self.runs.live]
         try:
             async with asyncio.timeout(SHUTDOWN_SECONDS):

@@ -57,6 +57,7 @@ class House(Protocol):
     outage: Outage
     words: Words
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    holds: bool
 
     def agents(self, workspace: str) -> Agents: ...
     def retired(self, session: "SessionLoop") -> None: ...

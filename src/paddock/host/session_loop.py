@@ -42,6 +42,7 @@ from paddock.rules.session.commands import (
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.messages import Agents, InputAcknowledged, Message
 from paddock.rules.session.state import SessionState, to_bytes
+from paddock.rules.values import replace
 
 TAKE_MESSAGES = 256
 TAKE_BYTES = 256 * 1024
@@ -65,6 +66,7 @@ class SessionLoop:
         """Whether nothing went on in it when it was given up or had gone on elsewhere, so that no owner was refused."""
         self._told: HostError | None = None
         """What whoever still comes is told once it has failed."""
+        self.loaded_at = house.clock()
         self._memory = memory
         self._claimed = self._asked = memory.head
         self._house = house
@@ -231,6 +233,8 @@ class SessionLoop:
 
     def _take_in(self) -> None:
         arrivals = self._take()
+        if self._house.holds and not self._memory.state.held:
+            self._memory.state = replace(self._memory.state, held=True)
         try:
             draft = Draft(self._memory, self, self._house.clock())
             draft.take(arrivals)

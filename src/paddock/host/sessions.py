@@ -36,7 +36,7 @@ from paddock.rules.retention import anchor
 from paddock.rules.rows import AuditRow, SessionRow
 from paddock.rules.session import messages
 from paddock.rules.session.commands import SessionTimeouts
-from paddock.rules.session.messages import RunFailed
+from paddock.rules.session.messages import LineResumed, RunFailed
 from paddock.rules.session.recovery import transaction_timers
 from paddock.rules.session.state import SessionState, to_bytes
 from paddock.rules.values import Value
@@ -105,6 +105,8 @@ class Sessions:
         self._opening: dict[str, list[asyncio.Future[SessionLoop]]] = {}
         self._unanswered: dict[str, SessionLoop] = {}
         """Who wrote and never heard whether it was taken, until this host knows who owns the session now."""
+        self.holds = False
+        """Nothing that waits begins any more."""
         self._leaving = False
         """Others go on with everything from now on."""
         self._returning: set[tuple[str, str | None]] = set()
@@ -152,6 +154,10 @@ class Sessions:
         """This host is being stopped: nothing waits for the store any more, and nothing is brought back here."""
         self._leaving = True
         self.outage.end()
+
+    def hold(self) -> None:
+        """This host is being stopped, and nobody else goes on: what waits in line stays there for the next start."""
+        self.holds = True
 
     def drop_all(self, *, leaving: bool = False) -> int:
         """This host is gone for the others: nothing it remembers may be believed, and nothing it runs may go on."""
@@ -230,11 +236,12 @@ class Sessions:
         return True
 
     def expire_queued(self) -> None:
-        """End what has waited too long for its turn: an accepted run does not stay in line for ever."""
+        """End what has waited too long for its turn: an accepted run does not stay in line for ever. Time in which no
+        host was there does not count."""
         now = self.clock()
         for loop in list(self._loops.values()):
             for queued in loop.state.queue:
-                if queued.created_at + self.timeouts.queue < now:
+                if max(queued.created_at, loop.loaded_at) + self.timeouts.queue < now:
                     loop.post(RunFailed(queued.turn_id, "deadline_exceeded", TOO_LONG_IN_LINE, at=now))
 
     async def keep_queues_moving(self) -> None:
@@ -262,7 +269,9 @@ class Sessions:
         """End the live turn (only that one, when it is named)."""
         loop = await self.open(session_id)
         turn = loop.state.turn
-        if turn is None or turn_id not in (None, turn.turn_id):
+        if loop.state.left_waiting:
+            await loop.record(LineResumed(self.clock()))
+        elif turn is None or turn_id not in (None, turn.turn_id):
             self.retired(loop)
         else:
             await loop.record(RunFailed(turn.turn_id, code, message, at=self.clock()))
@@ -273,8 +282,9 @@ class Sessions:
         try:
             claim = await self._claim(session_id)
             loop = self._loops[session_id] = SessionLoop(await remembered(self._store, claim), self)
-            if loop.state.turn is not None and not seen_to:
-                self._see_to(session_id, loop.state.turn.turn_id, *why_left(claim), delay=0.0)
+            if not seen_to and (loop.state.turn is not None or loop.state.left_waiting):
+                turn_id = loop.state.turn.turn_id if loop.state.turn else NO_TURN
+                self._see_to(session_id, turn_id, *why_left(claim), delay=0.0)
             for command in transaction_timers(loop.state):
                 self.manager.perform(loop, command)
             self.retired(loop)  # whoever asked may not use it after all

@@ -4,13 +4,32 @@ import msgspec
 import pytest
 
 from paddock.rules.chain import SALTS_BYTES, Head, seal
-from paddock.rules.session.commands import AskManager, AwaitAck, AwaitCancelAck, AwaitConfirm, AwaitManager
+from paddock.rules.session.commands import (
+    AskManager,
+    AwaitAck,
+    AwaitCancelAck,
+    AwaitConfirm,
+    AwaitManager,
+    EndRun,
+    StartRun,
+)
 from paddock.rules.session.evolve import evolve
 from paddock.rules.session.facts import ENDINGS, VOCABULARY, Event, Fact, Target
-from paddock.rules.session.messages import CancelRequested, HandoverRequested, InputAcknowledged, InviteRequested
+from paddock.rules.session.messages import (
+    CancelRequested,
+    HandoverAnswered,
+    HandoverRequested,
+    InputAcknowledged,
+    InviteRequested,
+    LineResumed,
+    ManagerReplied,
+    Message,
+    RunFailed,
+)
 from paddock.rules.session.recovery import recalled, restore, timers
 from paddock.rules.session.state import Pending, SessionState, Transaction, from_bytes, to_bytes
-from rules.session.playing import T1, T2, T3, B, Session, agents, output, play, says, spec
+from paddock.rules.values import replace
+from rules.session.playing import T1, T2, T3, T4, A, B, Session, agents, output, play, says, spec
 
 
 @pytest.fixture
@@ -95,3 +114,54 @@ def test_unfinished_transactions_are_part_of_the_snapshot() -> None:
     state = SessionState(transactions=(Transaction("x1", "remove_agent", Pending.TURN_END, agent_id="ada"),))
 
     assert from_bytes(to_bytes(state)) == state
+
+
+STOPPED = RunFailed(T1, "host_shutdown", "the host was stopped")
+
+
+def being_stopped(session: Session) -> SessionState:
+    return replace(session.state, held=True)
+
+
+def started_again(state: SessionState) -> SessionState:
+    return from_bytes(to_bytes(state))
+
+
+@spec("queue/survives-a-stop")
+@pytest.mark.parametrize("end", [STOPPED, output("FINAL")], ids=["stopped", "finished meanwhile"])
+def test_what_waits_stays_in_line_while_the_host_is_being_stopped(end: Message) -> None:
+    stopped = play(end, after=being_stopped(play(says(T1), InputAcknowledged(T1), says(T2), says(T3, to=B))))
+
+    assert [command.turn_id for command in stopped.ends] == [T1]
+    assert [queued.turn_id for queued in stopped.state.queue] == [T2, T3]
+    again = play(LineResumed(5.0), after=started_again(stopped.state))
+    assert again.commands == (StartRun(T2, A), AwaitAck(T2))
+    assert [queued.turn_id for queued in again.state.queue] == [T3]
+
+
+@spec("queue/survives-a-stop")
+def test_input_behind_a_line_that_nobody_has_gone_on_with_keeps_the_order() -> None:
+    stopped = play(STOPPED, after=being_stopped(play(says(T1), says(T2))))
+    slipped_in = play(says(T3), after=stopped)
+    assert slipped_in.commands == ()
+
+    again = play(says(T4), after=started_again(slipped_in.state))
+    assert again.commands == (StartRun(T2, A), AwaitAck(T2))
+    assert [queued.turn_id for queued in again.state.queue] == [T3, T4]
+    assert play(LineResumed(), after=again).facts == ()
+
+
+@spec("queue/survives-a-stop")
+def test_a_handover_that_the_user_agreed_to_happens_after_the_next_start() -> None:
+    asked = HandoverRequested("x1", T1, A, B, frozenset({A, B}))
+    busy = play(says(T1), InputAcknowledged(T1), asked, HandoverAnswered("x1", "uma", confirmed=True, turn_id=T2))
+    stopped = play(output("FINAL"), after=being_stopped(busy))
+    assert stopped.state.turn is None
+    assert stopped.commands == (EndRun(T1, "completed"),)
+
+    again = play(LineResumed(), ManagerReplied("x1", "ADD_AGENT_DONE"), after=started_again(stopped.state))
+    assert again.commands[-2:] == (StartRun(T2, B), AwaitAck(T2))
+
+
+def test_a_snapshot_taken_while_stopping_does_not_hold_the_next_owner(busy: Session) -> None:
+    assert from_bytes(to_bytes(being_stopped(busy))) == busy.state

@@ -26,6 +26,7 @@ from paddock.rules.session.messages import (
     CancelAcknowledged,
     CancelRequested,
     CancelTimedOut,
+    LineResumed,
     Message,
     OutputReceived,
     RunFailed,
@@ -61,10 +62,16 @@ def _agents_are_members(step: Step) -> Iterator[str]:
 
 
 def _line_stands_behind_a_turn(step: Step) -> Iterator[str]:
-    if step.after.queue and step.after.turn is None:
+    if step.after.queue and step.after.turn is None and not _stays_held(step):
         yield "turns wait although none is live"
     if len(set(step.after.live_turn_ids)) != len(step.after.live_turn_ids):
         yield "a turn is there twice"
+
+
+def _stays_held(step: Step) -> bool:
+    """Whether the host is being stopped; or was, and nobody has gone on with what was left waiting yet."""
+    goes_on = isinstance(step.message, LineResumed | UserInput)
+    return step.after.held or (step.before.left_waiting and not goes_on)
 
 
 def _waits_have_timers(step: Step) -> Iterator[str]:
@@ -77,7 +84,7 @@ def _transaction_waits(step: Step, transaction: Transaction) -> Iterator[str]:
     tx_id, waiting = transaction.tx_id, transaction.waiting
     if waiting is Pending.TURN_END:
         others = transaction.kind == "session_close" and len(step.after.transactions) > 1
-        if step.after.turn is None and not others:
+        if step.after.turn is None and not others and not _stays_held(step):
             yield f"{transaction.kind} waits for a turn and none is live"
         return
     known = step.before.transaction(tx_id)

@@ -110,6 +110,12 @@ class SteeringTaken(Value, frozen=True):
     at: float = 0.0
 
 
+class LineResumed(Value, frozen=True):
+    """A new owner goes on with what waits although nothing is live: the one before was stopped."""
+
+    at: float = 0.0
+
+
 # --- what people ask of the session itself ----------------------------------------------------------------------------
 
 
@@ -223,6 +229,7 @@ Message = (
     | AckTimedOut
     | CancelTimedOut
     | SteeringTaken
+    | LineResumed
     | SwitchRequested
     | InviteRequested
     | RemoveRequested

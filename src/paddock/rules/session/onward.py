@@ -5,6 +5,7 @@ from paddock.rules.session.chains import advance_handover, leave, reject, reques
 from paddock.rules.session.commands import Command, EndRun, RunEnd
 from paddock.rules.session.decision import Decision
 from paddock.rules.session.facts import Fact
+from paddock.rules.session.messages import LineResumed
 from paddock.rules.session.routing import dispatch, next_agent
 from paddock.rules.session.state import Pending, SessionState, Transaction, Turn
 from paddock.rules.session.unfolding import Unfolding
@@ -33,7 +34,7 @@ def _forget_its_handover(story: Unfolding, turn: Turn, status: str, at: float) -
 
 def go_on(story: Unfolding, at: float) -> None:
     """Removals first, then a handover, then the line, and the end of the session when nothing else is left."""
-    if story.state.turn is not None:
+    if story.state.turn is not None or story.state.held:
         return
     for transaction in _waiting_for_turns(story.state, "remove_agent"):
         leave(story, transaction, at)
@@ -42,6 +43,13 @@ def go_on(story: Unfolding, at: float) -> None:
     while story.state.turn is None and story.state.queue:
         _serve_the_line(story, at)
     _close_when_quiet(story, at)
+
+
+def resume_line(state: SessionState, message: LineResumed) -> Decision:
+    """Go on with what an owner left waiting that was stopped; nothing else is decided again."""
+    story = Unfolding(state)
+    go_on(story, message.at)
+    return story.decision()
 
 
 def _waiting_for_turns(state: SessionState, kind: str) -> list[Transaction]:

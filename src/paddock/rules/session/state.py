@@ -110,6 +110,15 @@ class SessionState(Value, frozen=True):
     transactions: tuple[Transaction, ...] = ()
     closed: bool = False
     opened: bool = False
+    held: bool = False
+    """The host is being stopped: nothing that waits begins. Never on record; the next owner begins without it."""
+
+    @property
+    def left_waiting(self) -> bool:
+        """Whether something waits although nothing is live: an owner was stopped before it could go on with it."""
+        if self.turn is not None:
+            return False
+        return bool(self.queue) or any(found.waiting is Pending.TURN_END for found in self.transactions)
 
     @property
     def user_interruptible(self) -> bool:
@@ -140,7 +149,7 @@ _decode = msgspec.json.Decoder(SessionState).decode
 
 def to_bytes(state: SessionState) -> bytes:
     """The snapshot of a state."""
-    return _encode(state)
+    return _encode(msgspec.structs.replace(state, held=False) if state.held else state)
 
 
 def from_bytes(snapshot: bytes) -> SessionState:

@@ -18,9 +18,10 @@ from paddock.rules.session.messages import (
     SteeringTaken,
     UserInput,
 )
-from paddock.rules.session.onward import end_turn
+from paddock.rules.session.onward import end_turn, go_on
 from paddock.rules.session.routing import configured, dispatch, opening, route
 from paddock.rules.session.state import QueuedTurn, SessionState, Turn, TurnStatus, Wait
+from paddock.rules.session.unfolding import Unfolding
 
 # --- input -----------------------------------------------------------------------------------------------------------
 
@@ -35,11 +36,22 @@ def take_input(state: SessionState, message: UserInput) -> Decision:
     turn = _admitted(message, route(state, message) or "")
     if refusal := _refusal(state, turn, message):
         return Decision((*facts, refusal), (EndRun(turn.turn_id, "failed"),))
-    if state.turn is None:
-        more, commands = dispatch(state, turn, turn.agent_id, message.at)
-    else:
+    if state.turn is not None:
         more, commands = _wait_in_line(state, state.turn, turn, message)
+    elif state.held or state.queue:
+        return _behind_what_waits(state, turn, message, facts)
+    else:
+        more, commands = dispatch(state, turn, turn.agent_id, message.at)
     return Decision((*facts, *more), commands)
+
+
+def _behind_what_waits(state: SessionState, turn: QueuedTurn, message: UserInput, facts: list[Fact]) -> Decision:
+    """Nothing is live because the owner before was stopped, or this one is: the line keeps its order."""
+    story = Unfolding(state, facts[-1:])
+    story.say(_queued(state, turn, len(state.queue) + 1, message, "queue", {}))
+    go_on(story, message.at)
+    decision = story.decision()
+    return Decision((*facts[:-1], *decision.facts), decision.commands)
 
 
 def _admitted(message: UserInput, agent_id: str) -> QueuedTurn:
@@ -59,9 +71,11 @@ def _refusal(state: SessionState, turn: QueuedTurn, message: UserInput) -> Fact 
         return wording.failure(turn, error, message.at)
     if not turn.agent_id:
         return _nobody_answers(state, turn, message)
-    if state.turn is not None and _turned_away(state.turn, state, message):
+    full = len(state.queue) >= message.agents.max_queue
+    policy = "queue" if state.turn is None else _while_busy(state.turn, message)
+    if full if state.turn is None else _turned_away(state.turn, state, message):
         error = wording.error("session_busy", "The session is busy with another turn.", retryable=True)
-        return wording.failure(turn, {**error, "while_busy": _while_busy(state.turn, message)}, message.at)
+        return wording.failure(turn, {**error, "while_busy": policy}, message.at)
     return None
 
 
