@@ -75,7 +75,7 @@ def test_whoever_looks_sees_how_far_each_file_is_and_in_the_end_only_what_came_o
     for name in names:
         [count] = re.findall(rf"{name}: (\d+) passages", told)
         assert int(count) > 10
-        assert re.search(rf"{name} +━+ {count}/{count}", bars), f"no whole bar of {name} in {bars!r}"
+        assert re.search(rf"{name} +\[#+\] +{count}/{count}", bars), f"no whole bar of {name} in {bars!r}"
     assert "being read" in bars
     assert "None" not in bars
     assert "━" not in told, "what stays is what came of it"

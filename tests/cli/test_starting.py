@@ -1,13 +1,12 @@
 """`paddock serve` is read in two ways, plainly and by the library of the command line: they must agree."""
 
 import pytest
-import typer.main
 
 from paddock.cli import starting
 from paddock.cli.app import app
 from paddock.cli.starting import ONCE, REPEATED, plain_flags
 
-SERVE = typer.main.get_command(app).commands["serve"]  # type: ignore[attr-defined]
+SERVE = app.commands["serve"]
 OPTIONS = {parameter.name: parameter for parameter in SERVE.params if parameter.name != "help"}
 
 

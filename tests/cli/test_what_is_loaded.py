@@ -13,7 +13,7 @@ def test_the_host_loads_no_library_for_coloured_tracebacks() -> None:
 
 
 def test_the_host_does_not_keep_the_library_of_the_command_line() -> None:
-    assert _loaded(SERVING, "typer", "paddock.cli.app") == "[]"
+    assert _loaded(SERVING, "paddock.cli.app", "paddock.cli.commands") == "[]"
 
 
 def test_the_host_loads_nothing_that_reads_archives_until_somebody_brings_one() -> None:
@@ -25,7 +25,7 @@ def test_the_host_loads_numbers_and_providers_of_models_when_somebody_asks_for_t
 
 
 def test_a_command_that_serves_nothing_loads_none_of_what_serves() -> None:
-    assert _loaded(ASKING, "structlog", "asyncio", "pydantic", "uvicorn", "typer") == "['typer']"
+    assert _loaded(ASKING, "structlog", "asyncio", "pydantic", "uvicorn", "click") == "['click']"
 
 
 def _loaded(code: str, *names: str) -> str:

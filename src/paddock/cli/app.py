@@ -3,9 +3,8 @@ one module per command, imported when that command runs, so that asking a questi
 """
 
 import os
-from typing import Annotated
 
-import typer
+import click
 
 from paddock.cli.commands import (
     admin,
@@ -20,17 +19,36 @@ from paddock.cli.commands import (
     runner,
     talking,
 )
-from paddock.cli.commands.options import option
+from paddock.cli.commands.options import Family, option
 
-app = typer.Typer(
-    name="paddock",
-    help="An agent host: agents plug in as runners; conversations, keys and permissions are kept in one place.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+
+def _print_version(_context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        version()
+        raise click.exceptions.Exit
+
+
+@click.group(cls=Family, name="paddock", no_args_is_help=True)
+@option("--debug", says="Show tracebacks of failures.", env="PADDOCK_DEBUG", flag=True)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, help="Print the version.", callback=_print_version
 )
-for command in (hosting.serve, hosting.run, talking.chat, hosting.doctor, talking.explain):
+def app(debug: bool) -> None:
+    """An agent host: agents plug in as runners; conversations, keys and permissions are kept in one place."""
+    if debug:
+        os.environ["PADDOCK_DEBUG"] = "1"
+
+
+def version() -> None:
+    """Print the version."""
+    from importlib.metadata import version as version_of
+
+    from paddock.cli.output import write
+
+    write(version_of("paddock") + "\n")
+
+
+for command in (hosting.serve, hosting.run, talking.chat, hosting.doctor, talking.explain, version):
     app.command()(command)
 FAMILIES = {
     "admin": admin.admin,
@@ -44,32 +62,4 @@ FAMILIES = {
     "harness": harness.harness,
 }
 for name, commands in FAMILIES.items():
-    app.add_typer(commands, name=name)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        version()
-        raise typer.Exit
-
-
-@app.callback()
-def everything(
-    debug: Annotated[bool, option("--debug", says="Show tracebacks of failures.", env="PADDOCK_DEBUG")] = False,
-    version: Annotated[  # noqa: ARG001 - its callback has done the work
-        bool,
-        typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version),
-    ] = False,
-) -> None:
-    if debug:
-        os.environ["PADDOCK_DEBUG"] = "1"
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    from importlib.metadata import version as version_of
-
-    from paddock.cli.output import write
-
-    write(version_of("paddock") + "\n")
+    app.add_command(commands, name)

@@ -4,7 +4,8 @@ import shlex
 import sys
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,8 @@ from paddock.rules.document_names import document_names
 
 ROOT = "/api/v1/knowledge"
 LOOK_SECONDS = 0.2
+LINE_AWAY = "\x1b[1A\r\x1b[2K"
+"""Takes the last line off the screen: a bar that is full says nothing more."""
 OF_THIS_FILE = {413, 422}
 """Refusals that say nothing about the next file; all others do: the base, the key or the host is not there."""
 SILENT_SECONDS = 300.0
@@ -130,26 +133,33 @@ def _documents(host: HostClient, base: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _watch(host: HostClient, base: str, jobs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Follow the jobs with a progress bar, on standard error and only where a person looks at it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    """Follow the jobs to their end, and return them as they ended."""
+    return [job if job["status"] == "failed" else _watch_one(host, base, job) for job in jobs]
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[far]}"))
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        ended: list[Mapping[str, Any]] = []
-        for job in jobs:
-            if job["status"] == "failed":
-                ended.append(job)
-                continue
-            task = progress.add_task(job["name"], total=None, far="being read")
-            for seen in _followed(host, f"{_path(base)}/jobs/{job['jobId']}"):
-                if seen["total"]:  # known once it has been read and cut into passages
-                    far = f"{seen['done']}/{seen['total']}"
-                    progress.update(task, completed=seen["done"], total=seen["total"], far=far)
-                job = seen  # noqa: PLW2901 - the last look is the one that counts
-            ended.append(job)
-        return ended
+
+def _watch_one(host: HostClient, base: str, job: Mapping[str, Any]) -> Mapping[str, Any]:
+    seen = job
+    with _progress(job["name"]) if sys.stderr.isatty() else nullcontext() as show:
+        for seen in _followed(host, f"{_path(base)}/jobs/{job['jobId']}"):
+            if show is not None and seen["total"]:  # known once it has been read and cut into passages
+                show(seen["done"], seen["total"])
+    return seen
+
+
+@contextmanager
+def _progress(name: str) -> Generator[Callable[[int, int], None]]:
+    """A bar on standard error, where a person looks at it; taken away in the end."""
+    import click
+
+    bar = click.progressbar(length=1, label=f"{name} (being read)", file=sys.stderr, show_eta=False)
+
+    def show(done: int, total: int) -> None:
+        bar.label, bar.length, bar.show_pos = name, total, True
+        bar.update(done - bar.pos)
+
+    with bar:
+        yield show
+    sys.stderr.write(LINE_AWAY)
 
 
 def _followed(host: HostClient, path: str) -> Iterator[Mapping[str, Any]]:

@@ -2,20 +2,20 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from paddock.cli.commands.options import Config, Data, Url, family, option
+from paddock.cli.commands.options import argument, family, option, with_config, with_data, with_url
 
 admin = family("Look after the data: check, rebuild, back up, restore, delete, erase, move into a cluster.")
 
 
-Store = Annotated[str | None, option("--store", says="The database.", env="PADDOCK_STORE", metavar="ADDRESS")]
+with_store = option("--store", says="The database.", env="PADDOCK_STORE", metavar="ADDRESS")
 
 
 @admin.command("verify")
-def admin_verify(data: Data = None, store: Store = None, config: Config = None) -> None:
+@with_data
+@with_store
+@with_config
+def admin_verify(data: Path | None, store: str | None, config: Path | None) -> None:
     """Check every conversation's log and every stored file. May run beside a host."""
     from paddock.cli.admin import verify_all
     from paddock.settings import load
@@ -24,12 +24,11 @@ def admin_verify(data: Data = None, store: Store = None, config: Config = None) 
 
 
 @admin.command("rebuild")
-def admin_rebuild(
-    data: Data = None,
-    store: Store = None,
-    check: Annotated[bool, option("--check", says="Only compare; may run beside a host.")] = False,
-    config: Config = None,
-) -> None:
+@with_data
+@with_store
+@option("--check", says="Only compare; may run beside a host.", flag=True)
+@with_config
+def admin_rebuild(data: Path | None, store: str | None, check: bool, config: Path | None) -> None:
     """Make runs and transcripts anew from the log, and say what was different."""
     from paddock.cli.admin import rebuild_all
     from paddock.settings import load
@@ -38,12 +37,11 @@ def admin_rebuild(
 
 
 @admin.command("backup")
-def admin_backup(
-    target: Annotated[Path, typer.Argument(help="A new directory, or a new file ending in .tar.")],
-    data: Data = None,
-    store: Store = None,
-    config: Config = None,
-) -> None:
+@argument("target", says="A new directory, or a new file ending in .tar.", kind=Path)
+@with_data
+@with_store
+@with_config
+def admin_backup(target: Path, data: Path | None, store: str | None, config: Path | None) -> None:
     """Back up a data directory, or a PostgreSQL database and its files. Hosts may go on meanwhile."""
     from paddock.cli.admin import back_up
     from paddock.settings import load
@@ -52,12 +50,11 @@ def admin_backup(
 
 
 @admin.command("restore")
-def admin_restore(
-    backup: Annotated[Path, typer.Argument(help="What `paddock admin backup` made.")],
-    data: Data = None,
-    store: Store = None,
-    config: Config = None,
-) -> None:
+@argument("backup", says="What `paddock admin backup` made.", kind=Path)
+@with_data
+@with_store
+@with_config
+def admin_restore(backup: Path, data: Path | None, store: str | None, config: Path | None) -> None:
     """Make a new data directory, or fill an empty PostgreSQL database, of a backup, after checking every file of it."""
     from paddock.cli.admin import restore
     from paddock.settings import load
@@ -66,11 +63,10 @@ def admin_restore(
 
 
 @admin.command("migrate")
-def admin_migrate(
-    store: Store = None,
-    check: Annotated[bool, option("--check", says="Only say what is to come; 1 when something is.")] = False,
-    config: Config = None,
-) -> None:
+@with_store
+@option("--check", says="Only say what is to come; 1 when something is.", flag=True)
+@with_config
+def admin_migrate(store: str | None, check: bool, config: Path | None) -> None:
     """Bring the schema of a PostgreSQL database up to date. Hosts do the same when they start."""
     from paddock.cli.cluster import migrate
     from paddock.settings import load
@@ -79,12 +75,11 @@ def admin_migrate(
 
 
 @admin.command("import")
-def admin_import(
-    directory: Annotated[Path, typer.Argument(help="The data directory of an embedded host that is stopped.")],
-    store: Store = None,
-    data: Data = None,
-    config: Config = None,
-) -> None:
+@argument("directory", says="The data directory of an embedded host that is stopped.", kind=Path)
+@with_store
+@with_data
+@with_config
+def admin_import(directory: Path, store: str | None, data: Path | None, config: Path | None) -> None:
     """Move an embedded installation into an empty PostgreSQL database, and its files to where files are kept."""
     from paddock.cli.cluster import import_from
     from paddock.settings import load
@@ -92,11 +87,14 @@ def admin_import(
     sys.exit(import_from(directory.absolute(), load({"store": store, "data": data}, config=config)))
 
 
-Thread = Annotated[str, typer.Argument(help="The conversation: its threadId.")]
+with_thread = argument("thread", says="The conversation: its threadId.")
 
 
 @admin.command("delete-thread")
-def admin_delete_thread(thread: Thread, url: Url = None, data: Data = None) -> None:
+@with_thread
+@with_url
+@with_data
+def admin_delete_thread(thread: str, url: str | None, data: Path | None) -> None:
     """Delete a conversation with everything that belongs to it."""
     from paddock.cli.admin import delete_thread
 
@@ -104,13 +102,12 @@ def admin_delete_thread(thread: Thread, url: Url = None, data: Data = None) -> N
 
 
 @admin.command("erase")
-def admin_erase(
-    thread: Thread,
-    item: Annotated[str, typer.Argument(help="The message: its item id, such as 0198...-....1")],
-    files: Annotated[bool, option("--files", says="Also forget the files it refers to.")] = False,
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@with_thread
+@argument("item", says="The message: its item id, such as 0198...-....1")
+@option("--files", says="Also forget the files it refers to.", flag=True)
+@with_url
+@with_data
+def admin_erase(thread: str, item: str, files: bool, url: str | None, data: Path | None) -> None:
     """Erase the words of one message; the log still verifies."""
     from paddock.cli.admin import erase
 

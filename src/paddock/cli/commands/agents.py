@@ -2,17 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from paddock.cli.commands.options import Config, Data, Url, family
+from paddock.cli.commands.options import argument, family, with_config, with_data, with_url
 
 agents = family("Agents: see them, check their file.")
 
 
 @agents.command("list")
-def agents_list(url: Url = None, data: Data = None) -> None:
+@with_url
+@with_data
+def agents_list(url: str | None, data: Path | None) -> None:
     """Agents of a running host, where each comes from, and whether it can answer."""
     from paddock.cli.agents import list_agents
 
@@ -20,11 +19,10 @@ def agents_list(url: Url = None, data: Data = None) -> None:
 
 
 @agents.command("check")
-def agents_check(
-    file: Annotated[Path | None, typer.Argument(help="The agents file; the one in the settings unless named.")] = None,
-    data: Data = None,
-    config: Config = None,
-) -> None:
+@argument("file", says="The agents file; the one in the settings unless named.", kind=Path, required=False)
+@with_data
+@with_config
+def agents_check(file: Path | None, data: Path | None, config: Path | None) -> None:
     """Read an agents file as the host would, and say what is wrong with it."""
     from paddock import settings
     from paddock.cli.agents import check

@@ -1,35 +1,33 @@
 """Actions that wait for somebody: what `paddock approvals` takes."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from paddock.cli.commands.options import Data, Url, family, option
+from paddock.cli.commands.options import argument, family, option, with_data, with_url
 
 approvals = family("Actions that wait for your approval.")
 
 
 @approvals.command("list")
-def approvals_list(
-    url: Url = None,
-    data: Data = None,
-    status: Annotated[
-        str | None, option("--status", says="pending, granted, denied or expired; all unless set.", metavar="S")
-    ] = None,
-    as_json: Annotated[bool, option("--json", says="Print them as JSON.")] = False,
-) -> None:
+@with_url
+@with_data
+@option("--status", says="pending, granted, denied or expired; all unless set.", metavar="S")
+@option("--json", "as_json", says="Print them as JSON.", flag=True)
+def approvals_list(url: str | None, data: Path | None, status: str | None, as_json: bool) -> None:
     """Show what your agents asked for, newest first."""
     from paddock.cli.approvals import show
 
     sys.exit(show(status, url=url, data=data, as_json=as_json))
 
 
-Approval = Annotated[str, typer.Argument(help="The id that `paddock approvals list` shows.")]
+with_approval = argument("approval", says="The id that `paddock approvals list` shows.")
 
 
 @approvals.command("grant")
-def approvals_grant(approval: Approval, url: Url = None, data: Data = None) -> None:
+@with_approval
+@with_url
+@with_data
+def approvals_grant(approval: str, url: str | None, data: Path | None) -> None:
     """Approve an action. It is done once, now."""
     from paddock.cli.approvals import decide
 
@@ -37,7 +35,10 @@ def approvals_grant(approval: Approval, url: Url = None, data: Data = None) -> N
 
 
 @approvals.command("deny")
-def approvals_deny(approval: Approval, url: Url = None, data: Data = None) -> None:
+@with_approval
+@with_url
+@with_data
+def approvals_deny(approval: str, url: str | None, data: Path | None) -> None:
     """Refuse an action. It is never done."""
     from paddock.cli.approvals import decide
 

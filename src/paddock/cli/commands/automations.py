@@ -1,19 +1,20 @@
 """Jobs that run by themselves: what `paddock automations` takes."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from paddock.cli.commands.options import Data, Url, family, option
+from paddock.cli.commands.options import argument, family, option, with_data, with_url
 
 automations = family("Jobs that run by themselves, by cron or RRULE.")
-Job = Annotated[str, typer.Argument(help="The id that `paddock automations list` shows.")]
-Json = Annotated[bool, option("--json", says="Print them as JSON.")]
+with_job = argument("job", says="The id that `paddock automations list` shows.")
+with_json = option("--json", "as_json", says="Print them as JSON.", flag=True)
 
 
 @automations.command("list")
-def automations_list(url: Url = None, data: Data = None, as_json: Json = False) -> None:
+@with_url
+@with_data
+@with_json
+def automations_list(url: str | None, data: Path | None, as_json: bool) -> None:
     """Show your jobs and when they fire next."""
     from paddock.cli.automations import show
 
@@ -21,19 +22,28 @@ def automations_list(url: Url = None, data: Data = None, as_json: Json = False) 
 
 
 @automations.command("create")
-def automations_create(  # noqa: PLR0917 - one option each
-    name: Annotated[str, typer.Argument(help="What the job is called.")],
-    prompt: Annotated[str, typer.Argument(help="What the agent is asked each time.")],
-    url: Url = None,
-    data: Data = None,
-    cron: Annotated[str | None, option("--cron", says="A cron line, such as '0 9 * * 1-5'.", metavar="LINE")] = None,
-    rrule: Annotated[
-        str | None, option("--rrule", says="An RRULE, such as FREQ=DAILY;BYHOUR=9.", metavar="RULE")
-    ] = None,
-    zone: Annotated[str | None, option("--zone", says="Its time zone; yours unless set.", metavar="ZONE")] = None,
-    agent: Annotated[str | None, option("--agent", says="Who is asked; the default agent unless set.")] = None,
-    missed: Annotated[str, option("--missed", says="What was missed: skip or run_once.")] = "skip",
-    tool: Annotated[list[str] | None, option("--tool", says="Only these tools of the agent; repeat it.")] = None,
+@argument("name", says="What the job is called.")
+@argument("prompt", says="What the agent is asked each time.")
+@with_url
+@with_data
+@option("--cron", says="A cron line, such as '0 9 * * 1-5'.", metavar="LINE")
+@option("--rrule", says="An RRULE, such as FREQ=DAILY;BYHOUR=9.", metavar="RULE")
+@option("--zone", says="Its time zone; yours unless set.", metavar="ZONE")
+@option("--agent", says="Who is asked; the default agent unless set.")
+@option("--missed", says="What was missed: skip or run_once.", default="skip")
+@option("--tool", says="Only these tools of the agent; repeat it.", many=True)
+def automations_create(
+    *,
+    name: str,
+    prompt: str,
+    url: str | None,
+    data: Path | None,
+    cron: str | None,
+    rrule: str | None,
+    zone: str | None,
+    agent: str | None,
+    missed: str,
+    tool: list[str] | None,
 ) -> None:
     """Make a job."""
     from paddock.cli.automations import create
@@ -45,7 +55,10 @@ def automations_create(  # noqa: PLR0917 - one option each
 
 
 @automations.command("enable")
-def automations_enable(job: Job, url: Url = None, data: Data = None) -> None:
+@with_job
+@with_url
+@with_data
+def automations_enable(job: str, url: str | None, data: Path | None) -> None:
     """Let a job fire again."""
     from paddock.cli.automations import switch
 
@@ -53,7 +66,10 @@ def automations_enable(job: Job, url: Url = None, data: Data = None) -> None:
 
 
 @automations.command("disable")
-def automations_disable(job: Job, url: Url = None, data: Data = None) -> None:
+@with_job
+@with_url
+@with_data
+def automations_disable(job: str, url: str | None, data: Path | None) -> None:
     """Keep a job from firing."""
     from paddock.cli.automations import switch
 
@@ -61,7 +77,10 @@ def automations_disable(job: Job, url: Url = None, data: Data = None) -> None:
 
 
 @automations.command("delete")
-def automations_delete(job: Job, url: Url = None, data: Data = None) -> None:
+@with_job
+@with_url
+@with_data
+def automations_delete(job: str, url: str | None, data: Path | None) -> None:
     """Take a job away. Its conversation stays."""
     from paddock.cli.automations import delete
 
@@ -69,7 +88,10 @@ def automations_delete(job: Job, url: Url = None, data: Data = None) -> None:
 
 
 @automations.command("run")
-def automations_run(job: Job, url: Url = None, data: Data = None) -> None:
+@with_job
+@with_url
+@with_data
+def automations_run(job: str, url: str | None, data: Path | None) -> None:
     """Run a job now, whatever its schedule says."""
     from paddock.cli.automations import run
 
@@ -77,7 +99,11 @@ def automations_run(job: Job, url: Url = None, data: Data = None) -> None:
 
 
 @automations.command("firings")
-def automations_firings(job: Job, url: Url = None, data: Data = None, as_json: Json = False) -> None:
+@with_job
+@with_url
+@with_data
+@with_json
+def automations_firings(job: str, url: str | None, data: Path | None, as_json: bool) -> None:
     """Show what became of a job's ticks, the latest first."""
     from paddock.cli.automations import firings
 

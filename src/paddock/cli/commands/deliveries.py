@@ -1,24 +1,19 @@
 """What goes out to platforms: what `paddock deliveries` takes."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from paddock.cli.commands.options import Data, Url, family, option
+from paddock.cli.commands.options import argument, family, option, with_data, with_url
 
 deliveries = family("What is delivered to chat platforms, and what was given up.")
 
 
 @deliveries.command("list")
-def deliveries_list(
-    url: Url = None,
-    data: Data = None,
-    status: Annotated[
-        str | None, option("--status", says="pending, delivered or dead; all unless set.", metavar="S")
-    ] = None,
-    as_json: Annotated[bool, option("--json", says="Print them as JSON.")] = False,
-) -> None:
+@with_url
+@with_data
+@option("--status", says="pending, delivered or dead; all unless set.", metavar="S")
+@option("--json", "as_json", says="Print them as JSON.", flag=True)
+def deliveries_list(url: str | None, data: Path | None, status: str | None, as_json: bool) -> None:
     """Show deliveries, the newest first."""
     from paddock.cli.deliveries import show
 
@@ -26,11 +21,10 @@ def deliveries_list(
 
 
 @deliveries.command("redeliver")
-def deliveries_redeliver(
-    delivery: Annotated[str, typer.Argument(help="The id that `paddock deliveries list --status dead` shows.")],
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@argument("delivery", says="The id that `paddock deliveries list --status dead` shows.")
+@with_url
+@with_data
+def deliveries_redeliver(delivery: str, url: str | None, data: Path | None) -> None:
     """Try something again that was given up."""
     from paddock.cli.deliveries import again
 

@@ -1,19 +1,15 @@
 """Coding harnesses: what `paddock harness` takes."""
 
 import sys
-from typing import Annotated
 
-import typer
-
-from paddock.cli.commands.options import family
+from paddock.cli.commands.options import argument, family
 
 harness = family("Coding harnesses: what is installed here.")
 
 
 @harness.command("doctor")
-def harness_doctor(
-    names: Annotated[list[str] | None, typer.Argument(help="Only these; exit 1 unless all of them are usable.")] = None,
-) -> None:
+@argument("names", says="Only these; exit 1 unless all of them are usable.", many=True, required=False)
+def harness_doctor(names: list[str] | None) -> None:
     """Say which harnesses are installed, in which version, and how to install the others."""
     from paddock.cli.harness import doctor
 

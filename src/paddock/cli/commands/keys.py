@@ -1,28 +1,21 @@
 """Who may call the host: what `paddock keys` takes."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from paddock.cli.commands.options import Config, Data, Url, family, option
+from paddock.cli.commands.options import argument, family, option, with_config, with_data, with_url
 
 keys = family("API keys: who may call this host.")
 
 
 @keys.command("create")
-def keys_create(
-    user: Annotated[str, option("--user", says="Who acts with it.", metavar="U")],
-    workspace: Annotated[
-        str, option("--workspace", says="The workspace it opens; default unless set.", metavar="W")
-    ] = "default",
-    role: Annotated[str, option("--role", says="user, or admin to administer the host.", metavar="R")] = "user",
-    if_none: Annotated[
-        bool, option("--if-none", says="Only if there is no key yet; for set-ups that start again.")
-    ] = False,
-    data: Data = None,
-    config: Config = None,
-) -> None:
+@option("--user", says="Who acts with it.", metavar="U", required=True)
+@option("--workspace", says="The workspace it opens; default unless set.", metavar="W", default="default")
+@option("--role", says="user, or admin to administer the host.", metavar="R", default="user")
+@option("--if-none", says="Only if there is no key yet; for set-ups that start again.", flag=True)
+@with_data
+@with_config
+def keys_create(user: str, workspace: str, role: str, if_none: bool, data: Path | None, config: Path | None) -> None:
     """Make an API key and print it, once."""
     from paddock import settings
     from paddock.cli.keys import create
@@ -43,7 +36,9 @@ def keys_create(
 
 
 @keys.command("list")
-def keys_list(url: Url = None, data: Data = None) -> None:
+@with_url
+@with_data
+def keys_list(url: str | None, data: Path | None) -> None:
     """Show who has keys, and which of them were revoked."""
     from paddock.cli.client import connect
     from paddock.cli.keys import show
@@ -52,11 +47,10 @@ def keys_list(url: Url = None, data: Data = None) -> None:
 
 
 @keys.command("revoke")
-def keys_revoke(
-    key: Annotated[str, typer.Argument(help="The id that `paddock keys list` shows.")],
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@argument("key", says="The id that `paddock keys list` shows.")
+@with_url
+@with_data
+def keys_revoke(key: str, url: str | None, data: Path | None) -> None:
     """Let nobody in with a key any more."""
     from paddock.cli.client import connect
     from paddock.cli.keys import revoke
@@ -65,7 +59,9 @@ def keys_revoke(
 
 
 @keys.command("rotate-secret")
-def keys_rotate_secret(data: Data = None, config: Config = None) -> None:
+@with_data
+@with_config
+def keys_rotate_secret(data: Path | None, config: Path | None) -> None:
     """Make a new secret of the cluster in the data directory; those before it are kept for reading."""
     from paddock import settings
     from paddock.cli.keys import rotate_secret
@@ -74,7 +70,9 @@ def keys_rotate_secret(data: Data = None, config: Config = None) -> None:
 
 
 @keys.command("adopt-secret")
-def keys_adopt_secret(data: Data = None, config: Config = None) -> None:
+@with_data
+@with_config
+def keys_adopt_secret(data: Path | None, config: Path | None) -> None:
     """Go on with the secret that is set here when the one before is lost; what that one sealed is lost too."""
     from paddock import settings
     from paddock.cli.keys import adopt_secret
@@ -83,7 +81,9 @@ def keys_adopt_secret(data: Data = None, config: Config = None) -> None:
 
 
 @keys.command("rotate-signing")
-def keys_rotate_signing(data: Data = None, config: Config = None) -> None:
+@with_data
+@with_config
+def keys_rotate_signing(data: Path | None, config: Path | None) -> None:
     """Sign addresses of attachments with a new key; what the old one signed counts until it expires."""
     from paddock import settings
     from paddock.cli.keys import rotate_signing

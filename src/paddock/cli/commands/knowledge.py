@@ -2,29 +2,23 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from paddock.cli.commands.options import Data, Url, family, option
+from paddock.cli.commands.options import argument, family, option, with_data, with_url
 
 knowledge = family("Knowledge bases: documents that agents can search.")
 
 
-KnowledgeBase = Annotated[str, typer.Argument(metavar="BASE", help="Id of the knowledge base.")]
+with_knowledge_base = argument("base", metavar="BASE", says="Id of the knowledge base.")
 
 
 @knowledge.command("create")
-def knowledge_create(
-    base: KnowledgeBase,
-    name: Annotated[str, option("--name", says="What people call it; its id unless set.", metavar="N")] = "",
-    description: Annotated[str, option("--description", says="What is in it.", metavar="TEXT")] = "",
-    model: Annotated[
-        str, option("--embedding-model", says="Search by meaning too, with this model's vectors.", metavar="M")
-    ] = "",
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@with_knowledge_base
+@option("--name", says="What people call it; its id unless set.", metavar="N", default="")
+@option("--description", says="What is in it.", metavar="TEXT", default="")
+@option("--embedding-model", "model", says="Search by meaning too, with this model's vectors.", metavar="M", default="")
+@with_url
+@with_data
+def knowledge_create(base: str, name: str, description: str, model: str, url: str | None, data: Path | None) -> None:
     """Make an empty knowledge base."""
     from paddock.cli.knowledge import create
 
@@ -32,11 +26,10 @@ def knowledge_create(
 
 
 @knowledge.command("list")
-def knowledge_list(
-    base: Annotated[str | None, typer.Argument(metavar="[BASE]", help="List its documents.")] = None,
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@argument("base", metavar="[BASE]", says="List its documents.", required=False)
+@with_url
+@with_data
+def knowledge_list(base: str | None, url: str | None, data: Path | None) -> None:
     """Knowledge bases, or the documents of one."""
     from paddock.cli.knowledge import list_bases, list_documents
 
@@ -44,12 +37,11 @@ def knowledge_list(
 
 
 @knowledge.command("add")
-def knowledge_add(
-    base: KnowledgeBase,
-    files: Annotated[list[Path], typer.Argument(help="Text, Markdown, HTML, PDF or DOCX.")],
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@with_knowledge_base
+@argument("files", says="Text, Markdown, HTML, PDF or DOCX.", kind=Path, many=True)
+@with_url
+@with_data
+def knowledge_add(base: str, files: list[Path], url: str | None, data: Path | None) -> None:
     """Bring documents in, or new versions of them; waits until they can be found."""
     from paddock.cli.knowledge import add
 
@@ -57,13 +49,12 @@ def knowledge_add(
 
 
 @knowledge.command("search")
-def knowledge_search(
-    base: KnowledgeBase,
-    query: Annotated[str, typer.Argument(help="What to look for.")],
-    top: Annotated[int, option("--top", says="How many passages; 5 unless set.", metavar="N")] = 5,
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@with_knowledge_base
+@argument("query", says="What to look for.")
+@option("--top", says="How many passages; 5 unless set.", metavar="N", kind=int, default=5)
+@with_url
+@with_data
+def knowledge_search(base: str, query: str, top: int, url: str | None, data: Path | None) -> None:
     """Passages that answer a question, with the place each stands at."""
     from paddock.cli.knowledge import search
 
@@ -71,15 +62,12 @@ def knowledge_search(
 
 
 @knowledge.command("delete")
-def knowledge_delete(
-    base: KnowledgeBase,
-    document: Annotated[
-        str | None, typer.Argument(metavar="[DOCUMENT]", help="Name or id of one document; everything unless given.")
-    ] = None,
-    yes: Annotated[bool, option("--yes", says="Delete everything without being asked.")] = False,
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@with_knowledge_base
+@argument("document", metavar="[DOCUMENT]", says="Name or id of one document; everything unless given.", required=False)
+@option("--yes", says="Delete everything without being asked.", flag=True)
+@with_url
+@with_data
+def knowledge_delete(base: str, document: str | None, yes: bool, url: str | None, data: Path | None) -> None:
     """Delete a knowledge base, after showing how much is in it, or one of its documents."""
     from paddock.cli.knowledge import delete
 

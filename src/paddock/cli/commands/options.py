@@ -1,36 +1,81 @@
-"""Options that several commands take, written once."""
+"""Options, arguments and families of commands, and the options that several commands take."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, TypeVar
 
-import typer
+import click
 
-
-def option(*names: str, says: str, env: str = "", metavar: str = "") -> Any:
-    """An option whose help also names the environment variable that sets the same thing."""
-    text = f"{says}  [env: {env}]" if env else says
-    return typer.Option(*names, help=text, metavar=metavar or None, show_default=False)
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Command], Command]
 
 
-Data = Annotated[
-    Path | None, option("--data", says="Data directory; .paddock unless set.", env="PADDOCK_DATA", metavar="DIR")
-]
-Url = Annotated[
-    str | None, option("--url", says="The host to talk to; found by itself.", env="PADDOCK_URL", metavar="URL")
-]
+class _Explained(click.Argument):
+    """An argument with a line of help."""
+
+    def __init__(self, *names: Any, says: str, **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.says = says
 
 
-Config = Annotated[
-    Path | None,
-    option(
-        "--config",
-        says="TOML file with settings; <data>/paddock.toml if there is one.",
-        env="PADDOCK_CONFIG",
-        metavar="FILE",
-    ),
-]
+class _Command(click.Command):
+    """A command whose help also explains its arguments."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(found.make_metavar(ctx), found.says) for found in self.params if isinstance(found, _Explained)]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
 
 
-def family(says: str) -> typer.Typer:
+class Family(click.Group):
     """A group of commands under one word."""
-    return typer.Typer(help=says, no_args_is_help=True, rich_markup_mode=None)
+
+    command_class = _Command
+
+
+def family(says: str) -> Family:
+    return Family(help=says, no_args_is_help=True)
+
+
+def option(
+    *names: str, says: str, env: str = "", metavar: str = "", flag: bool = False, many: bool = False, **more: Any
+) -> Any:
+    """An option whose help also names the environment variable that sets the same thing.
+
+    `kind` among `more` is its type, `many` lets it be repeated, `flag` is one without a value.
+    """
+    text = f"{says}  [env: {env}]" if env else says
+    if flag:
+        return click.option(*names, help=text, is_flag=True, default=False)
+    if many:
+        more["callback"] = _listed
+    return click.option(*names, help=text, metavar=metavar or None, multiple=many, **_typed(more))
+
+
+def argument(name: str, *, says: str, many: bool = False, **more: Any) -> Any:
+    """An argument with a line of help; `many` takes all words that follow."""
+    if many:
+        more = {"nargs": -1, "required": True, "callback": _listed, **more}
+    return click.argument(name, cls=_Explained, says=says, **_typed(more))
+
+
+def _typed(more: dict[str, Any]) -> dict[str, Any]:
+    kind = more.pop("kind", str)
+    return {**more, "type": click.Path(path_type=Path) if kind is Path else kind}
+
+
+def _listed(_context: click.Context, _parameter: click.Parameter, given: tuple[Any, ...]) -> list[Any] | None:
+    return list(given) or None
+
+
+with_data = option("--data", says="Data directory; .paddock unless set.", env="PADDOCK_DATA", metavar="DIR", kind=Path)
+with_url = option("--url", says="The host to talk to; found by itself.", env="PADDOCK_URL", metavar="URL")
+with_config = option(
+    "--config",
+    says="TOML file with settings; <data>/paddock.toml if there is one.",
+    env="PADDOCK_CONFIG",
+    metavar="FILE",
+    kind=Path,
+)

@@ -2,20 +2,16 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from paddock.cli.commands.options import Data, Url, family, option
+from paddock.cli.commands.options import argument, family, option, with_data, with_url
 
 runner = family("Runners: write, try, install and remove them.")
 
 
 @runner.command("new")
-def runner_new(
-    name: Annotated[str, typer.Argument(help="Name of the plugin and of its directory.")],
-    author: Annotated[str | None, option("--author", says="Author; your user name unless set.", metavar="A")] = None,
-) -> None:
+@argument("name", says="Name of the plugin and of its directory.")
+@option("--author", says="Author; your user name unless set.", metavar="A")
+def runner_new(name: str, author: str | None) -> None:
     """Write a plugin that works, with a test that passes."""
     from paddock.cli.scaffold import new
 
@@ -23,11 +19,10 @@ def runner_new(
 
 
 @runner.command("dev")
-def runner_dev(
-    path: Annotated[Path, typer.Argument(help="Directory of the plugin.")],
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@argument("path", says="Directory of the plugin.", kind=Path)
+@with_url
+@with_data
+def runner_dev(path: Path, url: str | None, data: Path | None) -> None:
     """Run a plugin from its directory on a running host; it starts again when you save."""
     from paddock.cli.dev import dev
 
@@ -35,12 +30,11 @@ def runner_dev(
 
 
 @runner.command("install")
-def runner_install(
-    path: Annotated[Path, typer.Argument(help="Directory, .zip or .tar.gz.")],
-    yes: Annotated[bool, option("--yes", says="Agree to what it asks for without being asked.")] = False,
-    replace: Annotated[bool, option("--replace", says="Put it in the place of an installed one.")] = False,
-    data: Data = None,
-) -> None:
+@argument("path", says="Directory, .zip or .tar.gz.", kind=Path)
+@option("--yes", says="Agree to what it asks for without being asked.", flag=True)
+@option("--replace", says="Put it in the place of an installed one.", flag=True)
+@with_data
+def runner_install(path: Path, yes: bool, replace: bool, data: Path | None) -> None:
     """Install a plugin, after showing what it asks for."""
     from paddock.cli.plugins import install
 
@@ -48,7 +42,8 @@ def runner_install(
 
 
 @runner.command("list")
-def runner_list(data: Data = None) -> None:
+@with_data
+def runner_list(data: Path | None) -> None:
     """Installed plugins: version, hash, what they may do, and whether they are unchanged."""
     from paddock.cli.plugins import list_installed
 
@@ -56,7 +51,8 @@ def runner_list(data: Data = None) -> None:
 
 
 @runner.command("verify")
-def runner_verify(data: Data = None) -> None:
+@with_data
+def runner_verify(data: Path | None) -> None:
     """Check installed plugins against what was agreed to."""
     from paddock.cli.plugins import verify
 
@@ -64,10 +60,9 @@ def runner_verify(data: Data = None) -> None:
 
 
 @runner.command("remove")
-def runner_remove(
-    plugin: Annotated[str, typer.Argument(help="author/name")],
-    data: Data = None,
-) -> None:
+@argument("plugin", says="author/name")
+@with_data
+def runner_remove(plugin: str, data: Path | None) -> None:
     """Take an installed plugin out."""
     from paddock.cli.plugins import remove
 

@@ -1,20 +1,19 @@
 """Talking to agents: what `chat` and `explain` take."""
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from paddock.cli.commands.options import Data, Url, option
+from paddock.cli.commands.options import argument, option, with_data, with_url
 
 
+@argument("message", says="What to say; without it, a conversation.", required=False)
+@option("--agent", says="Which agent to talk to.", metavar="A")
+@with_url
+@with_data
+@option("--thread", says="Go on with this conversation.", metavar="ID")
+@option("--json", "as_json", says="Print the events (AG-UI), one JSON object per line.", flag=True)
 def chat(
-    message: Annotated[str | None, typer.Argument(help="What to say; without it, a conversation.")] = None,
-    agent: Annotated[str | None, option("--agent", says="Which agent to talk to.", metavar="A")] = None,
-    url: Url = None,
-    data: Data = None,
-    thread: Annotated[str | None, option("--thread", says="Go on with this conversation.", metavar="ID")] = None,
-    as_json: Annotated[bool, option("--json", says="Print the events (AG-UI), one JSON object per line.")] = False,
+    message: str | None, agent: str | None, url: str | None, data: Path | None, thread: str | None, as_json: bool
 ) -> None:
     """Talk to an agent of a running host.
 
@@ -25,14 +24,13 @@ def chat(
     sys.exit(talk(message, agent=agent, url=url, data=data, thread=thread, as_json=as_json))
 
 
-def explain(
-    run: Annotated[str, typer.Argument(help="The run: its taskId, or your runId.")],
-    action: Annotated[str, typer.Argument(help="The host call, such as history.page.")],
-    resource: Annotated[str, typer.Argument(help="What it is about: a tool, a model, a state scope.")] = "",
-    url: Url = None,
-    data: Data = None,
-    as_json: Annotated[bool, option("--json", says="Print the answer as JSON.")] = False,
-) -> None:
+@argument("run", says="The run: its taskId, or your runId.")
+@argument("action", says="The host call, such as history.page.")
+@argument("resource", says="What it is about: a tool, a model, a state scope.", required=False)
+@with_url
+@with_data
+@option("--json", "as_json", says="Print the answer as JSON.", flag=True)
+def explain(run: str, action: str, resource: str, url: str | None, data: Path | None, as_json: bool) -> None:
     """Say why a run may, or may not, make a host call."""
     from paddock.cli.explain import explain as tell
 
