@@ -13,6 +13,7 @@ import stalled
 hypothesis.settings.register_profile("busy", deadline=None)  # what a case takes says more of the machine than of it
 hypothesis.settings.load_profile("busy")
 
+stalled.tell(stalled.in_this_process)
 HERE = Path(__file__).parent
 SHARING = frozenset({"cli", "cluster", "langbot", "models"})
 """Rooms whose tests share a host, a server or an environment within a file: on two workers it would be made twice."""
@@ -39,10 +40,24 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 @pytest.fixture(autouse=True)
 def no_host_is_held_up(request: pytest.FixtureRequest) -> Iterator[None]:
     """Long tests, and those that attack, fail when the event loop of a host they use was held up meanwhile."""
-    before = len(stalled.STALLED)
+    if not _looked_at(request.node):
+        stalled.since_last()  # nothing of theirs is told to the next
     yield
-    if request.node.get_closest_marker("long") or "safety" in request.path.parts:
-        assert stalled.STALLED[before:] == []
+    if _looked_at(request.node):
+        assert stalled.since_last() == []
+
+
+def _looked_at(item: pytest.Item) -> bool:
+    watched = stalled.EVERYWHERE and "telemetry" not in item.path.parts  # where stalls are made
+    return watched or item.get_closest_marker("long") is not None or "safety" in item.path.parts
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A stall is told a moment after it was: one in the last moment of the last test counts too."""
+    last = session.items[-1] if session.items else None
+    if last is not None and _looked_at(last) and (late := stalled.since_last()):
+        print(f"\na host was held up in the last moment: {late}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+import stalled
+
 PADDOCK = Path(sys.executable).with_name("paddock")
 COLD = bool(os.environ.get("PADDOCK_TEST_COLD"))
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "SSL_")
@@ -158,8 +160,10 @@ class Loaded:
     def __init__(self) -> None:
         self._home = tempfile.TemporaryDirectory(prefix="paddock-warm-")
         self._address = f"{self._home.name}/socket"
+        stalls = Path(self._home.name) / "stalls"
+        stalled.expect_in(stalls)
         self._held = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve()), self._address],
+            [sys.executable, str(Path(__file__).resolve()), self._address, str(stalls)],
             stdin=PIPE,
             stdout=PIPE,
             start_new_session=True,  # Ctrl-C is for whoever started us, who ends us in order
@@ -248,9 +252,10 @@ def _serve(address: str) -> dict[str, Any] | None:
                     asker.send(b"%d" % code)
 
 
-def _become(asked: dict[str, Any]) -> None:
+def _become(asked: dict[str, Any], stalls: str) -> None:
     from paddock.cli.main import main
 
+    stalled.tell_in(stalls)
     os.chdir(asked["cwd"])
     os.environ.clear()
     os.environ.update(asked["env"])
@@ -262,4 +267,4 @@ def _become(asked: dict[str, Any]) -> None:
 if __name__ == "__main__":
     _load()
     if (wanted := _serve(sys.argv[1])) is not None:
-        _become(wanted)
+        _become(wanted, sys.argv[2])

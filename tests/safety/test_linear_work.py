@@ -1,19 +1,22 @@
 """Nothing that strangers write makes the event loop work more than its length: what they hand in, at its worst, is
 measured at one length and at four times that length, and every regular expression of the source is attacked."""
 
+import asyncio
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
+from starlette.requests import Request
 
 from paddock.host import titles
 from paddock.host.content_types import HEAD_BYTES, content_type
+from paddock.http_api.bodies import read_body
 from paddock.knowledge.formats import sections_of
 from paddock.models import demo_rules, demo_sums, demo_tools
 from paddock.rules import agent_config, naming, schedule
 from paddock.rules.addresses import without_secrets
 from paddock.rules.chunking import Section, chunks_of
-from paddock.rules.run_input import decode_object
+from paddock.rules.run_input import decode_object, holds_more_values
 from paddock.rules.schedule import Schedule
 from paddock.rules.splitting import split
 from paddock.rules.thread_search import MAX_QUERY, snippet, thread_phrases
@@ -42,6 +45,18 @@ A_TOOL = LLMTool(
 
 def ask_demo(text: str) -> object:
     return demo_rules.answer([Message(role="user", content=text)], [A_TOOL] * 20)
+
+
+def read_pieces(pieces: list[bytes]) -> object:
+    """As a client sends them that dawdles: the host is handed each by itself."""
+    left = iter(pieces)
+
+    async def receive() -> dict[str, object]:
+        piece = next(left, None)
+        return {"type": "http.request", "body": piece or b"", "more_body": piece is not None}
+
+    scope = {"type": "http", "headers": [], "method": "POST", "path": "/"}
+    return asyncio.run(read_body(Request(scope, receive), 2 * FRAME, "too long"))
 
 
 def follow(text: str) -> object:
@@ -119,6 +134,16 @@ CASES: dict[str, Case] = {
     "json: nested": Case(lambda n: b'{"a":' + b"[" * n, lambda b: decode_object(b, "body"), BODY),
     "json: digits": Case(lambda n: b'{"a":' + b"9" * n + b"}", lambda b: decode_object(b, "body"), BODY),
     "json: a fraction": Case(lambda n: b'{"a":0.' + b"9" * n + b"}", lambda b: decode_object(b, "body"), BODY),
+    "bodies: very many pieces": Case(lambda n: [b"x" * 64] * (n // 64), read_pieces, 4 * 1024 * 1024, seconds=1.0),
+    "json: values that are counted": Case(
+        lambda n: b'{"a":["' + b'\\"' * (n // 2), lambda b: holds_more_values(b, 1), 4 * FRAME
+    ),
+    "json: commas in a text": Case(
+        lambda n: b'{"a":"' + b"," * n + b'"}', lambda b: holds_more_values(b, 1_000), 2 * FRAME
+    ),
+    "json: texts that are counted": Case(
+        lambda n: b'""' * (n // 2) + b"," * 10, lambda b: holds_more_values(b, 5), FRAME, seconds=2.0
+    ),
     "json: keys": Case(
         lambda n: b"{" + b",".join(b'"k%d":1' % i for i in range(n // 10)) + b"}",
         lambda b: decode_object(b, "body"),

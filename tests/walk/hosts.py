@@ -110,7 +110,8 @@ class HostProcess:
         assert process.stdout is not None
         for line in process.stdout:
             self.output.append(line)
-            stalled.note(line)
+            if self.fresh:
+                stalled.note(line)
             if found := READY.search(line):
                 self.url = found[1]
 

@@ -53,6 +53,8 @@ SNAPSHOT_BYTES = 256 * 1024
 """How much state rides along in a run's context; more is read by `state.get`."""
 SNAPSHOT_SCOPES = frozenset({"conversation", "actor", "subject", "runner"})
 LOOK_BACK = 500
+MAX_NAMED = 10
+"""Names of a client's tools in one line of the log."""
 MAX_HANDOVER_CHARS = 100_000
 """How much of what one agent said another gets as its input; the rest is in the history."""
 NO_LIMIT = 1_000_000
@@ -368,10 +370,9 @@ class Runs:
 
     def _context(self, run: LiveRun, state: StateShown) -> dict[str, Any]:
         given, trace_id = run.session.input_of(run.turn_id)
-        for name in unseen_tools(run.part, given):
-            log.warning(
-                "a client's tool has the name of a host tool", action="run.start", run_id=run.turn_id, tool=name
-            )
+        if unseen := unseen_tools(run.part, given):
+            text, named = "tools of a client have the names of others", unseen[:MAX_NAMED]
+            log.warning(text, action="run.start", run_id=run.turn_id, tools=named, count=len(unseen))
         return run_context(run.part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
 
     async def _fill_in(self, run: LiveRun) -> None:

@@ -21,11 +21,14 @@ from paddock.http_api.ag_ui_messages import (
 )
 from paddock.rules.client_history import ClientMessage, Unseen
 from paddock.rules.client_time import wrong_part
-from paddock.rules.run_input import decode_object
+from paddock.rules.run_input import decode_object, holds_more_values
 from paddock.rules.run_input_shapes import InvalidInputError, require
 from paddock.rules.values import Value
 
 MAX_NAME = 512
+MAX_VALUES = 200_000
+"""Values in one body: with 8 MiB of small ones a host would be busy for whole seconds."""
+MAX_TOOLS = MAX_CONTEXT = 1_000
 FIELDS = frozenset(
     {"threadId", "runId", "protocolVersion", "parentRunId", "state", "messages", "tools", "context"}
     | {"forwardedProps", "resume"}
@@ -66,7 +69,7 @@ class AgUiInput(Value, frozen=True):
 
 def read_ag_ui_input(body: bytes, is_time_zone: Callable[[str], bool], limits: AgUiLimits) -> AgUiInput:
     """Raises InvalidInputError with a sentence about the first wrong value."""
-    document = decode_object(body, "the body")
+    document = _document(body)
     given, notes = without_nulls(document), Notes()
     for name in given.keys() - FIELDS:
         notes.note(f"unknown field {name[:64]!r}")
@@ -91,9 +94,15 @@ def read_ag_ui_input(body: bytes, is_time_zone: Callable[[str], bool], limits: A
 
 def read_names(body: bytes) -> tuple[str, str | None, str]:
     """Of a client that only wants to know how things stand: its thread, its run if it names one, and its dialect."""
-    given = without_nulls(decode_object(body, "the body"))
+    given = without_nulls(_document(body))
     run_id = _name(given, "runId") if "runId" in given else None
     return _name(given, "threadId"), run_id, _dialect(given.get("protocolVersion"))
+
+
+def _document(body: bytes) -> Json:
+    if holds_more_values(body, MAX_VALUES):
+        raise InvalidInputError(f"the body must hold at most {MAX_VALUES} values; send less state or fewer messages")
+    return decode_object(body, "the body")
 
 
 def _name(document: Json, field: str) -> str:
@@ -148,7 +157,7 @@ def _params(document: Json, is_time_zone: Callable[[str], bool]) -> Json:
 
 
 def _tools(given: object) -> list[Json]:
-    tools = _objects(given, "tools")
+    tools = _objects(given, "tools", MAX_TOOLS)
     for index, tool in enumerate(tools):
         needed(tool, "name", f"tools[{index}]")
         optional(tool, "description", str, f"tools[{index}]")
@@ -156,18 +165,19 @@ def _tools(given: object) -> list[Json]:
 
 
 def _context(given: object) -> list[Json]:
-    items = _objects(given, "context")
+    items = _objects(given, "context", MAX_CONTEXT)
     for index, item in enumerate(items):
         optional(item, "description", str, f"context[{index}]")
         optional(item, "value", str, f"context[{index}]")
     return items
 
 
-def _objects(items: object, field: str) -> list[Json]:
+def _objects(items: object, field: str, most: int) -> list[Json]:
     if not items and (items is None or isinstance(items, list)):
         return []
     valid = isinstance(items, list) and all(isinstance(item, dict) for item in cast("list[Any]", items))
     require(valid, f"{field} must be a list of objects")
+    require(len(cast("list[Json]", items)) <= most, f"{field} must be at most {most}")
     return [without_nulls(item) for item in cast("list[Json]", items)]
 
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message
 from paddock.host.attachments import NOT_OURS, UserAttachments
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
-from paddock.http_api.bodies import json_response, read_large, read_object
+from paddock.http_api.bodies import json_response, read_body, read_object
 from paddock.http_api.public_urls import absolute
 from paddock.http_api.routing import route
 from paddock.http_api.runs import iso
@@ -73,7 +73,7 @@ class AttachmentsDoor:
         credential = await self._still(upload.by)
         complaint = f"the file has more than {upload.size} bytes, as was said before"
         self._auth.streams.guard(request.scope, credential)
-        row = await self._attachments.finish(upload, await read_large(request, upload.size, complaint))
+        row = await self._attachments.finish(upload, await read_body(request, upload.size, complaint))
         return json_response(self._ready(request, row, credential), 201)
 
     async def get(self, request: Request) -> Response:
@@ -125,7 +125,7 @@ class AttachmentsDoor:
 
     async def _form(self, request: Request) -> tuple[str | None, bytes]:
         limit = self._attachments.limits.file_bytes
-        body = await read_large(request, limit + FORM_BYTES, f"an attachment may have at most {limit} bytes")
+        body = await read_body(request, limit + FORM_BYTES, f"an attachment may have at most {limit} bytes")
         return await _file_in(Request(request.scope, _once(body)), limit)
 
     def _pending(self, request: Request, upload: Upload) -> Mapping[str, Any]:

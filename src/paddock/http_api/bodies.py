@@ -37,7 +37,7 @@ async def read_body(request: Request, limit: int, complaint: str) -> bytes:
     declared = _declared(request.scope["headers"])
     if declared.isdigit() and int(declared) > limit:
         raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
-    body = b""
+    body = bytearray()  # grows in place: a body may come in very many pieces
     with while_let_in(request.scope):
         while True:
             message = await request.receive()
@@ -48,23 +48,7 @@ async def read_body(request: Request, limit: int, complaint: str) -> bytes:
                 raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
             if not message.get("more_body", False):
                 break
-    return body
-
-
-async def read_large(request: Request, limit: int, complaint: str) -> bytes:
-    """The same for bodies of many pieces, which are put together once."""
-    declared = _declared(request.scope["headers"])
-    if declared.isdigit() and int(declared) > limit:
-        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
-    pieces: list[bytes] = []
-    size = 0
-    with while_let_in(request.scope):
-        async for piece in request.stream():
-            size += len(piece)
-            if size > limit:
-                raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, complaint)
-            pieces.append(piece)
-    return b"".join(pieces)
+    return bytes(body)
 
 
 def _declared(headers: Iterable[tuple[bytes, bytes]]) -> bytes:

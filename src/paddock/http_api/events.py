@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 from paddock.host.event_shapes import inline_size
 from paddock.host.ingress import Ingress
 from paddock.host.platforms import Platform, Platforms, unknown_platform
-from paddock.http_api.bodies import declared_size, json_response, read_body, read_large
+from paddock.http_api.bodies import declared_size, json_response, read_body
 from paddock.http_api.public_urls import local
 from paddock.http_api.routing import route
 from paddock.rules.errors import ErrorCode, HostError
@@ -69,7 +69,7 @@ class EventsDoor:
         if self._large.locked():
             raise HostError(ErrorCode.RATE_LIMITED, "too many large events at once; send it again", retryable=True)
         async with self._large:
-            return await read_large(request, self._body_bytes, f"an event has at most {self._body_bytes} bytes")
+            return await read_body(request, self._body_bytes, f"an event has at most {self._body_bytes} bytes")
 
     def _named(self, request: Request) -> Platform:
         """The platform it says it is of, before anything of the body is read; what nobody signed is not read either."""

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from paddock.host.principals import Principal
 from paddock.http_api.auth import Auth
-from paddock.http_api.bodies import json_response, read_large, read_object
+from paddock.http_api.bodies import json_response, read_body, read_object
 from paddock.http_api.routing import route
 from paddock.ports.knowledge import BaseRow, DocumentRow, JobRow, KnowledgeBases, Passage
 from paddock.rules.errors import ErrorCode, HostError
@@ -90,7 +90,7 @@ class KnowledgeDoor:
     async def add(self, request: Request) -> Response:
         """A JSON object with `name` and `text` or `contentBase64`; or the bytes themselves, named by `?name=`."""
         principal = await self._auth.admin(request.scope)
-        name, content, metadata = _new_document(request, await read_large(request, MAX_BODY_BYTES, TOO_LARGE))
+        name, content, metadata = _new_document(request, await read_body(request, MAX_BODY_BYTES, TOO_LARGE))
         kb_id = _kb(request)
         audit = _decided(principal, "knowledge.add", f"{kb_id}/{name}"[:256])
         job = await self._bases.add(_payer(principal), kb_id, name, content, audit, metadata)

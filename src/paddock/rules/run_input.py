@@ -31,6 +31,9 @@ from paddock.rules.run_input_shapes import (
     snake,
 )
 
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
+_BEFORE_VALUE = frozenset({b",", b"[", b"{"})
+
 MAX_BODY_BYTES = 262_144
 MAX_RUN_ID = 128
 MAX_MESSAGES = 200
@@ -118,6 +121,22 @@ def decode_object(body: bytes, name: str) -> Json:
     if nested_too_deep(body, document, MAX_DEPTH):
         raise InvalidInputError(f"{name} is nested deeper than {MAX_DEPTH} levels")
     return document
+
+
+def holds_more_values(body: bytes, most: int) -> bool:
+    """Whether a body of JSON has more than `most` values, counted before any is made. Not exact for what is no JSON.
+
+    Making, keeping and sending on a value takes far longer than a letter of text, so both are bounded.
+    """
+    at_most = body.count(b",") + body.count(b"[") + body.count(b"{")
+    if at_most <= most:
+        return False
+    values = 0
+    for found in _TOKEN.finditer(body):  # commas in texts are no values
+        values += found[0] in _BEFORE_VALUE
+        if values > most:
+            return True
+    return False
 
 
 def why_no_json(body: bytes, error: Exception) -> str:
