@@ -83,6 +83,26 @@ class Server:
         with (self.data / "postgresql.conf").open("a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in chosen.items())
 
+    def follow(self, primary: "Server") -> None:
+        """Make this a standby of another server: every commit there waits until this one has it, too."""
+        _install_binaries(self.home)
+        name = self.home.name.replace("-", "_")
+        conninfo = f"host={primary.home} user={USER} application_name={name}"
+        self.run("pg_basebackup", "-D", str(self.data), "-d", conninfo, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        with (self.data / "postgresql.conf").open("a") as file:
+            file.write(f"unix_socket_directories = '{self.home}'\n")
+        self.start()
+        primary.sql(f"alter system set synchronous_standby_names = '{name}'")
+        primary.sql("select pg_reload_conf()")
+        end = time.monotonic() + START_SECONDS
+        while "sync" not in primary.sql("select sync_state from pg_stat_replication").split():
+            assert time.monotonic() < end, "the standby does not follow"
+            time.sleep(0.05)
+
+    def promote(self) -> None:
+        """Make a standby the one that takes writes."""
+        self.run("pg_ctl", "-D", str(self.data), "-w", "-t", str(START_SECONDS), "promote")
+
     def start(self) -> None:
         log = str(self.home / "server.log")
         self.run("pg_ctl", "-D", str(self.data), "-l", log, "-w", "-t", str(START_SECONDS), "start")
@@ -165,6 +185,13 @@ def new_server(**settings: str) -> Server:
     return _make(Path(tempfile.mkdtemp(prefix="paddock-postgres-")), settings)
 
 
+def new_standby(primary: Server) -> Server:
+    """A started server that follows another one; `let_go` ends it."""
+    server = _held(Path(tempfile.mkdtemp(prefix="paddock-standby-")))
+    server.follow(primary)
+    return server
+
+
 def shared_server() -> Server:
     """The one server of this test run: made by the first worker that asks, gone when the last one ends."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
@@ -204,11 +231,16 @@ def a_database() -> Generator[str]:
     _free.append(address)
 
 
-def _make(home: Path, settings: dict[str, str]) -> Server:
+def _held(home: Path) -> Server:
     server = Server(home)
     server.hold()
     sweeper = [sys.executable, str(Path(__file__).resolve()), str(home)]
     subprocess.Popen(sweeper, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    return server
+
+
+def _make(home: Path, settings: dict[str, str]) -> Server:
+    server = _held(home)
     server.make(**settings)
     server.start()
     server.make_template()

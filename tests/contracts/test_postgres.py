@@ -31,6 +31,7 @@ from paddock.storage.postgres.keeping import OLD
 from paddock.storage.postgres.log import FACTS
 from paddock.storage.postgres.migrate import bring_up_to_date
 from paddock.storage.postgres.reader import Reader
+from paddock.storage.postgres.silence import Silence
 from paddock.storage.shipped import shipped_migrations
 from postgres_server import Server, a_database, database_of, new_server
 
@@ -411,7 +412,7 @@ def bare(own_server: Server) -> Iterator[str]:
 async def test_why_a_question_could_not_be_answered_is_said_also_when_the_pool_has_the_connection_back(
     bare: str,
 ) -> None:
-    reader = await Reader.open(bare)
+    reader = await Reader.open(bare, Silence(bare, lambda: None))
 
     async def lost_on_the_way(connection: Any) -> None:
         with suppress(asyncpg.PostgresError, asyncpg.InterfaceError):

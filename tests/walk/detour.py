@@ -21,6 +21,7 @@ class Detour:
     def __init__(self, there: "int | Path | Choose") -> None:
         self._there = there
         self._open: set[socket.socket] = set()
+        self._swallowed: set[socket.socket] = set()
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]
         threading.Thread(target=self._let_in, daemon=True).start()
@@ -32,6 +33,14 @@ class Detour:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
         return len(ended) // 2
+
+    def swallow(self) -> None:
+        """Carry nothing more on what is connected now, and leave it open; who comes from now on is carried."""
+        self._swallowed |= self._open
+
+    def lead(self, there: "int | Path | Choose") -> None:
+        """Lead who comes from now on elsewhere."""
+        self._there = there
 
     def close(self) -> None:
         self._door.close()
@@ -70,7 +79,8 @@ class Detour:
                     words = key.fileobj.recv(65536)
                     if not words or self.loses(here, words, answered=key.fileobj is there):
                         return
-                    key.data.sendall(words)
+                    if here not in self._swallowed:
+                        key.data.sendall(words)
 
     def loses(self, here: socket.socket, words: bytes, *, answered: bool) -> bool:
         """Whether these words do not arrive and the connection ends with them."""

@@ -285,8 +285,9 @@ class House:
         self.runs.admission.closed = True
         if self.peers is None or not self.peers.others:
             return
-        end = asyncio.get_running_loop().time() + DRAIN_SECONDS
-        while self.runs.live and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110 - many runs, one moment
+        loop = asyncio.get_running_loop()
+        end = loop.time() + DRAIN_SECONDS
+        while self.runs.live and self.store.healthy() and loop.time() < end:  # noqa: ASYNC110 - many runs, one moment
             await asyncio.sleep(DRAIN_LOOK_SECONDS)
 
     async def _close(self) -> None:
@@ -309,6 +310,11 @@ class House:
         await self.blobs.close()
         await self.store.close()
 
+    @property
+    def _patience(self) -> float:
+        """How long the last writes of a host that stops may take; a store that is away has none of them."""
+        return SHUTDOWN_SECONDS if self.store.healthy() else NOTE_SECONDS
+
     async def _note_the_rest(self) -> None:
         """What was decided and used while runs were being stopped: nobody else knows of it."""
         try:
@@ -321,7 +327,7 @@ class House:
         """What has not finished is for the others, who end it and go on with what waits."""
         left = len(self.runs.live)
         try:
-            async with asyncio.timeout(SHUTDOWN_SECONDS):
+            async with asyncio.timeout(self._patience):
                 await self.audit.flush()
                 await peers.leave()
         except (TimeoutError, StorageUnavailableError):
@@ -334,7 +340,7 @@ class House:
         self.sessions.hold()
         ending = [self._end(run.session, run.turn_id) for run in self.runs.live]
         try:
-            async with asyncio.timeout(SHUTDOWN_SECONDS):
+            async with asyncio.timeout(self._patience):
                 await asyncio.gather(*ending, return_exceptions=True)
                 await self.audit.flush()
         except (TimeoutError, StorageUnavailableError):

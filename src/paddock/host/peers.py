@@ -36,6 +36,8 @@ log = structlog.get_logger("paddock.peers")
 
 AGAIN_SECONDS = 0.5
 """After a beat that failed: a host acts for its runs only as long as its last one counts."""
+LEAVE_SECONDS = 1.0
+"""How long the last word of a host may take."""
 TAKE_AT_ONCE = 256
 TIDY_SECONDS = 300.0
 Note = Callable[[AuditRow], None]
@@ -154,8 +156,9 @@ class Peers:
     async def close(self) -> None:
         """The last thing a host says is that it is not there any more, so that nobody waits for its lease."""
         try:
-            await self.leave()
-        except StorageUnavailableError as error:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                await self.leave()
+        except (TimeoutError, StorageUnavailableError) as error:
             log.warning("the others will find out by themselves", action="peers.close", reason=str(error))
         await self.owners.stop()
         await self._bus.close()

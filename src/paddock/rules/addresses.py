@@ -2,7 +2,8 @@
 
 import ipaddress
 import re
-from urllib.parse import parse_qsl, urlsplit
+from itertools import zip_longest
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 POSTGRES = ("postgresql://", "postgres://")
 _WORD = re.compile(r"\S+")
@@ -46,6 +47,21 @@ def _without_user(word: re.Match[str]) -> str:
     address = word[0]
     start, end = address.find("//"), address.rfind("@")
     return f"{address[:start]}//***{address[end:]}" if 0 <= start < end - 1 else address
+
+
+def each_machine(address: str) -> list[str]:
+    """The addresses of the machines that an address of PostgreSQL names: `//one,two/` or `?host=one,two`."""
+    plain, mark, query = address.partition("?")
+    scheme, _, rest = plain.partition("//")
+    place, slash, name = rest.partition("/")
+    user, at, machines = place.rpartition("@")
+    asked = dict(parse_qsl(query, keep_blank_values=True))
+    if machines or "host" not in asked:
+        return [f"{scheme}//{user}{at}{one}{slash}{name}{mark}{query}" for one in machines.split(",")]
+    hosts, ports = asked["host"].split(","), asked.get("port", "").split(",")
+    pairs = zip_longest(hosts, ports[: len(hosts)], fillvalue=ports[-1])
+    each = [{**asked, "host": host} | ({"port": port} if port else {}) for host, port in pairs]
+    return [f"{plain}?{urlencode(one)}" for one in each] if len(each) > 1 else [address]
 
 
 def place_of(address: str) -> str:

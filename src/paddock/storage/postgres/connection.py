@@ -3,13 +3,14 @@
 Every wait has an end: connecting, each statement, each lock. A connection that does not answer in time is thrown away.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol, cast
 
 import asyncpg
 
-from paddock.rules.addresses import place_of, without_secrets
+from paddock.rules.addresses import each_machine, place_of, without_secrets
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.storage.postgres.texts import decode, encode
 
@@ -18,6 +19,10 @@ STATEMENT_SECONDS = 10.0
 """How long the server works on one statement before it gives up."""
 ANSWER_SECONDS = 12.0
 """How long we wait for an answer: longer than the server, so that it is the one to say why."""
+TURN_SECONDS = 0.5
+"""After so long without a word from one machine the next of an address is asked."""
+ASK_SECONDS = 3.0
+"""How long a server may take to say what it is at, with connecting to it."""
 LOCK_SECONDS = 2.0
 """How long to wait for somebody else's transaction that holds a row of ours."""
 
@@ -76,6 +81,8 @@ LOST = (
 """Errors that say nothing about the statement, only that this connection is over."""
 
 _asyncpg = cast("Any", asyncpg)  # it has no types of its own
+_answered_last: dict[str, int] = {}
+"""Which machine of an address answered last, of those that name several."""
 _LIMITS = {"timeout": CONNECT_SECONDS, "command_timeout": ANSWER_SECONDS}
 _SETTLE = """
 select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2, false),
@@ -84,7 +91,7 @@ select set_config('statement_timeout', $1, false), set_config('lock_timeout', $2
        set_config('tcp_keepalives_count', '3', false),
        set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
        set_config('plan_cache_mode', 'force_generic_plan', false),
-       set_config('search_path', current_setting('search_path'), false)"""
+       set_config('search_path', current_setting('search_path'), false), pg_backend_pid()"""
 # Every statement of ours finds its rows by an index. Planned once and for all, while tables are still empty, it must
 # not settle for reading them whole; and planning the writer's statement costs more than running it.
 _PATIENT = """
@@ -92,6 +99,9 @@ select set_config('statement_timeout', $1, false), set_config('idle_in_transacti
 _WRITES_LAST = """
 select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'"""
 _WRITES_MAY_BE_LOST = "select set_config('synchronous_commit', 'off', false)"
+_AT_WORK = """
+select pid from pg_stat_activity where pid = any($1::int[])
+   and (state is null or state not like 'idle%' or clock_timestamp() - state_change < make_interval(secs => $2))"""
 _READ_ONLY = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean"
 
 
@@ -102,7 +112,7 @@ async def connect(address: str, *, patience: float | None = None) -> Connection:
     """
     limits = _LIMITS if patience is None else {**_LIMITS, "command_timeout": patience}
     try:
-        connection = cast("Connection", await _asyncpg.connect(address, **limits))
+        connection = cast("Connection", await _dial(address, **limits))
     except (*AWAY, ValueError) as error:
         raise unavailable(error, address) from error
     try:
@@ -124,10 +134,48 @@ async def open_pool(address: str, *, most: int, idle_seconds: float) -> Pool:
     """A few connections that read. Raises StorageUnavailableError with a sentence."""
     sizes = {"min_size": 1, "max_size": most, "max_inactive_connection_lifetime": idle_seconds}
     try:
-        opened = await _asyncpg.create_pool(address, **sizes, **_LIMITS, init=_settle_reader, reset=_nothing_to_reset)
+        opened = await _asyncpg.create_pool(
+            address, **sizes, **_LIMITS, connect=_dial, init=_settle_reader, reset=_nothing_to_reset
+        )
     except (*AWAY, ValueError) as error:
         raise unavailable(error, address) from error
     return cast("Pool", opened)
+
+
+async def _dial(address: str, **about: Any) -> Any:
+    """Connect, to the one that takes writes where an address names several machines. One that says nothing keeps
+    nobody waiting: a moment later the next is asked as well, beginning with whoever answered last."""
+    machines = each_machine(address)
+    if len(machines) == 1:
+        return await _asyncpg.connect(address, **about)
+    if "target_session_attrs=" not in address:
+        about["target_session_attrs"] = "read-write"
+    first = _answered_last.get(address, 0)
+    to_ask = [*range(first, len(machines)), *range(first)]
+    asked: dict[asyncio.Task[Any], int] = {}
+    error: BaseException = StorageUnavailableError(f"{place_of(address)} names no machine")
+    try:
+        while to_ask or asked:
+            if to_ask:
+                number = to_ask.pop(0)
+                asked[asyncio.ensure_future(_asyncpg.connect(machines[number], **about))] = number
+            done, _ = await asyncio.wait(asked, timeout=TURN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                number = asked.pop(task)
+                if (why := task.exception()) is None:
+                    _answered_last[address] = number
+                    return task.result()
+                error = why
+    finally:
+        for task in asked:
+            task.add_done_callback(_hang_up)
+            task.cancel()
+    raise error
+
+
+def _hang_up(task: "asyncio.Task[Any]") -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().terminate()
 
 
 async def _nothing_to_reset(_: Connection) -> None:
@@ -137,7 +185,44 @@ async def _nothing_to_reset(_: Connection) -> None:
 async def _settle(connection: Connection) -> None:
     """What every connection is told first."""
     await connection.set_type_codec("text", schema="pg_catalog", encoder=encode, decoder=decode, format="binary")
-    await connection.fetch(_SETTLE, f"{STATEMENT_SECONDS:.0f}s", f"{LOCK_SECONDS:.0f}s")
+    [row] = await connection.fetch(_SETTLE, f"{STATEMENT_SECONDS:.0f}s", f"{LOCK_SECONDS:.0f}s")
+    if (said := connection.get_server_pid()) != row[-1]:
+        _behind_a_pooler[said] = row[-1]
+        if len(_behind_a_pooler) > MAX_BACKENDS:
+            del _behind_a_pooler[next(iter(_behind_a_pooler))]
+
+
+MAX_BACKENDS = 1024
+_behind_a_pooler: dict[int, int] = {}
+"""A pooler names connections by numbers of its own; the server's process behind each, of the newest."""
+
+
+def backend_of(connection: Connection) -> int:
+    """The server's process that serves a connection."""
+    said = connection.get_server_pid()
+    return _behind_a_pooler.get(said, said)
+
+
+async def pids_at_work(address: str, pids: Sequence[int], *, idle_seconds: float) -> Collection[int]:
+    """Ask a server, over a connection of its own, which of these processes are at work, or were a moment ago. Raises
+    TimeoutError when it does not answer, or StorageUnavailableError."""
+    try:
+        async with asyncio.timeout(ASK_SECONDS):
+            connection = cast("Connection", await _dial(address, timeout=ASK_SECONDS))
+            try:
+                return {row[0] for row in await connection.fetch(_AT_WORK, pids, idle_seconds)}
+            finally:
+                connection.terminate()
+    except TimeoutError:
+        raise
+    except (*AWAY, ValueError) as error:
+        raise unavailable(error, address) from error
+
+
+def terminate(connection: Connection) -> None:
+    """End a connection that may never answer. One that was seen to be lost is the pool's already, and ended there."""
+    with suppress(asyncpg.InterfaceError):
+        connection.terminate()
 
 
 async def _settle_reader(connection: Connection) -> None:

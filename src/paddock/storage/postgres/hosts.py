@@ -15,6 +15,7 @@ from paddock.rules.errors import StorageUnavailableError
 from paddock.rules.leases import LEASE_SECONDS, RESTARTED, Peer, store_offset
 from paddock.storage.postgres.connection import AWAY, STATEMENT_SECONDS, Connection, connect, is_over, unavailable
 from paddock.storage.postgres.reader import Reader
+from paddock.storage.postgres.silence import Silence
 
 _log = logging.getLogger(__name__)
 
@@ -83,8 +84,9 @@ _TIDY = (
 class PostgresHosts:
     """The `Hosts` port over one database, for the host that is called `host_id`."""
 
-    def __init__(self, address: str, host_id: str, url: str, *, reader: Callable[[], Reader]) -> None:
+    def __init__(self, address: str, host_id: str, url: str, *, reader: Callable[[], Reader], silence: Silence) -> None:
         self._address = address
+        self._silence = silence
         self._host_id = host_id
         self._url = url
         self._reader = reader
@@ -177,7 +179,7 @@ class PostgresHosts:
             try:
                 if self._pulse is None or self._pulse.is_closed():
                     self._pulse = await connect(self._address)
-                return await self._pulse.fetch(statement, *values)
+                return await self._silence.watch(self._pulse, self._pulse.fetch(statement, *values))
             except AWAY as error:
                 if self._pulse is not None and is_over(self._pulse, error):
                     self.close()

@@ -7,19 +7,29 @@ questions is nobody's business. Every wait has an end.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import anyio
-import asyncpg
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.storage.postgres.connection import ANSWER_SECONDS, AWAY, LOST, Connection, Pool, open_pool, unavailable
+from paddock.storage.postgres.connection import (
+    ANSWER_SECONDS,
+    AWAY,
+    LOST,
+    Connection,
+    Pool,
+    open_pool,
+    terminate,
+    unavailable,
+)
+from paddock.storage.postgres.silence import Silence
 
 MAX_CONNECTIONS = 8
 QUESTION_SECONDS = 5
 """How long a question may take that people wait for."""
 IDLE_SECONDS = 300
+GIVE_UP_SECONDS = 2.0
+"""How long a transaction that is given up may take to say so; its connection is ended then."""
 Answer = TypeVar("Answer")
 Ask = Callable[[Connection], Awaitable[Answer]]
 _ONE_STATE = "begin isolation level repeatable read read only"
@@ -29,13 +39,14 @@ _DURABLY = "begin; set local synchronous_commit = 'on'"
 class Reader:
     """Answers questions about what is committed."""
 
-    def __init__(self, pool: Pool, address: str) -> None:
+    def __init__(self, pool: Pool, address: str, silence: Silence) -> None:
         self._pool = pool
         self._address = address
+        self._silence = silence
 
     @classmethod
-    async def open(cls, address: str) -> "Reader":
-        return cls(await open_pool(address, most=MAX_CONNECTIONS, idle_seconds=IDLE_SECONDS), address)
+    async def open(cls, address: str, silence: Silence) -> "Reader":
+        return cls(await open_pool(address, most=MAX_CONNECTIONS, idle_seconds=IDLE_SECONDS), address, silence)
 
     def close(self) -> None:
         self._pool.terminate()  # nothing is under way that anybody waits for
@@ -65,9 +76,11 @@ class Reader:
 
     async def perform(self, deed: Ask[Answer], *, durably: bool = True) -> Answer:
         """Do something in a transaction. Never tried again once begun, because it may have happened."""
+        self._silence.refuse()
         try:
             async with self._pool.acquire(timeout=ANSWER_SECONDS) as connection:
-                return await _within(_DURABLY if durably else "begin", connection, deed)
+                work = _within(_DURABLY if durably else "begin", connection, deed)
+                return await self._silence.watch(connection, work)
         except AWAY as error:
             raise unavailable(error, self._address) from error
 
@@ -83,11 +96,12 @@ class Reader:
             raise unavailable(error, self._address) from error
 
     async def _ask_once(self, ask: Ask[Answer]) -> Answer:
+        self._silence.refuse()
         async with self._pool.acquire(timeout=ANSWER_SECONDS) as connection:
             try:
-                return await ask(connection)
+                return await self._silence.watch(connection, ask(connection))
             except LOST:
-                _end(connection)
+                terminate(connection)
                 raise
 
 
@@ -98,26 +112,22 @@ async def _within(begin: str, connection: Connection, work: Ask[Answer]) -> Answ
         answer = await work(connection)
         await connection.execute("commit")
     except BaseException as error:
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(GIVE_UP_SECONDS, shield=True) as giving_up:
             await _give_up(connection, error)
+        if giving_up.cancelled_caught:
+            terminate(connection)
         raise
     return answer
 
 
 async def _give_up(connection: Connection, error: BaseException) -> None:
     if isinstance(error, LOST) or connection.is_closed():
-        _end(connection)
+        terminate(connection)
         return
     try:
         await connection.execute("rollback")
     except AWAY:
-        _end(connection)
-
-
-def _end(connection: Connection) -> None:
-    """It may never answer again. One that was seen to be lost is the pool's already, and cannot be ended here."""
-    with suppress(asyncpg.InterfaceError):
-        connection.terminate()
+        terminate(connection)
 
 
 class HasReader(Protocol):

@@ -45,6 +45,7 @@ from paddock.storage.postgres.people import PeopleReads
 from paddock.storage.postgres.reader import Answer, Ask, Reader
 from paddock.storage.postgres.runs import RunReads
 from paddock.storage.postgres.sessions import SessionReads
+from paddock.storage.postgres.silence import Silence
 from paddock.storage.postgres.state import StateReads
 from paddock.storage.postgres.thread_indexing import ThreadIndexing
 from paddock.storage.postgres.writer import Writer
@@ -79,7 +80,10 @@ class PostgresStore(
     def __init__(self, address: str, *, host_id: str = "", url: str = "") -> None:
         self._address = address
         self.engine: Engine = PostgresEngine(lambda: self.reader)
-        self.hosts = PostgresHosts(address, host_id, url, reader=lambda: self.reader) if host_id else None
+        self._silence = Silence(address, self._fell_silent)
+        self.hosts = (
+            PostgresHosts(address, host_id, url, reader=lambda: self.reader, silence=self._silence) if host_id else None
+        )
         self._last_backend = 0
         self._parts: tuple[Writer, Reader] | None = None
         self._claims = Claims(lambda: self.reader, lambda: self._need_open()[0].boot)
@@ -90,12 +94,12 @@ class PostgresStore(
         await bring_up_to_date(self._address)
         connection = await self._connect()
         try:
-            reader = await Reader.open(self._address)
+            reader = await Reader.open(self._address, self._silence)
         except StorageUnavailableError:
             connection.terminate()
             raise
         host = f"{socket.gethostname()}:{os.getpid()}"
-        writer = Writer(connection, self._connect, self._address, host)
+        writer = Writer(connection, self._connect, self._address, host, self._silence)
         self._parts = writer, reader
         self._indexing = Indexing(reader)
         self._thread_indexing = ThreadIndexing(reader)
@@ -117,6 +121,7 @@ class PostgresStore(
             reader.close()
         if self.hosts is not None:
             self.hosts.close()
+        await self._silence.stop()
 
     def healthy(self) -> bool:
         return self._parts is not None and self._parts[0].healthy
@@ -207,6 +212,10 @@ class PostgresStore(
         if self._parts is None:
             raise StorageUnavailableError("the store is closed")
         return self._parts
+
+    def _fell_silent(self) -> None:
+        if self._parts is not None:
+            self._parts[0].fell_silent()
 
     async def _connect(self) -> Connection:
         """The writer's connection. What an earlier one of ours left behind in the database is ended first."""

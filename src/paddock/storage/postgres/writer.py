@@ -27,6 +27,7 @@ from paddock.rules.rows import Row
 from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
 from paddock.storage.postgres.group import Group, Work, take_group
 from paddock.storage.postgres.guarded import in_order, write_works
+from paddock.storage.postgres.silence import Silence
 
 MAX_QUEUED = 20_000
 MAX_IDLE_OWNERS = 65_536
@@ -36,7 +37,9 @@ RETRY_SECONDS = 0.5
 """Between two attempts to reach a database that is away."""
 QUIET_SECONDS = 5.0
 """After so long without a write the writer asks whether the database is still there."""
-CLOSE_SECONDS = 10.0
+COME_BACK_SECONDS = 9.0
+"""How long one attempt to come back may take."""
+CLOSE_SECONDS = 3.0
 QUIET_TURNS = 3
 """Turns of the event loop without a new work after which a group is complete, as in the embedded store."""
 GATHER_SECONDS = 0.003
@@ -53,7 +56,7 @@ Connect = Callable[[], Awaitable[Connection]]
 class Writer:
     """Takes works, writes them in groups, and answers after their commit."""
 
-    def __init__(self, connection: Connection, connect: Connect, address: str, host: str) -> None:
+    def __init__(self, connection: Connection, connect: Connect, address: str, host: str, silence: Silence) -> None:
         self.healthy = True
         self.boot: int | None = None
         """The number of the host that writes; None for a command that is no host."""
@@ -62,6 +65,7 @@ class Writer:
         self._address = address
         self._host = host
         self._connect = connect
+        self._silence = silence
         self._connection = connection
         self._queue: deque[Work] = deque()
         self._waiting: dict[str, int] = {}
@@ -120,9 +124,10 @@ class Writer:
         """Finish what is queued and end; what cannot be finished in time is refused."""
         self._closed = True
         self._bell.set()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await asyncio.shield(self._task)
+        if not self._away:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await asyncio.shield(self._task)
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
@@ -154,7 +159,8 @@ class Writer:
         self._busy = take_group(self._queue)
         self._crowded = len(self._busy) > 1
         try:
-            await self._write([work for work in self._busy if not self._is_stale(work)])
+            work = self._write([work for work in self._busy if not self._is_stale(work)])
+            await self._silence.watch(self._connection, work)
         except Exception as error:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
             self._failed(error)
             self._refuse_all(unavailable(error, self._address))  # those that wait would follow what never was
@@ -258,6 +264,12 @@ class Writer:
             self._failed(ConnectionError("the connection was lost"))
             self._bell.set()
 
+    def fell_silent(self) -> None:
+        """The database answers nobody: nothing is taken until it does."""
+        self._away = True
+        self._failed(TimeoutError("the database is silent"))
+        self._bell.set()
+
     def _failed(self, error: Exception) -> None:
         if self.healthy:
             _log.error("storage refuses to write", extra={"action": "storage.commit_failed", "error": str(error)})
@@ -267,18 +279,21 @@ class Writer:
 
     async def _ask_whether_it_is_there(self) -> None:
         try:
-            await self._connection.execute("select 1")
+            await self._silence.watch(self._connection, self._connection.execute("select 1"))
         except AWAY as error:
             self._failed(error)
 
     async def _come_back(self) -> None:
         """Try once: connect if need be, and write something tiny of our own."""
         try:
-            if self._connection.is_closed():
-                self._connection = await self._connect()
-                self._connection.add_termination_listener(self._lost)
-            await self._connection.execute(_PROBE, self._host)
-        except (*AWAY, StorageUnavailableError):
+            async with asyncio.timeout(COME_BACK_SECONDS):
+                if self._connection.is_closed():
+                    self._connection = await self._connect()
+                    self._connection.add_termination_listener(self._lost)
+                await self._silence.watch(self._connection, self._connection.execute(_PROBE, self._host))
+        except (*AWAY, StorageUnavailableError) as error:
+            if is_over(self._connection, error):
+                self._connection.terminate()
             self._away = True
             self._refuse_all(StorageUnavailableError(_AWAY))
             await asyncio.sleep(0 if self._closed else RETRY_SECONDS)
