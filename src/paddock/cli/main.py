@@ -37,9 +37,21 @@ def _do(words: Sequence[str]) -> None:
     if flags is not None:
         start(flags)
     else:
-        from paddock.cli.app import app
+        _run(words)
 
-        app()
+
+def _run(words: Sequence[str]) -> None:
+    import click
+
+    from paddock.cli.app import app
+
+    try:
+        sys.exit(app.main(words, prog_name="paddock", standalone_mode=False))
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
 
 
 def _fail(error: Exception) -> int:

@@ -26,7 +26,7 @@ def chat(
 
 @argument("run", says="The run: its taskId, or your runId.")
 @argument("action", says="The host call, such as history.page.")
-@argument("resource", says="What it is about: a tool, a model, a state scope.", required=False)
+@argument("resource", says="What it is about: a tool, a model, a state scope.", required=False, default="")
 @with_url
 @with_data
 @option("--json", "as_json", says="Print the answer as JSON.", flag=True)
