@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+import structlog
+
 from paddock.host.owners import ForgetThread, Forgotten, Owners
 from paddock.host.principals import Principal, no_such_thread
 from paddock.host.sessions import Sessions
@@ -33,6 +35,8 @@ from paddock.rules.rows import (
     TranscriptRow,
 )
 from paddock.rules.values import Value
+
+log = structlog.get_logger("paddock.keeping")
 
 PART = 500
 ALL = 1_000_000
@@ -95,7 +99,16 @@ class Keeping:
         """Forget a conversation in which nothing goes on, and nothing went on since then; False when something does.
         The host that has it does it, because only that one knows."""
         deed = ForgetThread(session, audit, buried_at, silent_since)
-        return (await self._owners.do(partial(self._forget, deed), deed, Forgotten)).it_is
+        try:
+            return (await self._owners.do(partial(self._forget, deed), deed, Forgotten)).it_is
+        except HostError as error:
+            if error.code is not ErrorCode.RUNTIME_ERROR:
+                raise
+            # A host of an older release does not know how to. It has the conversation only while something goes on in
+            # it; from then on this host can do it.
+            text = "the host that has a conversation could not forget it"
+            log.warning(text, action="keeping.forget", session_id=session.session_id, reason=error.message)
+            return False
 
     async def _forget(self, deed: ForgetThread) -> Forgotten:
         thread_id = deed.session.session_id
