@@ -209,6 +209,21 @@ def test_what_was_on_the_page_is_there_again_when_somebody_comes_back_and_the_ho
     expect(ann.turns).to_have_count(2)
 
 
+def test_a_conversation_that_is_deleted_while_it_is_on_the_page_says_so(visit: Visit, host: HostProcess) -> None:
+    ann = visit(agent="echo")
+    ann.forgiving = True
+    ann.ask("soon gone")
+    thread = re.search(r"[0-9a-f-]{36}", ann.page.url)
+    assert thread is not None
+    with host.client() as client:
+        assert client.delete(f"/api/v1/agent/sessions/{thread[0]}").status_code == 204
+    expect(ann.page.get_by_text("This conversation was deleted.")).to_be_visible()
+    expect(ann.page.get_by_role("button", name="Try again")).to_have_count(0)
+    expect(ann.page.get_by_text("Connection lost")).to_have_count(0)
+    ann.page.locator(".chat").get_by_role("link", name="New conversation").click()
+    ann.ask("and on")
+
+
 def test_a_conversation_that_was_deleted_elsewhere_says_so(visit: Visit, host: HostProcess) -> None:
     ann = visit(agent="echo")
     ann.forgiving = True

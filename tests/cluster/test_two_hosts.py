@@ -6,13 +6,14 @@ import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import warm
 from cluster.conftest import Hosts, heard
 from loopback import free_port
-from walk.hosts import Event, HostProcess, start_together, text_of, wait_until
+from walk.hosts import Event, HostProcess, events_in, start_together, text_of, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -233,3 +234,27 @@ def test_a_conversation_that_another_host_only_looked_into_is_deleted_wherever_t
         audit = client.get("/api/v1/audit", params={"threadId": thread}).json()["decisions"]
     assert [row["result"] for row in audit if row["action"] == "session.delete"] == ["allowed"]
     assert there.post("hello", thread=thread).status_code == 404
+
+
+@pytest.mark.spec("http/sessions-deleted-stream")
+def test_readers_at_every_host_are_told_that_their_conversation_was_deleted(
+    here: HostProcess, there: HostProcess
+) -> None:
+    thread = str(uuid.uuid4())
+    here.finished(here.post("hello", thread=thread).json()["taskId"])
+    open_now, told = threading.Barrier(3), dict[str, list[dict[str, Any]]]()
+
+    def follow(host: HostProcess) -> None:
+        with host.client() as client, client.stream("GET", f"/api/v1/agent/sessions/{thread}/events") as answer:
+            open_now.wait(30)
+            told[host.url] = [event.data for event in events_in(answer.iter_lines())]
+
+    readers = [threading.Thread(target=follow, args=(host,)) for host in (here, there)]
+    for reader in readers:
+        reader.start()
+    open_now.wait(30)
+    with there.client() as client:
+        assert client.delete(f"/api/v1/agent/sessions/{thread}").status_code == 204
+    for reader in readers:
+        reader.join(60)
+    assert [[event["subtype"] for event in events] for events in told.values()] == [["SESSION_DELETED"]] * 2

@@ -88,6 +88,59 @@ async def test_a_dropped_stream_is_joined_again_under_the_names_the_client_uses(
         )
 
 
+@pytest.mark.spec("http/ag-ui-goes-on")
+@pytest.mark.parametrize("version", ["1.0", None])
+async def test_the_same_post_with_a_cursor_goes_on_where_the_stream_broke_off(version: str | None) -> None:
+    async with open_doors() as doors:
+        body = a_request(run="r1", protocolVersion=version)
+        live = split((await ask(doors, body, "a", "b", "c")).content)
+        for at in range(len(live)):
+            rest = await doors.client.post(AG_UI, json=body, headers={"Last-Event-ID": cursor_of(live[at])})
+            assert split(rest.content) == live[at + 1 :], f"after {live[at]!r}"
+        whole = await doors.client.post(AG_UI, json=body, headers={"Last-Event-ID": ""})
+        assert split(whole.content) == live
+
+
+@pytest.mark.spec("http/ag-ui-goes-on")
+async def test_the_same_post_with_a_cursor_joins_a_run_that_goes_on() -> None:
+    async with open_doors() as doors:
+        body = a_request(run="r1")
+        asking = asyncio.create_task(doors.client.post(AG_UI, json=body))
+        run = await doors.gateway.next()
+        run.delta("a")
+        await doors.recorded(run.run_id, "a")
+        first = f"1.{(await doors.row(run.run_id)).first_seq}.0"
+        again = asyncio.create_task(doors.client.post(AG_UI, json=body, headers={"Last-Event-ID": first}))
+        await doors.answered(run, "b")
+        whole = split((await asking).content)
+        assert split((await again).content) == whole[1:]
+        assert doors.gateway.started.empty()
+
+
+@pytest.mark.spec("http/ag-ui-goes-on")
+@pytest.mark.parametrize("cursor", ["nonsense", "1.x.0", "1.4000.0", "0.1.0"])
+async def test_a_post_with_a_cursor_that_cannot_be_is_refused_before_anything_begins(cursor: str) -> None:
+    async with open_doors() as doors:
+        answer = await doors.client.post(AG_UI, json=a_request(run="r1"), headers={"Last-Event-ID": cursor})
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_argument")
+        assert (await doors.client.get("/api/v1/agent/runs/r1")).status_code == 404
+        assert doors.gateway.started.empty()
+
+
+@pytest.mark.spec("http/ag-ui-goes-on")
+async def test_a_cursor_of_an_earlier_run_leaves_a_new_one_whole() -> None:
+    async with open_doors() as doors:
+        first = split((await ask(doors, a_request(run="r1"), "a")).content)
+        more = [
+            {"id": "u1", "role": "user", "content": "hi"},
+            {"id": "a1", "role": "assistant", "content": "a"},
+            {"id": "u2", "role": "user", "content": "and?"},
+        ]
+        headers = {"Last-Event-ID": cursor_of(first[-1])}
+        second = split((await ask(doors, a_request(run="r2", messages=more), "b", headers=headers)).content)
+        assert b'"RUN_STARTED"' in second[0]
+
+
 async def test_the_same_request_again_gets_the_same_run_and_another_one_is_refused() -> None:
     async with open_doors() as doors:
         body = a_request(run="r1")

@@ -175,6 +175,36 @@ async def test_a_conversation_is_deleted_when_nothing_goes_on_in_it() -> None:
         assert (await doors.client.get(f"/api/v1/agent/runs/{run.run_id}")).status_code == 404
 
 
+@pytest.mark.spec("http/sessions-deleted-stream")
+@pytest.mark.parametrize("form", ["messages", "ag-ui"])
+async def test_whoever_follows_a_conversation_is_told_that_it_was_deleted(form: str) -> None:
+    async with open_doors() as doors:
+        thread = a_thread()
+        await a_turn(doors, thread)
+        async with viewing(doors, thread, f"?format={form}") as viewer:
+            assert (await doors.client.delete(f"{SESSIONS}/{thread}")).status_code == 204
+            told = await viewer.next()
+            with pytest.raises(AssertionError, match="the stream ended"):
+                await viewer.next()
+        assert viewer.cursor == "", "nothing to go on from"
+        if form == "messages":
+            assert (told["event"], told["subtype"], told["target"]) == ("EVENT", "SESSION_DELETED", "FRONTEND")
+            assert told["session_id"] == thread
+        else:
+            assert (told["type"], told["name"]) == ("CUSTOM", "paddock.session.session_deleted")
+
+
+@pytest.mark.spec("http/sessions-deleted-stream")
+async def test_a_reader_that_did_not_hear_of_it_finds_out_with_the_next_keep_alive() -> None:
+    async with open_doors(keep_alive=0.05) as doors:
+        thread = a_thread()
+        await a_turn(doors, thread)
+        async with viewing(doors, thread) as viewer:
+            doors.house.tails.gone = lambda _thread: None  # pyright: ignore[reportAttributeAccessIssue] - the word is lost
+            assert (await doors.client.delete(f"{SESSIONS}/{thread}")).status_code == 204
+            assert (await viewer.next())["subtype"] == "SESSION_DELETED"
+
+
 @pytest.mark.spec("http/sessions-messages")
 async def test_a_message_is_text_or_a_choice_and_may_ask_for_an_agent() -> None:
     async with open_doors() as doors:

@@ -46,9 +46,12 @@ def test_the_live_runs_end_is_on_record_before_the_host_is_gone(host: HostProces
     process = host.process
     assert process is not None
 
+    told: list[Event] = []
+
     def stop_it(event: Event) -> bool:
-        if event.type == "TEXT_MESSAGE_CONTENT":
-            process.send_signal(signal.SIGTERM)
+        if event.type == "TEXT_MESSAGE_CONTENT" and not told:
+            process.send_signal(signal.SIGTERM)  # once: a second one does not wait
+            told.append(event)
         return False
 
     seen = host.events(first, stop_when=stop_it)

@@ -209,11 +209,11 @@ function Conversation({ id, fresh, agent, sought, onLeftBehind }: ConversationPr
   }, [lastEnded, askThreads]);
   const title = threads.value?.sessions.find((one) => one.threadId === id)?.title ?? thread.title;
   const empty = thread.turns.length === 0 && waiting.length === 0;
-  if (connection === "gone" && empty)
+  if (connection === "deleted" || (connection === "gone" && empty))
     return (
       <div className="chat">
-        <Notice tone="bad" title={t("chat.gone")}>
-          <p>{problem}</p>
+        <Notice tone="bad" title={t(connection === "deleted" ? "chat.deleted" : "chat.gone")}>
+          {problem && <p>{problem}</p>}
           <a className="button" href="#/">
             {t("threads.new")}
           </a>

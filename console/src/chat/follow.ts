@@ -7,13 +7,15 @@ import type { HistoryDay, RunEntry, SessionLook } from "../api/shapes";
 import { readEvent, type AgUiEvent } from "../model/events";
 import { emptyThread, oldestDay, opened, reduceThread, refreshed, withEarlier, withKnown, withWhole, type SessionFrame, type Thread } from "../model/thread";
 
-export type Connection = "new" | "loading" | "live" | "lost" | "gone";
+export type Connection = "new" | "loading" | "live" | "lost" | "gone" | "deleted";
 export interface Followed {
   thread: Thread;
   connection: Connection;
   problem: string | null;
 }
 
+/** The last word of a stream whose conversation is no more. */
+const DELETED = "paddock.session.session_deleted";
 const HIDDEN_MS = 20_000;
 const FLUSH_MS = 25;
 const GLANCE_MS = 120;
@@ -130,6 +132,10 @@ export class ThreadFollower {
         };
         for await (const frames of this.frames(cursor, signal, opened)) {
           cursor = frames.cursor;
+          if (frames.items.some(({ event }) => event.type === "CUSTOM" && event.name === DELETED)) {
+            this.set({ thread: emptyThread(this.id) });
+            return this.ended("deleted", "");
+          }
           this.apply(frames.items);
         }
       } catch (error) {

@@ -124,6 +124,7 @@ export const en = {
   "chat.sending": "Sending…",
   "chat.lost": "Connection lost. What is said meanwhile comes when it is back.",
   "chat.live": "Connected",
+  "chat.deleted": "This conversation was deleted.",
   "chat.gone": "This conversation does not exist, or it is not yours.",
   "chat.closed": "This conversation is closed.",
   "chat.reopen": "Open it again",

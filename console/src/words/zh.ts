@@ -126,6 +126,7 @@ export const zh: Words = {
   "chat.sending": "发送中…",
   "chat.lost": "连接已断开。期间的内容会在恢复后出现。",
   "chat.live": "已连接",
+  "chat.deleted": "这个会话已被删除。",
   "chat.gone": "这个会话不存在，或者不属于你。",
   "chat.closed": "这个会话已关闭。",
   "chat.reopen": "重新打开",

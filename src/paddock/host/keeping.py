@@ -126,7 +126,7 @@ class Keeping:
             if error.code is not ErrorCode.CONFLICT:
                 raise
             return Forgotten(False)  # somebody went on with it meanwhile
-        self._sessions.tails.forget(thread_id)
+        self._sessions.tails.gone(thread_id)
         self.scrub_wanted = True
         await self.purge()
         await free(self._store, self._blobs, [row.sha256 for row in files])
@@ -242,6 +242,10 @@ class Keeping:
         if seq > (await self._sessions.look(thread_id)).head:
             text = "this cursor lies beyond the end of the conversation: send the last `id:` of the stream as it came"
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+
+    async def is_gone(self, thread_id: str) -> bool:
+        """Whether a conversation that was there is there no more."""
+        return await self._store.session(thread_id) is None
 
     async def check_cursor(self, thread_id: str, seq: int) -> None:
         """Raises CURSOR_EXPIRED, with the newest of the conversation, when what follows this place was trimmed."""

@@ -18,6 +18,9 @@ from paddock.ports.bus import Bus, Subscription
 from paddock.rules.chain import StoredFact
 from paddock.rules.values import Value
 
+DELETED = -1
+"""Said in place of the last number: the conversation is no more. A host that does not know the word passes it over."""
+
 HeardFacts = Callable[[Sequence[StoredFact], int], None]
 """What was committed, and its last number; without the facts when they were too long to send."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from paddock.host.live import Live
+from paddock.host.live import DELETED, Live
 from paddock.ports import EventLog
 from paddock.ports.bus import Subscription
 from paddock.rules.chain import StoredFact
@@ -35,7 +35,7 @@ class Entry(msgspec.Struct, gc=False):
 class Tail:
     """The newest committed facts of one session, at most 256 KiB of them, and who waits for more."""
 
-    __slots__ = ("_bytes", "_entries", "_start", "end", "followers", "heard_from", "listeners", "waiting")
+    __slots__ = ("_bytes", "_entries", "_start", "end", "followers", "gone", "heard_from", "listeners", "waiting")
 
     def __init__(self) -> None:
         self._entries: deque[Entry] = deque()
@@ -48,6 +48,8 @@ class Tail:
         self.listeners: dict[Callable[[], None], None] = {}
         """Who is called at each commit. They see to their own errors."""
         self.followers = 0
+        self.gone = False
+        """Whether the session was deleted; its id is never used again."""
         self.heard_from: Subscription | None = None
         """How it hears what other hosts commit, while somebody here follows."""
 
@@ -78,6 +80,8 @@ class Tail:
     def hear(self, facts: Sequence[StoredFact], last: int) -> bool:
         """What another host says it has committed. May come twice, late, or never. Says whether it was of use; else
         it is in the log."""
+        if last == DELETED:
+            self.end_for_good()
         if last <= self.end:
             return False
         if facts and (self._start is None or facts[0].seq == self.end + 1):
@@ -88,6 +92,12 @@ class Tail:
         for listener in tuple(self.listeners):
             listener()
         return False
+
+    def end_for_good(self) -> None:
+        """The session was deleted: nothing of it is kept, and nobody waits for more."""
+        self.gone = True
+        self.clear()
+        self.ring()
 
     def unsure(self) -> None:
         """Others may have written since: whoever follows reads the log first."""
@@ -212,6 +222,14 @@ class Tails:
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
 
+    def gone(self, session_id: str) -> None:
+        """A session was deleted: whoever follows it, here or at another host, is told so."""
+        tail = self._tails.get(session_id)
+        if tail is not None:
+            tail.end_for_good()
+        if self._live is not None and self._live.wanted(session_id):
+            self._live.send_end(session_id, DELETED)
+
     def forget(self, session_id: str) -> None:
         """Keep nothing of what was said in a session; whoever follows it reads the log until something new comes."""
         tail = self._tails.get(session_id)
@@ -269,9 +287,16 @@ class Follower:
             self._tail.listeners.pop(self._listener, None)
             self._listener = None
 
+    @property
+    def gone(self) -> bool:
+        """Whether the session was deleted, as far as was heard: nothing comes any more."""
+        return self._tail.gone
+
     async def next(self, seconds: float) -> list[Entry]:
-        """What came since; waits for it at most so long, then an empty list."""
+        """What came since; waits for it at most so long, then an empty list. At once when the session is gone."""
         while True:
+            if self._tail.gone:
+                return []
             if entries := await self._found():
                 return entries
             if not await self._tail.wait(seconds):
@@ -332,6 +357,8 @@ class SharedFollower(Follower):
         end = time() + seconds
         while True:
             await self._tails.listen(self._session_id, self._tail)
+            if self._tail.gone:
+                return []
             if entries := await self._found() or await self._look(time()):
                 self._looked_at, self._quiet = time(), 0
                 return entries

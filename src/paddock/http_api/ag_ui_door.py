@@ -80,25 +80,29 @@ class AgUiDoor:
         place = self._streams.place(principal)
         try:
             told = _told(given, request.headers.get("accept", ""))
-            return await self._stream(principal, given, told, agent_id, place, source_of(request.scope))
+            return await self._stream(request, principal, given, told, agent_id, place)
         except BaseException:
             place.leave()
             raise
 
     async def _stream(
         self,
+        request: Request,
         principal: Principal,
         given: AgUiInput,
         told: Told,
         agent_id: str | None,
         place: Place,
-        source: TriggerSource,
     ) -> ASGIApp:
+        source, last = source_of(request.scope), request.headers.get("last-event-id")
         thread_id = await self._names.find(principal, given.thread_name)
+        start = await self._streams.check_cursor(last, given.dialect, thread_id)
         accepted, diverged = await self._accept(principal, thread_id, given, told, agent_id, source)
         peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
-        shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
         gone = self._when_gone(principal, accepted, agent_id)
+        if start is not None and start.seq >= accepted.first_seq:
+            return await self._streams.go_on(principal, accepted, peer, start, place=place, when_gone=gone)
+        shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
         stream = await self._streams.from_the_start(
             principal, accepted, peer, place=place, after_start=shown, when_gone=gone
         )

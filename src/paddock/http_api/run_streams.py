@@ -61,6 +61,37 @@ class RunStreams:
             when_gone=when_gone,
         )
 
+    async def check_cursor(self, given: str | None, dialect: str, thread_id: str) -> Cursor | None:
+        """Where a client that asks for a run again stands; None at its start. Raises HostError for what nobody said."""
+        start = parse_cursor(given) if given else None
+        if start is None:
+            return None
+        if start.dialect != dialect:
+            text = f"this cursor belongs to a stream of dialect {start.dialect}, and the request asks for {dialect}"
+            raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+        await self._keeping.check_reached(thread_id, start.seq)
+        return start
+
+    async def go_on(
+        self,
+        principal: Principal,
+        accepted: Accepted,
+        peer: Peer,
+        start: Cursor,
+        *,
+        place: Place,
+        when_gone: WhenGone | None,
+    ) -> ASGIApp:
+        """The rest of a run that was accepted before, after its reader's last frame."""
+        run = await self._runs.find(principal, accepted.task_id)
+        await self._keeping.check_run(run)
+        if start.seq > run.last_seq and run.status in TERMINAL_STATUSES:
+            place.leave()
+            return nothing_more
+        thread_id, task_id = accepted.thread_id, accepted.task_id
+        stream = await self._open(principal, thread_id, task_id, peer, start, place=place, when_gone=when_gone)
+        return stream if when_gone is None else stream.__call__
+
     async def from_a_cursor(self, request: Request, principal: Principal, run: RunRow) -> ASGIApp:
         """A run from where the reader stands: the `Last-Event-ID` header, or `?after=`, or the start."""
         given = request.headers.get("last-event-id") or request.query_params.get("after")

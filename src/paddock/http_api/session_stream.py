@@ -4,7 +4,8 @@ Says what is meant for front ends, as the messages they are or in AG-UI. Everyth
 reader sees the same, live or later; a reader that goes away ends its own stream and nothing else.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 import anyio
@@ -21,12 +22,14 @@ from paddock.http_api.cursors import Cursor
 from paddock.http_api.stream import HEADERS, KEEP_ALIVE, cancel_when_gone, tell_why
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.session.facts import SYSTEM_SENDER
 
 log = structlog.get_logger(__name__)
 
 Format = Literal["messages", "ag-ui"]
 UNSEEN = frozenset({HINTS, ACTIONS})
 FOR_FRONT_ENDS = frozenset({"FRONTEND", "BROADCAST"})
+DELETED = {"message": "this conversation was deleted"}
 CUT = b'"metadata":{"partial":true}'
 """How the end of a message ends that was cut."""
 
@@ -37,7 +40,15 @@ class SessionStream:
     """The ASGI answer that streams one conversation to one reader."""
 
     def __init__(
-        self, follower: Follower, thread_id: str, start: Cursor, form: Format, *, place: Place, keep_alive: float
+        self,
+        follower: Follower,
+        thread_id: str,
+        start: Cursor,
+        form: Format,
+        *,
+        place: Place,
+        keep_alive: float,
+        is_gone: Callable[[], Awaitable[bool]],
     ) -> None:
         self._follower = follower
         self._place = place
@@ -45,6 +56,7 @@ class SessionStream:
         self._start = start
         self._form = form
         self._keep_alive = keep_alive
+        self._is_gone = is_gone
 
     async def __call__(self, _: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -54,6 +66,7 @@ class SessionStream:
                 watched.start_soon(cancel_when_gone, receive, watched.cancel_scope)
                 self._place.when_over(watched.cancel_scope.cancel)
                 await self._stream(send)
+                watched.cancel_scope.cancel()
             if self._place.over:
                 await tell_why(send, self._place.over)
         except* (HostError, StorageUnavailableError) as errors:
@@ -65,11 +78,32 @@ class SessionStream:
             self._place.leave()
 
     async def _stream(self, send: Send) -> None:
+        """Until the conversation is deleted, which is the last thing it says."""
         while True:
             entries = await self._follower.next(self._keep_alive)
+            if not entries and (self._follower.gone or await self._was_deleted()):
+                await send({"type": "http.response.body", "body": self._deleted(), "more_body": False})
+                return
             said = b"".join(piece for entry in entries for piece in self._frames(entry))
             if said or not entries:
                 await send({"type": "http.response.body", "body": said or KEEP_ALIVE, "more_body": True})
+
+    async def _was_deleted(self) -> bool:
+        """Asked when nothing came for a while: the word of another host may have been lost."""
+        try:
+            return await self._is_gone()
+        except StorageUnavailableError:
+            return False
+
+    def _deleted(self) -> bytes:
+        """It has no `id:`, because there is nothing to go on from."""
+        if self._form == "ag-ui":
+            told = custom(_name("EVENT:SESSION_DELETED"), {"sender": SYSTEM_SENDER, "payload": DELETED})
+        else:
+            about = {"sender": SYSTEM_SENDER, "target": "FRONTEND", "payload": DELETED, "metadata": {}}
+            named = {"session_id": self._thread_id, "event": "EVENT", "subtype": "SESSION_DELETED"}
+            told = {**named, **about, "time": time.time()}
+        return b"data: %b\n\n" % _encode(told)
 
     def _frames(self, entry: Entry) -> list[bytes]:
         key = f"session:{self._form}:{self._thread_id}"

@@ -1,6 +1,7 @@
 """Conversations: listed, opened, looked at, named, deleted, spoken in, controlled, followed. Reads and answers only."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 from uuid import uuid4
 
@@ -172,7 +173,8 @@ class SessionsDoor:
         start = await self._start(request, thread_id)
         place = self._auth.streams.stream(principal)
         follower = self._tails.follow(thread_id, None, start.seq - (start.k >= 0))
-        return SessionStream(follower, thread_id, start, form, place=place, keep_alive=self._keep_alive)
+        gone = partial(self._keeping.is_gone, thread_id)
+        return SessionStream(follower, thread_id, start, form, place=place, keep_alive=self._keep_alive, is_gone=gone)
 
     async def _start(self, request: Request, thread_id: str) -> Cursor:
         """After the cursor the reader has; from now on when it has none, from the very beginning for `0`."""
