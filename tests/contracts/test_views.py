@@ -1,9 +1,13 @@
 """What a store shows of one of a platform's threads, and of a conversation as it stood when a run began."""
 
+from typing import Any
+
 import pytest
 
 from contracts.builders import SESSION, Owner, a_run, an_item, said
 from paddock.ports import Store
+from paddock.rules.call_rows import ToolCallRow
+from paddock.rules.delivery_rows import DeliveryRow
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import WHOLE, RunRow, TranscriptRow, View
 from paddock.rules.tokens import phrases_of
@@ -70,3 +74,38 @@ async def test_a_search_goes_on_before_a_place(store: Store, top: int) -> None:
         found += [row.seq for row in rows]
         before = found[-1]
     assert found == [7, 6, 5, 4, 3, 2, 1]
+
+
+def a_call(call_id: str, run: RunRow, **changes: Any) -> ToolCallRow:
+    begun = ToolCallRow(call_id, run.run_id, SESSION, "w", "ann", "a", "add", "started", b"{}", b"", None, 1.0, None)
+    return replace(begun, **changes)
+
+
+def a_delivery(run: RunRow, number: int) -> DeliveryRow:
+    return DeliveryRow(f"{run.run_id}.{number:015d}", "w", "chat", SESSION, run.run_id, number, b"{}", 1.0, due_at=1.0)
+
+
+async def test_calls_and_deliveries_stand_after_what_was_on_record_before_them(store: Store) -> None:
+    owner = await Owner.of(store)
+    one, two = a_run("one"), replace(a_run("two"), subthread_id="a")
+    await owner.write(said("1", "one"), rows=[one, two])
+    await store.write([a_call("c1", one), a_call("c2", one)])
+    await owner.write(said("2", "one"), said("3", "one"), rows=[a_delivery(one, 3000), a_delivery(one, 3001)])
+    await store.write([a_call("c3", one), a_call("t1", two)])
+    await owner.write(said("4", "two"), rows=[a_delivery(two, 4000)])
+    await store.write([a_call("c1", one, status="completed", ended_at=2.0)])
+    calls = await store.placed_calls(SESSION)
+    assert [(call.row.call_id, call.after) for call in calls] == [("t1", 3), ("c3", 3), ("c2", 1), ("c1", 1)]
+    assert calls[-1].row.status == "completed"
+    assert await store.placed_call("c1") == calls[-1]
+    assert await store.placed_call("random") is None
+    for number, call in enumerate(calls):
+        older = await store.placed_calls(SESSION, before=(call.after, call.number), limit=2)
+        assert older == calls[number + 1 : number + 3]
+    assert [row.number for row in await store.deliveries_of_session(SESSION)] == [4000, 3001, 3000]
+    assert [row.number for row in await store.deliveries_of_session(SESSION, before=4000, limit=1)] == [3001]
+    for view, called, delivered in ((View(None), ["c3", "c2", "c1"], [3001, 3000]), (View("a"), ["t1"], [4000])):
+        assert [call.row.call_id for call in await store.placed_calls(SESSION, view=view)] == called
+        assert [row.number for row in await store.deliveries_of_session(SESSION, view=view)] == delivered
+    assert await store.placed_calls("another") == []
+    assert await store.deliveries_of_session("another") == []

@@ -199,7 +199,7 @@ def test_a_cursor_counts_where_it_was_given_and_nowhere_else(host: HostProcess) 
 # --- a group on a platform, with threads ------------------------------------------------------------------------------
 
 
-@pytest.mark.spec("wire/threads-apart", "wire/events-as-they-were")
+@pytest.mark.spec("wire/threads-apart", "wire/events-as-they-were", "wire/events-of-the-host")
 def test_a_group_with_threads(host: HostProcess, chat: Chat, tmp_path: Path) -> None:
     room = chat.says(host, "Ann", "hello all")
     group, ada = room["threadId"], seen(host, room["taskId"])
@@ -261,6 +261,9 @@ def test_a_group_with_threads(host: HostProcess, chat: Chat, tmp_path: Path) -> 
     wait_until(lambda: len(chat.taken) >= 8, what="the deliveries")
     last = seen(host, chat.says(host, "Ann", "add 6*7", "a")["taskId"])
     assert "Bob" not in json.dumps({**last, "ctx": None})
+    assert_calls_and_deliveries(last)
+    other = seen(host, chat.says(host, "Bob", "what was added?", "b", bot_id="bea")["taskId"])
+    assert "tool.called" not in types(other)
     for record in last["events"]:
         asked = f"ask events.get {json.dumps({'event_id': record['event_id']})}"
         found = seen(host, chat.says(host, "Ann", asked, "a")["taskId"])["asked"]
@@ -270,6 +273,29 @@ def test_a_group_with_threads(host: HostProcess, chat: Chat, tmp_path: Path) -> 
         asked = f"ask events.get {json.dumps({'event_id': event_id})}"
         assert seen(host, chat.says(host, "Ann", asked, "a")["taskId"])["asked"] == {"code": "not_found"}
     assert session_stream(host, group)
+
+
+def assert_calls_and_deliveries(told: Seen) -> None:
+    """What the host did for runs of this thread is among its events, where it happened."""
+    [called] = [record for record in told["events"] if record["event_type"] == "tool.called"]
+    assert (called["actor_type"], called["actor_id"], called["source"]) == (
+        "agent",
+        told["ctx"]["conversation"]["bot_id"],
+        "host",
+    )
+    assert (called["subject_type"], called["subject_id"]) == ("tool", "calculate")
+    data = called["metadata"]["data"]
+    assert (data["status"], data["parameters"], data["result"]) == ("completed", {"expression": "6*7"}, 42)
+    assert told["events"][0] == called, "nothing happened after it"
+    made = [record for record in told["events"] if record["event_type"] == "delivery.made"]
+    said = [record["event_id"] for record in told["events"] if record["event_type"] == "message.completed"]
+    assert {record["subject_id"] for record in made} == set(said)
+    assert {record["source_event_type"] for record in made} == {"message.completed"}
+    assert {record["metadata"]["data"]["status"] for record in made} <= {"delivered", "pending"}
+    order = [record["event_id"] for record in told["events"]]
+    for record in made:  # the newest come first
+        assert order.index(record["event_id"]) < order.index(record["subject_id"])
+    assert len(set(order)) == len(order)
 
 
 @pytest.mark.spec("wire/threads-apart")
@@ -321,9 +347,15 @@ def test_a_chain_of_handovers(host: HostProcess) -> None:
     chain = [kind for kind in types(told) if kind.startswith("handover.")]  # accepted is recorded as soon as it is due
     assert chain[:3] == ["handover.requested", "handover.confirmed", "handover.received"]
     assert words(told["before"]["items"]) == ["leave bea", "<ada>"]
-    after = seen(host, host.post("who is there?", thread=thread).json()["taskId"])
+    seen(host, host.post("add 2+3", thread=thread).json()["taskId"])
+    again = seen(host, host.post("who is there?", thread=thread, agent="ada").json()["taskId"])
+    [called] = [record for record in again["events"] if record["event_type"] == "tool.called"]
+    assert called["actor_id"] == "bea"
+    assert "parameters" not in called["metadata"]["data"], "what another agent gave to a tool is its own"
+    after = seen(host, host.post("who is there?", thread=thread, agent="bea").json()["taskId"])
     assert after["ctx"]["conversation"]["bot_id"] == "bea"
-    assert words(after["before"]["items"]) == ["leave bea", "<ada>", "<bea>"]
+    told_to = ["leave bea", "<ada>", "<bea>", "add 2+3", "<bea>", "who is there?", "<ada>"]
+    assert words(after["before"]["items"]) == told_to
 
 
 def confirmed(host: HostProcess, thread: str) -> str:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from paddock.rules.call_rows import PlacedCall
 from paddock.rules.chain import StoredFact
+from paddock.rules.delivery_rows import DeliveryRow
 from paddock.rules.rows import WHOLE, View
 
 
@@ -15,3 +17,15 @@ class EventRecords(Protocol):
         ...
 
     async def fact(self, session_id: str, seq: int) -> StoredFact | None: ...
+    async def placed_calls(
+        self, session_id: str, *, before: tuple[int, int] | None = None, limit: int = 50, view: View = WHOLE
+    ) -> Sequence[PlacedCall]:
+        """Calls of tools by the runs of a conversation that stand before (fact, number), newest first."""
+        ...
+
+    async def placed_call(self, call_id: str) -> PlacedCall | None: ...
+    async def deliveries_of_session(
+        self, session_id: str, *, before: int | None = None, limit: int = 50, view: View = WHOLE
+    ) -> Sequence[DeliveryRow]:
+        """What was to be delivered of a conversation, with a number below `before`, newest first."""
+        ...

@@ -27,6 +27,15 @@ class ToolCallRow(Value, frozen=True):
     ended_at: float | None
 
 
+class PlacedCall(Value, frozen=True):
+    """A call of a tool, and where it stands in its conversation: after the fact of that number."""
+
+    row: ToolCallRow
+    after: int
+    number: int
+    """The order among the calls that stand after the same fact."""
+
+
 class ModelUsageRow(Value, frozen=True):
     """One call of a model and what it used. What the provider did not count is None, which is not zero."""
 

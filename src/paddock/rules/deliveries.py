@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from paddock.rules.chat_questions import host_words, interactions
-from paddock.rules.delivery_rows import DeliveryRow
+from paddock.rules.delivery_rows import PARTS, DeliveryRow
 from paddock.rules.outputs import as_object
 from paddock.rules.rows import Row, RunRow, TranscriptRow
 from paddock.rules.run_context import RunInput
@@ -16,8 +16,6 @@ from paddock.rules.splitting import Unit, split
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 10_800.0)
 """Seconds before each further attempt; after the last one it is given up."""
 MAX_RETRY_AFTER = 3600.0
-PARTS = 1000
-"""Places for the parts of one message in a conversation's order: what does not fit into these is one long last part."""
 NO_ANSWER = frozenset({"failed", "cancelled"})
 """Ends of a run after which nothing more is said."""
 _encode = msgspec.json.Encoder().encode

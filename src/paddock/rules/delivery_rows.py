@@ -2,6 +2,9 @@
 
 from paddock.rules.values import Value
 
+PARTS = 1000
+"""Places for the parts of one message in a conversation's order: what does not fit into these is one long last part."""
+
 
 class PlatformEventRow(Value, frozen=True):
     """An event of a platform that was accepted; written once, with the run it led to. A second one is a conflict."""
@@ -34,7 +37,7 @@ class DeliveryRow(Value, frozen=True):
     session_id: str
     run_id: str
     number: int
-    """The order within the conversation."""
+    """The order within the conversation: of the fact it tells of times `PARTS`, and which part."""
     body: bytes
     created_at: float
     status: str = "pending"

@@ -12,6 +12,7 @@ from paddock.rules.values import Value
 
 CHECK_BYTES = 6
 MAX_CURSOR = 128
+MAX_SEQ, MAX_NUMBER = 1 << 52, 1 << 62
 ALL_SUBTHREADS = "*"
 
 
@@ -44,6 +45,8 @@ def place_of(cursor: str, conversation_id: str, view: View) -> Place | None:
     except ValueError:
         return None
     if check != _check(body, conversation_id, view) or len(numbers) != 4:
+        return None
+    if max(numbers) > MAX_NUMBER or numbers[0] > MAX_SEQ:
         return None
     seq, as_of, after, number = numbers
     return Place(seq, as_of or None, after, number)

@@ -14,11 +14,9 @@ from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow, ModelUsageRow,
 from paddock.rules.chain import Head, StoredFact
 from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.events import HANDED_OVER
 from paddock.rules.forgetting_rows import CallsErased, FactErased, ItemErased, LogTrimmed, RequestsErased, SessionGone
 from paddock.rules.rows import (
     TERMINAL_STATUSES,
-    WHOLE,
     AgentRow,
     Apart,
     AuditRow,
@@ -37,7 +35,6 @@ from paddock.rules.rows import (
     TransactionRow,
     TranscriptRow,
     UserRow,
-    View,
 )
 from paddock.rules.salting import ERASED_DIGEST
 from paddock.rules.values import replace
@@ -167,29 +164,6 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
             return []
         wanted = (f for f in log.facts.values() if f.seq > after and turn_id in (None, f.turn_id))
         return sorted(wanted, key=lambda fact: (fact.position, fact.seq))[:limit]
-
-    async def events(
-        self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50, view: View = WHOLE
-    ) -> Sequence[StoredFact]:
-        log = self._sessions.get(session_id)
-        facts = log.facts.values() if log else ()
-        known = (
-            f
-            for f in facts
-            if f.kind in kinds
-            and (f.target != "AGENT" or f.kind == HANDED_OVER)
-            and (before is None or f.position < before)
-            and (f.turn_id is None or view.all_subthreads or self._is_in(f.turn_id, view))
-        )
-        return sorted(known, key=lambda fact: (fact.position, fact.seq), reverse=True)[:limit]
-
-    def _is_in(self, run_id: str, view: View) -> bool:
-        run = self._runs.get(run_id)
-        return run is not None and view.shows(run.subthread_id)
-
-    async def fact(self, session_id: str, seq: int) -> StoredFact | None:
-        log = self._sessions.get(session_id)
-        return log.facts.get(seq) if log else None
 
     # --- what is looked up beside it
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from paddock.ports import Spent
-from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
+from paddock.rules.call_rows import ModelUsageRow, PlacedCall, ToolCallRow
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 
 
@@ -14,10 +14,13 @@ class MemoryCalls:
         super().__init__()
         self._runs: dict[str, RunRow] = {}
         self._tool_calls: dict[str, ToolCallRow] = {}
+        self._call_places: dict[str, int | None] = {}
+        """The last fact of the conversation when a call was first written."""
         self._model_usage: dict[str, ModelUsageRow] = {}
 
     def _write_call(self, row: ToolCallRow | ModelUsageRow) -> None:
         if isinstance(row, ToolCallRow):
+            self._call_places.setdefault(row.call_id, self._head_of(row.session_id))
             known = self._tool_calls.get(row.call_id)
             if known is None or known.status == "started" or row.status != "unknown":
                 self._tool_calls[row.call_id] = row
@@ -26,6 +29,18 @@ class MemoryCalls:
 
     async def tool_calls(self, run_id: str, *, limit: int = 1000) -> Sequence[ToolCallRow]:
         return [row for row in self._tool_calls.values() if row.run_id == run_id][:limit]
+
+    def _head_of(self, session_id: str) -> int | None:
+        """The number of the last fact of a session, if there is one."""
+        raise NotImplementedError
+
+    def _placed_calls(self) -> Iterable[PlacedCall]:
+        for number, row in enumerate(self._tool_calls.values(), 1):
+            if (after := self._call_places.get(row.call_id)) is not None:
+                yield PlacedCall(row, after, number)
+
+    async def placed_call(self, call_id: str) -> PlacedCall | None:
+        return next((one for one in self._placed_calls() if one.row.call_id == call_id), None)
 
     async def unanswered_tool_calls(self, *, over_since: float, limit: int = 1000) -> Sequence[ToolCallRow]:
         started = [row for row in self._tool_calls.values() if row.status == "started"]

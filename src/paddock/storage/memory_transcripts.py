@@ -3,6 +3,10 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from paddock.rules.call_rows import PlacedCall
+from paddock.rules.chain import StoredFact
+from paddock.rules.delivery_rows import DeliveryRow
+from paddock.rules.events import HANDED_OVER
 from paddock.rules.history_search import TranscriptQuery
 from paddock.rules.rows import (
     BEGINS_CHARS,
@@ -25,6 +29,57 @@ from paddock.storage.room import until_full
 
 class MemoryTranscripts(MemoryKeeping, MemorySessions, MemoryPeople):
     _runs: dict[str, RunRow]
+
+    async def events(
+        self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50, view: View = WHOLE
+    ) -> Sequence[StoredFact]:
+        log = self._sessions.get(session_id)
+        facts = log.facts.values() if log else ()
+        known = (
+            f
+            for f in facts
+            if f.kind in kinds
+            and (f.target != "AGENT" or f.kind == HANDED_OVER)
+            and (before is None or f.position < before)
+            and (f.turn_id is None or view.all_subthreads or self._is_in(f.turn_id, view))
+        )
+        return sorted(known, key=lambda fact: (fact.position, fact.seq), reverse=True)[:limit]
+
+    def _is_in(self, run_id: str, view: View) -> bool:
+        run = self._runs.get(run_id)
+        return run is not None and view.shows(run.subthread_id)
+
+    async def fact(self, session_id: str, seq: int) -> StoredFact | None:
+        log = self._sessions.get(session_id)
+        return log.facts.get(seq) if log else None
+
+    async def placed_calls(
+        self, session_id: str, *, before: tuple[int, int] | None = None, limit: int = 50, view: View = WHOLE
+    ) -> Sequence[PlacedCall]:
+        found = [
+            one
+            for one in self._placed_calls()
+            if one.row.session_id == session_id
+            and (before is None or (one.after, one.number) < before)
+            and (view.all_subthreads or self._is_in(one.row.run_id, view))
+        ]
+        return sorted(found, key=lambda one: (one.after, one.number), reverse=True)[:limit]
+
+    async def deliveries_of_session(
+        self, session_id: str, *, before: int | None = None, limit: int = 50, view: View = WHOLE
+    ) -> Sequence[DeliveryRow]:
+        found = [
+            row
+            for row in self._deliveries.values()
+            if row.session_id == session_id
+            and (before is None or row.number < before)
+            and (view.all_subthreads or self._is_in(row.run_id, view))
+        ]
+        return sorted(found, key=lambda row: row.number, reverse=True)[:limit]
+
+    def _head_of(self, session_id: str) -> int | None:
+        log = self._sessions.get(session_id)
+        return log.head.seq if log else None
 
     async def session(self, session_id: str) -> SessionRow | None:
         log = self._sessions.get(session_id)

@@ -7,20 +7,24 @@ from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
 from paddock.rules.values import replace
 from paddock.storage.filters import UNPRICED
 from paddock.storage.postgres.reader import HasReader
-from paddock.storage.postgres.tables import insert
+from paddock.storage.postgres.tables import Table, insert
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 TOOL_CALL = (
     "call_id, run_id, session_id, workspace_id, user_id, agent_id, tool_name, status, parameters, result, artifact_id, "
     "started_at, ended_at"
 )
-TOOL_CALLS = insert(
+TOOL_CALLS = Table(
     "tool_calls",
     "call_id text, run_id text, session_id text, workspace_id text, user_id text, agent_id text, tool_name text, "
     "status text, parameters bytes, result bytes, artifact_id text, started_at float, ended_at float",
-    on_conflict="on conflict (call_id) do update set status = excluded.status, result = excluded.result, "
-    "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at "
-    "where tool_calls.status = 'started' or excluded.status <> 'unknown'",
+    {
+        "w_tool_calls": "insert into tool_calls ({columns}, after_seq) select {columns}, "
+        "(select head_seq from sessions s where s.session_id = r.session_id) from {rows} order by n "
+        "on conflict (call_id) do update set status = excluded.status, result = excluded.result, "
+        "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at "
+        "where tool_calls.status = 'started' or excluded.status <> 'unknown'"
+    },
 )
 MODEL_USAGE = (
     "call_id, run_id, session_id, workspace_id, user_id, agent_id, model_id, answered_by, operation, result, "

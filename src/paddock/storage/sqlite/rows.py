@@ -62,11 +62,13 @@ class Table:
     columns: str
     values: Callable[[Any], Values]
     on_conflict: str = ""
+    row: str = ""
+    """How one row is written, where that is not a mark for each column."""
 
     @cache  # noqa: B019 - tables live as long as the program
     def insert(self, count: int) -> str:
         """One statement for `count` rows: a thread that steps once per row would fight the event loop for each."""
-        row = f"({', '.join('?' * len(_names(self.columns)))})"
+        row = self.row or f"({', '.join('?' * len(_names(self.columns)))})"
         rows = ", ".join([row] * count)
         return f"insert into {self.name} ({self.columns}) values {rows} {self.on_conflict}"  # noqa: S608 - own names
 
@@ -82,11 +84,12 @@ TABLES: Mapping[type, Table] = {
     AuditRow: Table("audit", AUDIT, astuple),
     ToolCallRow: Table(
         "tool_calls",
-        TOOL_CALL,
-        astuple,
+        f"{TOOL_CALL}, after_seq",
+        lambda call: (*astuple(call), call.session_id),
         "on conflict (call_id) do update set status = excluded.status, result = excluded.result, "
         "artifact_id = excluded.artifact_id, ended_at = excluded.ended_at "
         "where tool_calls.status = 'started' or excluded.status <> 'unknown'",
+        row="(" + "?, " * 13 + "(select head_seq from sessions where session_id = ?))",
     ),
     ModelUsageRow: Table("model_usage", MODEL_USAGE, astuple),
     ApiKeyRow: Table("api_keys", KEY, getter(KEY)),
