@@ -81,3 +81,9 @@ async def test_usage_can_be_written_with_the_facts_of_a_session(store: Store) ->
     owner = await Owner.of(store)
     await owner.write(said("hi"), rows=[a_run(), used("u1")])
     assert await store.model_usage("run-1") == [used("u1")]
+
+
+async def test_what_a_call_used_counts_once_however_often_it_is_written(store: Store) -> None:
+    await store.write([used("u1")])
+    await store.write([used("u1"), used("u2")])
+    assert await store.model_usage("run-1") == [used("u1"), used("u2")]

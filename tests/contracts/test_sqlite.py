@@ -19,7 +19,7 @@ from needs import not_run
 from paddock.ports import ApiKeyRow
 from paddock.rules.call_rows import ToolCallRow
 from paddock.rules.chain import StoredFact
-from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
+from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError, UnansweredWriteError
 from paddock.rules.rows import AuditRow, InboxRow, RunRow, TranscriptRow
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
@@ -112,7 +112,7 @@ async def test_a_failed_fsync_is_never_acknowledged(tmp_path: Path, broken_disk:
         await owners[0].write(said("good"))
         broken_disk.failing = True
         outcomes = await asyncio.gather(*(owner.write(said("lost")) for owner in owners), return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [StorageUnavailableError] * 4
+        assert [type(outcome) for outcome in outcomes] == [UnansweredWriteError] * 4
         assert not store.healthy()
         assert [len(await store.read(f"session-{n}")) for n in range(4)] == [1, 0, 0, 0]
 

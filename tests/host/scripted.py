@@ -33,6 +33,7 @@ from paddock.host.knowledge import KnowledgeCalls
 from paddock.host.metering import Metering
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
+from paddock.host.outcomes import Outcomes
 from paddock.host.platforms import Platforms
 from paddock.host.principals import Principal
 from paddock.host.runner_state import RunnerState
@@ -57,6 +58,7 @@ from paddock.ports import ANYWHERE, Batch, Placement, RunListener, RunnerStatus,
 from paddock.ports.artifacts import Blobs
 from paddock.ports.knowledge import Knowledge
 from paddock.ports.platform import PlatformActions
+from paddock.ports.tools import Tools
 from paddock.ports.webhooks import Webhooks
 from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
@@ -331,6 +333,7 @@ async def small_house(
     limits: ArtifactLimits | None = None,
     area_bytes: int = AREA_BYTES,
     knowledge: Knowledge | None = None,
+    own_tools: Tools | None = None,
     timeouts: SessionTimeouts | None = None,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
@@ -354,19 +357,21 @@ async def small_house(
     models = ModelCatalog([DemoModel()])
     calendars = Calendars(store, clock=now)
     given = FunctionTools(BUILTIN, clock=now)
-    tools = ToolCatalog([given, CalendarTools(calendars, clock=now)])
+    own = [own_tools] if own_tools is not None else []
+    tools = ToolCatalog([*own, given, CalendarTools(calendars, clock=now)])
     sender = webhooks or HttpWebhooks()
     outside = Platforms(platforms or {}, reveal=str, webhooks=sender, records=store, clock=now)
     attachments = UserAttachments(artifacts, store, ChildPictures(), keys=lambda: KEYS, clock=now, public_url=HERE)
-    deliveries = Deliveries(store, outside, clock=now, address=partial(address_of, attachments))
-    approvals = Approvals(store, platform or outside, clock=now, spawn=spawn)
+    outcomes = Outcomes(store)
+    deliveries = Deliveries(store, outside, outcomes=outcomes, clock=now, address=partial(address_of, attachments))
+    approvals = Approvals(store, platform or outside, outcomes=outcomes, clock=now, spawn=spawn)
     steering = Steering(store)
     rooms = {
         **steering.work,
         **History(store).work,
         **RunnerState(store).work,
         **ModelCalls(models, Metering(models, note=audit.soon, clock=now), clock=now).work,
-        **ToolCalls(tools, records=store, clock=now, artifacts=artifacts).work,
+        **ToolCalls(tools, records=store, outcomes=outcomes, clock=now, artifacts=artifacts).work,
         **events.work,
         **artifacts.work,
         **areas.work,

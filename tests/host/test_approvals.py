@@ -12,6 +12,7 @@ from host.platforms import EDITING_AGENTS, EDITOR, MemoryPlatform
 from host.scripted import ANN, BOB, AtRunner, ScriptedGateway, SmallHouse, small_house
 from paddock.host import approvals as room
 from paddock.host.approvals import Approvals
+from paddock.host.outcomes import Outcomes
 from paddock.ports import Caller
 from paddock.ports.platform import Performed
 from paddock.rules.approvals import APPROVAL_SECONDS, MAX_PER_RUN
@@ -178,7 +179,9 @@ async def test_what_was_called_unknown_meanwhile_stays_so_and_is_said_once() -> 
         async with asyncio.timeout(30):
             while not platform.done:
                 await asyncio.sleep(0)
-        other = Approvals(house.store, platform, clock=lambda: 0.0, spawn=asyncio.ensure_future)
+        other = Approvals(
+            house.store, platform, outcomes=Outcomes(house.store), clock=lambda: 0.0, spawn=asyncio.ensure_future
+        )
         assert await other.recover() == 1
         platform.may_go_on.set()
         assert (await granting).outcome(0) == "unknown"
@@ -241,7 +244,7 @@ async def test_what_was_being_done_when_the_host_ended_is_unknown_and_not_done_a
             while not platform.done:
                 await asyncio.sleep(0)
         granting.cancel()
-    later = Approvals(store, platform, clock=lambda: 0.0, spawn=asyncio.ensure_future)
+    later = Approvals(store, platform, outcomes=Outcomes(store), clock=lambda: 0.0, spawn=asyncio.ensure_future)
     assert await later.recover() == 1
     assert (await later.get(ANN, approval_id)).outcome(0) == "unknown"
     assert (await later.recover(), len(platform.done)) == (0, 1)
@@ -308,7 +311,9 @@ async def test_a_run_that_ends_asks_no_more_for_what_was_decided_at_another_host
     store, platform = open_memory_store(), MemoryPlatform()
     async with editing(platform, store=store) as (house, run):
         approval_id = (await ask(house, run))["approval_id"]
-        there = Approvals(store, platform, clock=house.approvals.clock, spawn=asyncio.ensure_future)
+        there = Approvals(
+            store, platform, outcomes=Outcomes(store), clock=house.approvals.clock, spawn=asyncio.ensure_future
+        )
         if decided:
             assert (await there.decide(ANN, approval_id, "granted")).outcome(0) == "done"
         run.say("run.completed")

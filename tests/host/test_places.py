@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from paddock.host.deliveries import Deliveries
+from paddock.host.outcomes import Outcomes
 from paddock.ports.places import Places
 from paddock.ports.webhooks import Posted
 from paddock.rules.delivery_rows import DeliveryRow
@@ -176,7 +177,9 @@ async def test_webhooks_that_do_not_answer_keep_none_of_another_workspace_waitin
     await store.open()
     slow = [DeliveryRow(f"s{n}", "loud", "slow", f"s{n}", "r", 1, b"{}", 1.0, due_at=1.0) for n in range(100)]
     await store.write([*slow, DeliveryRow("q", "quiet", "quick", "q", "r", 1, b"{}", 1.0, due_at=2.0)])
-    working = asyncio.create_task(Deliveries(store, cast("Any", platforms), clock=lambda: 10.0).run())
+    working = asyncio.create_task(
+        Deliveries(store, cast("Any", platforms), outcomes=Outcomes(store), clock=lambda: 10.0).run()
+    )
     async with asyncio.timeout(20):
         await platforms.told.wait()
     working.cancel()

@@ -10,6 +10,7 @@ from contracts.builders import a_decision
 from grants import a_grant
 from images.pictures import picture
 from paddock.host.artifacts import PREVIEW_CHARS, ArtifactLimits, Artifacts
+from paddock.host.outcomes import Outcomes
 from paddock.host.tool_files import MAX_FILES, ToolFiles
 from paddock.host.tools import ToolCalls
 from paddock.images.cleaning import ChildPictures
@@ -42,7 +43,7 @@ async def result_of(store: Store, given: object, *, workspace_bytes: int = 10**9
     artifacts = Artifacts(store, MemoryBlobs(), clock=time.time, limits=limits)
     files = ToolFiles(artifacts, ChildPictures(), max_pixels=1_000_000)
     tools = FunctionTools([FunctionTool(draw, signature_of(draw))], clock=time.time)
-    calls = ToolCalls(tools, records=store, clock=time.time, artifacts=artifacts, files=files)
+    calls = ToolCalls(tools, records=store, outcomes=Outcomes(store), clock=time.time, artifacts=artifacts, files=files)
     grant = a_grant(tools={"draw": frozenset({"call"})})
     said = await calls.call(grant, ToolsCallParams(run_id="run-1", tool_name="draw"), a_decision())
     return said.model_dump(exclude_none=True)

@@ -13,6 +13,7 @@ from contracts.builders import Owner, a_decision, a_run, said
 from contracts.conftest import PLUGS, open_plug
 from grants import a_grant
 from paddock.compose.build import build
+from paddock.host.outcomes import Outcomes
 from paddock.host.tools import ToolCalls
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError
@@ -40,7 +41,7 @@ class Room:
         self.kept: list[object] = []
         functions = [self.tool(one) for one in (add, flood, self.look(), self.stuck())]
         catalog = ToolCatalog([FunctionTools(functions, clock=time.time)])
-        self.calls = ToolCalls(catalog, records=store, clock=time.time, artifacts=self)
+        self.calls = ToolCalls(catalog, records=store, outcomes=Outcomes(store), clock=time.time, artifacts=self)
 
     def tool(self, function: Any) -> FunctionTool:
         return FunctionTool(function, signature_of(function))

@@ -293,6 +293,23 @@ async def test_audit_rows_wait_for_a_store_that_was_away() -> None:
         assert "history.page" in [row.action for row in await store.audit(run_id=accepted.task_id)]
 
 
+async def test_rows_that_were_to_be_written_with_the_end_of_a_run_are_not_lost_when_that_fails() -> None:
+    store = FlakyStore()
+    async with small_house(store) as house:
+        accepted = await house.say(thread=a_thread())
+        run = await house.gateway.next()
+        store.down = True
+        await house.calls(HERE, "history.page", {"run_id": run.run_id}, 10)
+        session = await house.sessions.open(accepted.thread_id)
+        run.say("run.completed")  # takes the row along, and is refused
+        await until(lambda: session.failed)
+        store.down = False
+        assert await ended(house, accepted) == ("failed", "storage_unavailable")
+        async with asyncio.timeout(30):
+            while "history.page" not in [row.action for row in await store.audit(run_id=accepted.task_id)]:
+                await asyncio.sleep(0.01)
+
+
 async def test_idle_sessions_are_forgotten_however_they_were_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions_module, "IDLE_SESSIONS", 4)
     async with small_house() as house:

@@ -10,6 +10,7 @@ from PIL import Image
 
 from images.pictures import opened, picture
 from mcp_endpoint.reach import EVERYTHING, Reach, reach
+from paddock.host.outcomes import Outcomes
 from paddock.host.tool_files import ToolFiles
 from paddock.host.tools import ToolCalls
 from paddock.images.cleaning import ChildPictures
@@ -31,7 +32,14 @@ def with_a_drawing_tool(house: Reach) -> None:
     tool = FunctionTool(current_time, signature_of(current_time))
     catalog = ToolCatalog([FunctionTools([tool], clock=clock)])
     files = ToolFiles(small.artifacts, ChildPictures(), max_pixels=1_000_000)
-    calls = ToolCalls(catalog, records=small.store, clock=clock, artifacts=small.artifacts, files=files)
+    calls = ToolCalls(
+        catalog,
+        records=small.store,
+        outcomes=Outcomes(small.store),
+        clock=clock,
+        artifacts=small.artifacts,
+        files=files,
+    )
     small.calls._work = {**small.calls._work, "tools.call": calls.work["tools.call"]}
 
 

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from paddock import compose
 from paddock.cli import logs, presence
 from paddock.cli.failures import USAGE, CommandError, as_sentence, with_advice
 from paddock.cli.large_pages import use_large_pages
+from paddock.cli.leaving import hanging
 from paddock.cli.program import command
 from paddock.cli.run_socket import run_socket
 from paddock.host.agents_file import AgentsFileError
@@ -42,6 +44,7 @@ from paddock.telemetry.loop_watch import LoopWatch
 from paddock.tools.signatures import ToolDefinitionError
 
 BACKLOG = 2048
+THREADS = "paddock-loop"
 MIB = 1024 * 1024
 FILES_BESIDE = 1000
 """Open files that are no connections: the store, pipes of runners, files that are read."""
@@ -100,8 +103,16 @@ def _reachable_store(settings: Settings) -> Generator[None]:
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    """Run it to its end. A thread of the loop that hangs by then is left behind: closing the loop would wait for it."""
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    threads = ThreadPoolExecutor(thread_name_prefix=THREADS)
+    runner.get_loop().set_default_executor(threads)
+    try:
         runner.run(work)
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+        if not hanging(THREADS):
+            runner.close()
 
 
 @contextmanager

@@ -55,6 +55,7 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
         controls=talks.controls,
         users=talks.users,
         audit=audit,
+        outcomes=ground.outcomes,
         agents=agents,
         approvals=granted.approvals,
         attaching=attaching_of(near, gateway, peers, audit, clock),

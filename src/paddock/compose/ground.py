@@ -30,6 +30,7 @@ from paddock.host.events import Events
 from paddock.host.metering import Metering
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
+from paddock.host.outcomes import Outcomes
 from paddock.host.platforms import Platforms
 from paddock.host.tails import Tails
 from paddock.host.tools import ToolCalls
@@ -59,6 +60,7 @@ class Ground:
     near: Neighbourhood
     tails: Tails
     audit: Audit
+    outcomes: Outcomes
     blobs: Blobs
     events: Events
     artifacts: Artifacts
@@ -86,6 +88,7 @@ def lay_ground(settings: Settings, url: str) -> Ground:
         near=near,
         tails=Tails(store, near.live),
         audit=Audit(store, tasks.spawn),
+        outcomes=Outcomes(store),
         blobs=blobs,
         events=events,
         artifacts=Artifacts(store, blobs, clock=clock, limits=artifact_limits(settings), raw=raw),
@@ -123,13 +126,13 @@ def gather_resources(ground: Ground, url: str) -> Resources:
     ingest = Ingest(kept, embed=embed, clock=clock)
     bases = Bases(kept, ingest, embed=embed, clock=clock)
     attachments = attachments_of(settings, ground.artifacts, store, clock)
-    webhooks, platforms, deliveries = platforms_of(settings, store, clock, attachments, url)
+    webhooks, platforms, deliveries = platforms_of(settings, store, ground.outcomes, clock, attachments, url)
     return Resources(
         beside=beside,
         calendars=calendars,
         model_calls=ModelCalls(models, metering, clock=clock),
         tools=tools,
-        tool_calls=tool_calls_of(settings, tools, ground.artifacts, store, clock),
+        tool_calls=tool_calls_of(settings, tools, ground.artifacts, store, ground.outcomes, clock),
         ingest=ingest,
         bases=bases,
         offers=Offers(
@@ -139,5 +142,5 @@ def gather_resources(ground: Ground, url: str) -> Resources:
         webhooks=webhooks,
         platforms=platforms,
         deliveries=deliveries,
-        approvals=Approvals(store, platforms, clock=clock, spawn=spawn),
+        approvals=Approvals(store, platforms, outcomes=ground.outcomes, clock=clock, spawn=spawn),
     )

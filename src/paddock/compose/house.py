@@ -29,6 +29,7 @@ from paddock.host.ingress import Ingress
 from paddock.host.keeping import Keeping
 from paddock.host.offers import Offers
 from paddock.host.open_streams import OpenStreams
+from paddock.host.outcomes import Outcomes
 from paddock.host.peers import Peers
 from paddock.host.platforms import Platforms
 from paddock.host.principals import HOME
@@ -125,6 +126,7 @@ class House:
     controls: Controls
     users: Users
     audit: Audit
+    outcomes: Outcomes
     agents: Agents
     approvals: Approvals
     attaching: Attaching
@@ -255,6 +257,7 @@ class House:
         if self.peers is None:
             await self.tool_calls.settle()
             await self.approvals.recover()
+            self.tasks.spawn(self.tool_calls.keep_settling())
         else:
             self.peers.chores.add(partial(self.tool_calls.settle, alone=False))
             self.peers.chores.add(partial(self.approvals.recover, alone=False), every=PERFORM_SECONDS / 3)
@@ -316,12 +319,14 @@ class House:
         return SHUTDOWN_SECONDS if self.store.healthy() else NOTE_SECONDS
 
     async def _note_the_rest(self) -> None:
-        """What was decided and used while runs were being stopped: nobody else knows of it."""
+        """What was decided, used and done while runs were being stopped: nobody else knows of it."""
         try:
             async with asyncio.timeout(NOTE_SECONDS):
+                await self.outcomes.written()
                 await self.audit.close()
         except (TimeoutError, StorageUnavailableError) as error:
             log.warning("the last rows of the audit could not be written", action="house.close", reason=str(error))
+        await self.outcomes.close()
 
     async def _hand_over(self, peers: Peers) -> None:
         """What has not finished is for the others, who end it and go on with what waits."""

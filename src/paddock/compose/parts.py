@@ -28,6 +28,7 @@ from paddock.host.deliveries import Deliveries
 from paddock.host.delta_stream import DeltaStream
 from paddock.host.inbox import Inbox
 from paddock.host.ingress import Ingress
+from paddock.host.outcomes import Outcomes
 from paddock.host.platforms import Platforms
 from paddock.host.thread_names import ThreadNames
 from paddock.host.tool_files import ToolFiles
@@ -197,14 +198,24 @@ def tools_of(
 
 
 def tool_calls_of(
-    settings: Settings, tools: ToolCatalog, artifacts: Artifacts, store: Store, clock: Callable[[], float]
+    settings: Settings,
+    tools: ToolCatalog,
+    artifacts: Artifacts,
+    store: Store,
+    outcomes: Outcomes,
+    clock: Callable[[], float],
 ) -> ToolCalls:
     files = ToolFiles(artifacts, ChildPictures(), max_pixels=settings.image_megapixels * 1_000_000)
-    return ToolCalls(tools, records=store, clock=clock, artifacts=artifacts, files=files)
+    return ToolCalls(tools, records=store, outcomes=outcomes, clock=clock, artifacts=artifacts, files=files)
 
 
 def platforms_of(
-    settings: Settings, store: Store, clock: Callable[[], float], attachments: Attachments, url: str
+    settings: Settings,
+    store: Store,
+    outcomes: Outcomes,
+    clock: Callable[[], float],
+    attachments: Attachments,
+    url: str,
 ) -> tuple[HttpWebhooks, Platforms, Deliveries]:
     """The chat platforms, how they are reached, and what is on its way to them. `url` is where this host listens."""
     webhooks = HttpWebhooks()
@@ -215,7 +226,8 @@ def platforms_of(
         signed = attachments.signed_url(artifact_id, workspace_id=workspace_id, user_id=user_id)
         return f"{base}{signed}" if signed is not None and signed.startswith("/") else signed
 
-    return webhooks, platforms, Deliveries(store, platforms, clock=clock, address=address)
+    deliveries = Deliveries(store, platforms, outcomes=outcomes, clock=clock, address=address)
+    return webhooks, platforms, deliveries
 
 
 def ingress_of(

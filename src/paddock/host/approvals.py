@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from paddock.host.ids import chance
+from paddock.host.outcomes import Outcomes
 from paddock.host.principals import Principal
 from paddock.host.work import Work
 from paddock.ports.approvals import ApprovalRecords
@@ -20,7 +21,7 @@ from paddock.ports.log import Records
 from paddock.ports.platform import Performed, PlatformAction, PlatformActions
 from paddock.rules.approvals import DECIDED, DONE, HANDOVER, MAX_PER_RUN, Approval, Decision, approval_for
 from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, UnansweredWriteError
 from paddock.rules.outputs import as_object
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow, Row
@@ -34,6 +35,7 @@ MAX_ASKING = 1024
 """Runs that wait for their users at once, as far as they are told so when they end."""
 MAX_DETAILS = 4096
 """Bytes of an action's target and payload that are told with the question."""
+STOPPED = "the host stopped while this was being done"
 YES_OR_NO = {"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}
 
 log = structlog.get_logger("paddock.approvals")
@@ -49,11 +51,13 @@ class Approvals:
         store: ApprovalStore,
         platform: PlatformActions,
         *,
+        outcomes: Outcomes,
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
     ) -> None:
         self._store = store
         self._platform = platform
+        self._outcomes = outcomes
         self.clock = clock
         self._spawn = spawn
         self._key = chance(32)
@@ -143,7 +147,11 @@ class Approvals:
         if status != "pending":
             raise HostError(ErrorCode.CONFLICT, f"this was {status} already; nothing was changed")
         step = self._step(found, DECIDED, decision, f"user:{principal.user_id}")
-        taken = await self._take(step, _decided(found.asked, step))
+        try:
+            taken = await self._take(step, _decided(found.asked, step))
+        except UnansweredWriteError:
+            self._spawn(self._go_on(step))
+            raise
         self._asking.get(found.asked.run_id, {}).pop(approval_id, None)
         if not taken:
             raise HostError(ErrorCode.CONFLICT, "somebody else decided this at the same moment; nothing was changed")
@@ -161,8 +169,18 @@ class Approvals:
             overdue = self.clock() - 2 * PERFORM_SECONDS
             left = [found for found in left if found.decided is not None and found.decided.time < overdue]
         for approval in left:
-            await self._finish(approval, "unknown", "the host stopped while this was being done")
+            await self._finish(approval, "unknown", STOPPED)
         return len(left)
+
+    async def _go_on(self, step: ApprovalStepRow) -> None:
+        """A decision of which the store did not say whether it was taken: if it was, it is acted on now, in time."""
+        found = await self._outcomes.outlast(lambda: self._store.approval(step.approval_id), for_ever=True)
+        if found is None or found.decided is None or found.decided.token != step.token or step.result != "granted":
+            return
+        if found.asked.expires_at < self.clock():
+            await self._finish(found, "failed", "the store was away when this was approved; nothing was done")
+        else:
+            await self._perform(found)
 
     async def _perform(self, approval: Approval) -> None:
         try:
@@ -171,16 +189,27 @@ class Approvals:
         except TimeoutError:
             await self._finish(approval, "unknown", f"the platform did not answer within {PERFORM_SECONDS:g} seconds")
             return
+        except asyncio.CancelledError:
+            self._outcomes.later(approval.asked.workspace_id, self._end_of(approval, "unknown", STOPPED))
+            raise
         except Exception:
             log.exception("a platform action failed", action="platform.perform", approval=approval.asked.approval_id)
             done = Performed(ok=False, detail="the host could not reach the platform; its log has the details")
         await self._finish(approval, "done" if done.ok else "failed", done.detail)
 
     async def _finish(self, approval: Approval, result: str, detail: str) -> None:
-        step = self._step(approval, DONE, result, "host", detail)
-        if not await self._take(step, _performed(approval.asked, step)):
+        """Have it on record, now or when the store is back."""
+        try:
+            await self._outcomes.record(approval.asked.workspace_id, self._end_of(approval, result, detail))
+        except HostError as error:
+            if error.code is not ErrorCode.CONFLICT:
+                raise
             about = {"approval": approval.asked.approval_id, "result": result}
             log.warning("another host said how an action ended before", action="platform.perform", **about)
+
+    def _end_of(self, approval: Approval, result: str, detail: str) -> tuple[ApprovalStepRow, AuditRow]:
+        step = self._step(approval, DONE, result, "host", detail)
+        return step, _performed(approval.asked, step)
 
     async def _take(self, step: ApprovalStepRow, audit: AuditRow) -> bool:
         """Whether the step is ours; somebody else's is on record with a row about it, and ours is not."""

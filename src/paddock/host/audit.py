@@ -82,7 +82,11 @@ class Audit:
             if rows:
                 await self._records.write(rows)
         except StorageUnavailableError:
-            self._pending = [*rows, *self._pending][:MAX_PENDING]
+            waiting = [*rows, *self._pending]
+            self._pending = waiting[:MAX_PENDING]
+            if len(waiting) > MAX_PENDING:
+                lost = len(waiting) - MAX_PENDING
+                log.error("rows are lost: the store is away and too many wait", action="audit.flush", rows=lost)
             raise
 
     def _go(self) -> None:

@@ -12,6 +12,7 @@ import structlog
 
 from paddock.host.bell import Bell, until
 from paddock.host.ids import new_id
+from paddock.host.outcomes import Outcomes
 from paddock.host.platforms import POST_SECONDS, Platform, Platforms
 from paddock.host.principals import Principal
 from paddock.ports import Records
@@ -46,11 +47,13 @@ class Deliveries:
         records: Records,
         platforms: Platforms,
         *,
+        outcomes: Outcomes,
         clock: Callable[[], float],
         address: Address = lambda _workspace, _user, _artifact: None,
     ) -> None:
         self._records = records
         self._platforms = platforms
+        self._outcomes = outcomes
         self._clock = clock
         self._address = address
         self._bell = Bell()
@@ -148,7 +151,7 @@ class Deliveries:
         else:
             body = self._with_address(platform, row.body)
             posted = await self._platforms.post(platform, row.delivery_id, body, seconds=POST_SECONDS)
-        await self._records.write(self._outcome(row, token, posted))
+        await self._outcomes.record(row.workspace_id, self._outcome(row, token, posted), seconds=None)
         return True
 
     def _with_address(self, platform: Platform, body: bytes) -> bytes:

@@ -21,7 +21,14 @@ from paddock.host.runs import Runs
 from paddock.host.watched_stream import WatchedStream
 from paddock.host.work import Chunks, Work
 from paddock.ports import Caller, Records, Unreadable
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, WrongParamsError
+from paddock.rules.errors import (
+    ErrorCode,
+    HostError,
+    StorageUnavailableError,
+    UnansweredWriteError,
+    WrongParamsError,
+    outcome_unknown,
+)
 from paddock.rules.gate import (
     LOOKED_AT,
     Looked,
@@ -57,7 +64,7 @@ log = structlog.get_logger("paddock.gate")
 class Call:
     """One host call on its way through the gate: what it said, and what is known of it so far."""
 
-    __slots__ = ("caller", "looked", "method", "params", "rated", "run", "size")
+    __slots__ = ("began", "caller", "looked", "method", "params", "rated", "run", "size")
 
     def __init__(self, caller: Caller, method: str, params: Any, size: int) -> None:
         self.caller = caller
@@ -68,6 +75,8 @@ class Call:
         self.run: LiveRun | None = None
         self.rated = False
         """Whether it has paid with a token."""
+        self.began = False
+        """Whether its work has begun, so that it may have had an effect."""
 
     def row(self, at: float, result: str, reason: str) -> AuditRow:
         grant = self.run.grant if self.run is not None else None
@@ -219,7 +228,7 @@ class HostCalls:
     # --- the work ----------------------------------------------------------------------------------------------------
 
     async def _do(self, call: Call, grant: Grant, asked: Any) -> msgspec.Raw | Chunks:
-        work = self._work[call.method]
+        work, call.began = self._work[call.method], True
         allowed = call.row(self._clock(), "allowed", ALLOWED)
         if work.stream is not None:
             chunks = await self._opened(work.stream(grant, asked), grant)
@@ -231,8 +240,10 @@ class HostCalls:
                 assert work.read is not None
                 answer = self._encoded(await work.read(grant, asked))
         except TimeoutError:
-            text = "the run's deadline passed while this was being done; whether it was done is not known"
-            raise HostError(ErrorCode.DEADLINE_EXCEEDED, text) from None
+            text = "the run's deadline passed while this was at work"
+            raise outcome_unknown(text, ErrorCode.DEADLINE_EXCEEDED) from None
+        except UnansweredWriteError as away:
+            raise outcome_unknown("the host's store went away while this was being written") from away
         except asyncio.CancelledError:
             if work.read is not None:
                 self._audit.soon(replace(allowed, reason=f"{ALLOWED}; its runner was gone before the answer"))
@@ -282,7 +293,13 @@ class HostCalls:
         wait = self._refusals.of(kind, REFUSALS_PER_SECOND, REFUSALS_BURST, now).owe(now)
         if wait > 0:
             await asyncio.sleep(wait)
-        await self._records.write([call.row(now, str(error.code), _reason(error))])
+        row = call.row(now, str(error.code), _reason(error))
+        try:
+            await self._records.write([row])
+        except StorageUnavailableError:
+            if not call.began:  # nothing was looked at: it may be asked again
+                raise
+            self._audit.soon(row)
 
 
 class _Buckets:

@@ -31,7 +31,7 @@ from paddock.rules.errors import (
     StorageUnavailableError,
 )
 from paddock.rules.projection import settled
-from paddock.rules.rows import AuditRow, Row, SessionRow
+from paddock.rules.rows import AuditRow, NotedRow, Row, SessionRow
 from paddock.rules.run_context import RunInput
 from paddock.rules.session.commands import (
     AskManager,
@@ -79,6 +79,8 @@ class SessionLoop:
         """Waits for the store, and for what became of the last write."""
         self._unsure: Sequence[Arrival] = ()
         """What that write is about."""
+        self._noted: list[NotedRow] = []
+        """Rows about runs that end, which the audit handed over to be written with their end."""
 
     # --- what the rest of the house sees ---------------------------------------------------------------------------
 
@@ -280,7 +282,8 @@ class SessionLoop:
         memory.since_snapshot += len(sealed)
         ended = [command.turn_id for command in draft.commands if type(command) is EndRun]
         for turn_id in ended:
-            draft.rows += self._house.audit.take(turn_id)
+            self._noted += self._house.audit.take(turn_id)
+        draft.rows += self._noted
         snapshot = to_bytes(draft.state) if ended or memory.since_snapshot >= SNAPSHOT_EVERY else b""
         if snapshot:
             memory.since_snapshot = 0
@@ -305,6 +308,7 @@ class SessionLoop:
 
     def _recorded(self, draft: Draft, batch: Batch) -> None:
         """It is on record: now it is true, others may know, and what was decided is done."""
+        self._noted.clear()
         try:
             memory = self._memory
             memory.head, memory.state, memory.exists = batch.after, draft.state, True
@@ -374,6 +378,9 @@ class SessionLoop:
     # --- when it cannot go on ----------------------------------------------------------------------------------------
 
     def _not_written(self, arrivals: Iterable[Arrival], cause: BaseException) -> None:
+        for row in self._noted:  # true, whoever ends the run; one that was taken and not answered is there twice
+            self._house.audit.soon(row)
+        self._noted.clear()
         if not self.failed:
             self.rested = self._quiet_so_far
         self._fail(arrivals, cause)

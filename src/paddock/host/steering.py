@@ -7,10 +7,13 @@ run ends gets a turn of its own.
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
 from paddock.host.live_run import LiveRun
 from paddock.host.runs import Runs
 from paddock.host.work import Work
 from paddock.ports import Records
+from paddock.rules.errors import HostError
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow
 from paddock.rules.run_context import RunInput
@@ -19,6 +22,10 @@ from paddock.rules.session.messages import SteeringTaken
 from paddock_sdk.protocol.history import SteeringInputItem, SteeringPullResult
 
 PULL_AT_MOST = 32
+PULL_BYTES = 2 * 1024 * 1024
+"""What one answer hands over, at least one input: an answer that does not fit a frame would be lost."""
+
+log = structlog.get_logger("paddock.steering")
 
 
 class Steering:
@@ -37,15 +44,26 @@ class Steering:
         return {"steering.pull": Work(write=self.pull)}
 
     async def pull(self, grant: Grant, asked: Any, row: AuditRow) -> SteeringPullResult:
-        """Everything that waits for this run, at most so many; each is taken in by exactly one answer."""
+        """Everything that waits for this run, at most so many and as fits an answer; each is taken in by exactly one
+        answer, also when the rest cannot be taken in any more."""
         run = self._runs.find(grant.scope.run_id) if self._runs is not None else None
         waiting = [] if run is None else [found.turn_id for found in run.session.state.queue if found.steers]
         items: list[SteeringInputItem] = []
         rows: tuple[AuditRow, ...] = (row,)
+        room = PULL_BYTES
         for turn_id in waiting[: min(asked.limit or PULL_AT_MOST, PULL_AT_MOST)]:
             assert run is not None
             item = _item(run, turn_id, row.time)
-            decision = await run.session.record(SteeringTaken(turn_id, run.turn_id, row.time), rows=rows)
+            room -= len(item.model_dump_json()) if item is not None else 0
+            if items and room < 0:
+                break
+            try:
+                decision = await run.session.record(SteeringTaken(turn_id, run.turn_id, row.time), rows=rows)
+            except HostError as error:
+                if not items:
+                    raise
+                log.warning("input stays in line", action="steering.pull", run_id=run.turn_id, reason=error.message)
+                break
             rows = ()
             if decision.facts and item is not None:
                 items.append(item)

@@ -7,13 +7,15 @@ the value all at once with the last. Rows name bytes by their hash; bytes that n
 from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 
+import structlog
+
 from paddock.host.artifacts import decoded
 from paddock.host.sweeping import free
 from paddock.host.work import Work
 from paddock.ports.artifacts import Blobs
 from paddock.ports.log import Records
 from paddock.rules.areas import area_key, upload_area
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.limits import MAX_BLOB_BYTES, MAX_KEYS_PAGE, MAX_STORAGE_KEY_CHARS, MAX_STORAGE_VALUE_BYTES
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow, StorageCap, StorageRow
@@ -27,6 +29,8 @@ from paddock_sdk.protocol.host_calls import (
     StorageListResult,
     StorageSetParams,
 )
+
+log = structlog.get_logger("paddock.storage")
 
 READ_BYTES = MAX_STORAGE_VALUE_BYTES
 MAX_UPLOADS_BYTES = 2 * MAX_BLOB_BYTES
@@ -116,9 +120,14 @@ class StorageAreas:
         return StorageListResult(keys=[*keys[:MAX_KEYS_PAGE]], has_more=len(keys) > MAX_KEYS_PAGE)
 
     async def _free(self, *rows: StorageRow | None) -> None:
+        """Remove bytes that no row names any more. The call is done by now: what cannot be removed is swept later."""
         hashes = [row.sha256 for row in rows if row is not None and row.sha256 is not None]
-        if hashes:
+        if not hashes:
+            return
+        try:
             await free(self._records, self._blobs, hashes)
+        except (HostError, StorageUnavailableError) as error:
+            log.info("bytes that no row needs are removed later", action="storage.free", reason=str(error))
 
     async def _joined(self, begun: StorageRow | None, content: bytes) -> AsyncIterator[bytes]:
         offset = 0

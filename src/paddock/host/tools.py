@@ -1,9 +1,11 @@
 """Tools called on behalf of a run: `tools.get_detail`, `tools.call`. Nothing is called that is not on record first.
 
-The intent is committed before the call, its outcome after. What lies between when the host dies is found at the next
-start, or by another host, and on record as unknown; no call is ever made twice.
+The intent is committed before the call, its outcome after. When the store is away by then, whoever asked waits for it
+or is told that the outcome is unknown, and the outcome is written when the store is back. What a host that dies leaves
+behind is found at the next start, or by another host, and on record as unknown; no call is ever made twice.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import Any, Protocol
@@ -13,11 +15,18 @@ import msgspec
 import structlog
 
 from paddock.host.ids import new_id
+from paddock.host.outcomes import WAIT_SECONDS, Outcomes
 from paddock.host.work import Work
 from paddock.ports import Store
 from paddock.ports.tools import ToolAnswer, ToolFile, ToolInfo, Tools, ToolUse
 from paddock.rules.call_rows import ToolCallRow
-from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
+from paddock.rules.errors import (
+    ErrorCode,
+    HostError,
+    StorageUnavailableError,
+    UnansweredWriteError,
+    outcome_unknown,
+)
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow
 from paddock.rules.values import replace
@@ -30,6 +39,10 @@ MAX_INLINE_BYTES = 64 * 1024
 """What a host without artifacts hands on; with them a larger result becomes one."""
 MAX_RESULT_BYTES = 64 * 1024 * 1024
 SETTLE_SECONDS = 5.0
+"""How long whoever gives up a call waits until that is on record."""
+GRACE_SECONDS = SETTLE_SECONDS + 1.0
+"""How long a run has been over before somebody else says that the outcome of a call of it is unknown."""
+SETTLE_EVERY_SECONDS = 2.0
 REFUSED = "this run may not do that"
 ENDINGS: Mapping[tuple[bool, bool], str] = {
     (False, False): "completed",
@@ -65,12 +78,16 @@ class ToolCalls:
         tools: Tools,
         *,
         records: Store,
+        outcomes: Outcomes,
         clock: Callable[[], float],
         artifacts: KeepsArtifacts | None = None,
         files: PlacesFiles | None = None,
     ) -> None:
         self._tools = tools
         self._records = records
+        self._outcomes = outcomes
+        self._under_way: set[asyncio.Future[ToolAnswer]] = set()
+        """Calls at work, also those that nobody waits for any more."""
         self._clock = clock
         self._artifacts = artifacts
         self._files = files
@@ -88,31 +105,42 @@ class ToolCalls:
     async def call(self, grant: Grant, asked: ToolsCallParams, audit: AuditRow) -> ToolsCallResult:
         self._granted(grant, asked.tool_name, "call")
         intent = _intent(grant, asked, self._clock())
-        await self._records.write([intent, audit])
+        await self._intend(intent, audit)
         if not self.goes_on(intent.run_id):
-            await self._records.write([replace(intent, status="failed", result=NOT_CALLED, ended_at=self._clock())])
+            await self._record(self._not_called(intent))
             raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
         try:
-            answer = await self._tools.call(_use(grant, asked, intent.call_id))
+            answer = await self._made(_use(grant, asked, intent.call_id))
             said, row = await self._outcome(grant, intent, answer)
         except BaseException:  # the run is over or the host failed: the call was made, its outcome is lost
-            await self._lost(intent)
+            with anyio.CancelScope(shield=True):
+                await self._record(_unknown(intent, self._clock()), seconds=SETTLE_SECONDS)
             raise
-        await self._records.write([row])
+        if not await self._record(row):
+            raise outcome_unknown(f"{row.tool_name} was called, and the host's store was away when it had ended")
         return said
 
     async def settle(self, *, alone: bool = True) -> int:
         """Calls that have no outcome and whose run is over are on record as unknown: their host is gone.
 
-        Where there are other hosts, one of them may just have ended the run and be about to write what it knows.
+        Not `alone`: this host, or another one, may just have ended the run and be about to write what it knows.
         """
         now = self._clock()
-        found = await self._records.unanswered_tool_calls(over_since=inf if alone else now - 2 * SETTLE_SECONDS)
+        found = await self._records.unanswered_tool_calls(over_since=inf if alone else now - GRACE_SECONDS)
         for row in found:
             await self._records.write([_unknown(row, now), _told(row, now)])
         if found:
-            log.warning("tool calls of a host that is gone have no outcome", action="tools.settle", calls=len(found))
+            log.warning("tool calls whose run is over have no outcome", action="tools.settle", calls=len(found))
         return len(found)
+
+    async def keep_settling(self) -> None:
+        """For as long as the house stands, where no other host does it: what could not be recorded when it ended."""
+        while True:
+            await asyncio.sleep(SETTLE_EVERY_SECONDS)
+            try:
+                await self.settle(alone=False)
+            except StorageUnavailableError as error:
+                log.info("calls without an outcome are looked for later", action="tools.settle", reason=str(error))
 
     # --- within ------------------------------------------------------------------------------------------------------
 
@@ -124,6 +152,44 @@ class ToolCalls:
             raise HostError(ErrorCode.NOT_FOUND, f"the tool {name!r} is not there at the moment; try again later")
         return tool
 
+    async def _intend(self, intent: ToolCallRow, audit: AuditRow) -> None:
+        """Have it on record that the call will be made. When that is not certain the call is not made, and the record
+        says so."""
+        try:
+            await self._records.write([intent, audit])
+        except (UnansweredWriteError, asyncio.CancelledError) as error:
+            self._outcomes.later(intent.workspace_id, [self._not_called(intent)])
+            if isinstance(error, UnansweredWriteError):  # nothing was called: it may be asked for again
+                raise StorageUnavailableError(str(error)) from error
+            raise
+
+    async def _made(self, use: ToolUse) -> ToolAnswer:
+        """The tool's answer. One that does not stop when it is told to keeps nobody waiting."""
+        making = asyncio.ensure_future(self._tools.call(use))
+        self._under_way.add(making)
+        making.add_done_callback(self._ended)
+        try:
+            await asyncio.wait({making})
+        except asyncio.CancelledError:
+            making.cancel()
+            raise
+        try:
+            return making.result()
+        except StorageUnavailableError as away:  # of a tool that writes to the host's own store
+            log.warning("a tool met a store that is away", action="tools.call", tool=use.name, reason=str(away))
+            raise outcome_unknown(f"the host's store went away while {use.name} was at work") from away
+
+    def _ended(self, making: "asyncio.Future[ToolAnswer]") -> None:
+        self._under_way.discard(making)
+        if not making.cancelled():
+            making.exception()  # somebody saw it, or nobody waits for it any more
+
+    async def _record(self, row: ToolCallRow, *, seconds: float = WAIT_SECONDS) -> bool:
+        return await self._outcomes.record(row.workspace_id, [row], seconds=seconds)
+
+    def _not_called(self, intent: ToolCallRow) -> ToolCallRow:
+        return replace(intent, status="failed", result=NOT_CALLED, ended_at=self._clock())
+
     async def _outcome(
         self, grant: Grant, intent: ToolCallRow, answer: ToolAnswer
     ) -> tuple[ToolsCallResult, ToolCallRow]:
@@ -132,7 +198,12 @@ class ToolCalls:
         is_error = True if answer.is_error else None
         if (size := _size(answer)) > (MAX_INLINE_BYTES if self._artifacts is None else MAX_RESULT_BYTES):
             return _too_large(ended, size)
-        shown, kept = await self._shown(grant, intent, answer)
+        try:
+            shown, kept = await self._outcomes.outlast(lambda: self._shown(grant, intent, answer))
+        except StorageUnavailableError:
+            return _not_kept(ended, "the host's store is away")
+        except HostError as error:
+            return _not_kept(ended, error.message)
         row = replace(
             ended,
             result=msgspec.json.encode(shown) if kept or answer.parts else answer.content,
@@ -157,13 +228,6 @@ class ToolCalls:
         if self._files is not None:
             return await self._files.placed(grant, parts, name=name)
         return [NO_FILES if isinstance(part, ToolFile) else part for part in parts]
-
-    async def _lost(self, intent: ToolCallRow) -> None:
-        with anyio.move_on_after(SETTLE_SECONDS, shield=True):
-            try:
-                await self._records.write([_unknown(intent, self._clock())])
-            except StorageUnavailableError:
-                log.warning("a tool's outcome could not be recorded", action="tools.call", run_id=intent.run_id)
 
 
 def _size(answer: ToolAnswer) -> int:
@@ -225,10 +289,15 @@ def _told(row: ToolCallRow, now: float) -> AuditRow:
 
 
 def _too_large(ended: ToolCallRow, size: int) -> tuple[ToolsCallResult, ToolCallRow]:
+    return _dropped(ended, f"its result has {size} bytes, which is more than can be kept; ask it for less")
+
+
+def _not_kept(ended: ToolCallRow, why: str) -> tuple[ToolsCallResult, ToolCallRow]:
+    return _dropped(ended, f"its result could not be kept ({why}); do not ask for the same again")
+
+
+def _dropped(ended: ToolCallRow, why: str) -> tuple[ToolsCallResult, ToolCallRow]:
     """The call was made; only its result is dropped, and the model is told so."""
-    said: dict[str, Any] = {
-        "error": f"{ended.tool_name} did its work, but its result has {size} bytes, which is more than can be kept; "
-        "ask it for less"
-    }
+    said: dict[str, Any] = {"error": f"{ended.tool_name} did its work, but {why}"}
     row = replace(ended, status="completed", result=msgspec.json.encode(said))
     return ToolsCallResult(result=said, is_error=True), row

@@ -63,6 +63,12 @@ def cannot_be_stored(why: Exception) -> HostError:
     return HostError(ErrorCode.INVALID_ARGUMENT, text, for_operators=f"{text}: {type(why).__name__}")
 
 
+def outcome_unknown(what: str, code: ErrorCode = ErrorCode.RUNTIME_ERROR) -> HostError:
+    """Something was begun and nobody can say whether it was done. Trying again may do it twice."""
+    text = f"{what}; whether it was done is not known: look before you ask for it again"
+    return HostError(code, text, details={"outcome": "unknown"})
+
+
 class StaleOwnerError(Exception):
     """Somebody else owns the session now: what this owner wanted to write was not written."""
 
@@ -79,6 +85,10 @@ class OwnedElsewhereError(HostError):
 
 class StorageUnavailableError(Exception):
     """The store could not write (full or read-only disk, lost database). Nothing was acknowledged."""
+
+
+class UnansweredWriteError(StorageUnavailableError):
+    """The store was sent a write and did not say what became of it: it may be on record."""
 
 
 class FilesUnavailableError(StorageUnavailableError):

@@ -10,9 +10,11 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any, cast
 
 import anyio
+import anyio.to_thread
 import structlog
 
 from paddock.ports.places import Places
@@ -28,6 +30,7 @@ from paddock.tools.mcp_stdio import logged, over_stdio
 
 log = structlog.get_logger("paddock.mcp")
 
+SDK = ("mcp", "mcp.types", "mcp.client.streamable_http", "httpx2")
 START_SECONDS = 30.0
 AT_ONCE = 32
 """Calls of one server at once; more wait their turn, workspace by workspace, within their own time."""
@@ -179,6 +182,7 @@ class McpServer:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncGenerator[Any]:
+        await anyio.to_thread.run_sync(_load)
         from mcp import ClientSession
 
         async with (
@@ -284,6 +288,12 @@ class McpServer:
             source=self.name,
             read_only=bool(hints is not None and hints.read_only_hint),
         )
+
+
+def _load() -> None:
+    """Load the SDK, which takes a second: on a thread, so that the host goes on meanwhile."""
+    for name in SDK:
+        import_module(name)
 
 
 def _leave_if_cancelled() -> None:

@@ -35,6 +35,7 @@ USAGE = insert(
     "call_id text, run_id text, session_id text, workspace_id text, user_id text, agent_id text, model_id text, "
     "answered_by text, operation text, result text, prompt_tokens int, completion_tokens int, total_tokens int, "
     "cost float, started_at float, ended_at float, estimated bool",
+    on_conflict="on conflict do nothing",
 )
 
 _CALLS = f"select {TOOL_CALL} from tool_calls where run_id = $1 order by call_no limit $2"

@@ -20,6 +20,7 @@ from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import (
     StaleOwnerError,
     StorageUnavailableError,
+    UnansweredWriteError,
     cannot_be_stored,
     exists_already,
 )
@@ -232,7 +233,10 @@ class Writer:
             self._answer(work)
 
     def _refuse_all(self, error: Exception) -> None:
-        """Everything under way and everything that waits."""
+        """Everything under way, of which a commit that was not answered may have happened, and everything that waits,
+        of which nothing was sent."""
+        for work in self._busy:
+            work.error = work.error or UnansweredWriteError(str(error))
         self._busy = [*self._busy, *self._queue]
         self._queue.clear()
         for work in self._busy:

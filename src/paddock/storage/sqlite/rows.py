@@ -91,7 +91,7 @@ TABLES: Mapping[type, Table] = {
         "where tool_calls.status = 'started' or excluded.status <> 'unknown'",
         row="(" + "?, " * 13 + "(select head_seq from sessions where session_id = ?))",
     ),
-    ModelUsageRow: Table("model_usage", MODEL_USAGE, astuple),
+    ModelUsageRow: Table("model_usage", MODEL_USAGE, astuple, "on conflict do nothing"),
     ApiKeyRow: Table("api_keys", KEY, getter(KEY)),
 }
 """Most rows have their columns in the order of their fields: read all at once, a row costs a sixth."""

@@ -19,7 +19,7 @@ from queue import SimpleQueue
 import apsw
 
 from paddock.ports import ApiKeyRow, Batch
-from paddock.rules.errors import StorageUnavailableError
+from paddock.rules.errors import StorageUnavailableError, UnansweredWriteError
 from paddock.rules.rows import Row
 from paddock.storage.sqlite.connection import Connection, Cursor, unavailable
 from paddock.storage.sqlite.transaction import GUILTY, Work, write_apart, write_group
@@ -53,6 +53,9 @@ class Writer:
         self._busy = False
         self._crowded = False
         """Whether the last group was more than one work."""
+        self._committing = False
+        """Whether the group at work has come as far as its commit: an error from then on does not say that it was not
+        written. Only the thread knows."""
         self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -130,13 +133,12 @@ class Writer:
         self._crowded = len(works) > 1
         self._groups.put(works)
 
-    def _over(self, works: Sequence[Work], error: Exception | None) -> None:
+    def _over(self, works: Sequence[Work], refusal: StorageUnavailableError | None) -> None:
         """Tell everybody of a group how it ended, and go on with the next."""
-        if error is None:
+        if refusal is None:
             self._recovered()
         else:
-            self._failed(error)
-            refusal = unavailable(error)
+            self._failed(refusal)
             for work in works:
                 work.error = refusal
         for work in works:
@@ -169,26 +171,35 @@ class Writer:
 
     def _write_for_ever(self) -> None:
         while (works := self._groups.get()) is not None:
-            error: Exception | None = None
+            error: StorageUnavailableError | None = None
             try:
                 self._write(works)
                 if any(work.fold for work in works):
                     self._fold()
             except Exception as problem:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
-                error = problem
+                error = self._refusal(problem)
                 self._roll_back()
             with suppress(RuntimeError):  # the loop is gone, and everybody who waited with it
                 self._loop.call_soon_threadsafe(self._over, works, error)
         with suppress(apsw.Error):  # a broken disk: what was acknowledged is in the write-ahead log
             self._connection.close()
 
+    def _refusal(self, problem: Exception) -> StorageUnavailableError:
+        """A disk that fails in the commit, or what comes after it, leaves open whether the group is on record. One that
+        is full or held by another program has taken nothing."""
+        refusal = unavailable(problem)
+        if self._committing and not isinstance(problem, apsw.FullError | apsw.BusyError):
+            return UnansweredWriteError(str(refusal))
+        return refusal
+
     def _write(self, works: Sequence[Work]) -> None:
-        connection = self._connection
+        connection, self._committing = self._connection, False
         connection.execute("begin immediate")
         if works:
             self._write_works(works)
         else:  # a tiny write of our own, to see whether the disk is back
             connection.execute(_PROBE)
+        self._committing = True
         connection.execute("commit")
 
     def _write_works(self, works: Sequence[Work]) -> None:
