@@ -15,7 +15,8 @@ from paddock.host.approvals import Approvals
 from paddock.host.outcomes import Outcomes
 from paddock.ports import Caller
 from paddock.ports.platform import Performed
-from paddock.rules.approvals import APPROVAL_SECONDS, MAX_PER_RUN
+from paddock.rules.approvals import APPROVAL_SECONDS, DECIDED, MAX_PER_RUN
+from paddock.rules.call_rows import ApprovalStepRow
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.limits import Rates
 from paddock.storage.memory import open_memory_store
@@ -245,9 +246,20 @@ async def test_what_was_being_done_when_the_host_ended_is_unknown_and_not_done_a
                 await asyncio.sleep(0)
         granting.cancel()
     later = Approvals(store, platform, outcomes=Outcomes(store), clock=lambda: 0.0, spawn=asyncio.ensure_future)
+    assert (await later.recover(), len(platform.done)) == (0, 1)  # the host that was stopped said so itself
+    assert (await later.get(ANN, approval_id)).outcome(0) == "unknown"
+
+
+async def test_what_was_being_done_when_the_host_died_is_unknown_and_not_done_again() -> None:
+    store, platform = open_memory_store(), MemoryPlatform()
+    async with editing(platform, store=store) as (house, run):
+        approval_id = (await ask(house, run))["approval_id"]
+        asked = (await house.approvals.get(ANN, approval_id)).asked
+        await store.write([ApprovalStepRow(asked.approval_id, DECIDED, "granted", "user:ann", 0.0, "token")])
+    later = Approvals(store, platform, outcomes=Outcomes(store), clock=lambda: 0.0, spawn=asyncio.ensure_future)
     assert await later.recover() == 1
     assert (await later.get(ANN, approval_id)).outcome(0) == "unknown"
-    assert (await later.recover(), len(platform.done)) == (0, 1)
+    assert (await later.recover(), platform.done) == (0, [])
 
 
 async def test_a_run_may_not_ask_for_ever_by_calls_or_by_results() -> None:

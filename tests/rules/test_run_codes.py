@@ -63,7 +63,7 @@ def _sources() -> Iterator[Path]:
 
 
 def _codes_in(tree: ast.Module) -> Iterator[str]:
-    """Texts of the form of a code where it is said how a run ends: as they are, by a name, in a mapping, as a default."""
+    """Texts of the form of a code where it is said how a run ends: as they are, by a name, in a mapping, by default."""
     named = {ast.unparse(one.targets[0]): one.value for one in tree.body if isinstance(one, ast.Assign)}
     for node in ast.walk(tree):
         for said in _said(node):
