@@ -86,7 +86,7 @@ class Audit:
             self._pending = waiting[:MAX_PENDING]
             if len(waiting) > MAX_PENDING:
                 lost = len(waiting) - MAX_PENDING
-                log.error("rows are lost: the store is away and too many wait", action="audit.flush", rows=lost)
+                log.warning("rows are lost: the store is away and too many wait", action="audit.flush", rows=lost)
             raise
 
     def _go(self) -> None:
