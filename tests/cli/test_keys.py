@@ -126,3 +126,27 @@ def test_a_key_is_listed_and_revoked_and_lets_nobody_in_after_that(paddock: Comm
         assert (unknown.returncode, "there is no such key" in unknown.stderr) == (1, True)
     finally:
         host.stop()
+
+
+@pytest.mark.spec("http/take-over")
+def test_what_was_said_without_a_key_is_handed_to_a_user(paddock: Command, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    host = HostProcess(data).start()
+    try:
+        for text in ("one", "two"):
+            paddock("chat", "--data", data, "--agent", "echo", text)
+        key = paddock("keys", "create", "--data", data, "--user", "ann")
+        assert f"keys take-over --user ann --data {data}" in key.stderr
+        taken = paddock("keys", "take-over", "--data", data, "--user", "ann")
+        assert (taken.returncode, taken.stdout, taken.stderr) == (0, "2 conversations of dev are ann's now.\n", "")
+        listed = loopback.get(f"{host.url}/api/v1/agent/sessions", headers=bearer(key.stdout.strip())).json()
+        assert len(listed["sessions"]) == 2
+        wrong = paddock("keys", "take-over", "--data", data, "--user", "dev")
+        assert (wrong.returncode, wrong.stdout) == (1, "")
+        assert "user must be another than dev" in wrong.stderr
+        barred = paddock(
+            "keys", "take-over", "--url", host.url, "--user", "eve", env={"PADDOCK_API_KEY": key.stdout.strip()}
+        )
+        assert (barred.returncode, barred.stdout) == (1, "")
+    finally:
+        host.stop()

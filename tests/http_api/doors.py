@@ -32,6 +32,7 @@ from paddock.host.overview import Overview
 from paddock.host.owners import Owners
 from paddock.host.principals import Operators
 from paddock.host.stored_agents import StoredAgents
+from paddock.host.taking_over import TakingOver
 from paddock.host.thread_names import ThreadNames
 from paddock.host.ui_actions import UiActions
 from paddock.host.users import Users
@@ -281,7 +282,14 @@ def app_of(
         AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=clock),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
-        AdminDoor(auth=auth, gateway=gateway, attaching=attaching, keys=store, note=lambda _row: None),
+        AdminDoor(
+            auth=auth,
+            gateway=gateway,
+            attaching=attaching,
+            keys=store,
+            note=house.audit.soon,
+            taking_over=TakingOver(store, house.sessions, owners=Owners(), streams=open_streams, clock=clock),
+        ),
         MetricsDoor(auth=auth, page=(metrics or Metrics("test")).page),
         AttachDoor(gateway, open_streams),
         OverviewDoor(auth=auth, names=names, overview=overview),

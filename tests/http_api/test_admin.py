@@ -1,9 +1,12 @@
 """What there is: agents, runners, keys; is it ready; and a page for whoever looks with a browser."""
 
 import re
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
+import anyio
+import httpx
 import pytest
 
 from host.scripted import manifest_of
@@ -13,6 +16,7 @@ from paddock.ports import RunnerStatus
 
 pytestmark = pytest.mark.anyio
 LOCAL = {"Authorization": f"Bearer {LOCAL_TOKEN}"}
+TAKE_OVER = "/api/v1/take-over"
 
 
 @pytest.mark.spec("http/agents")
@@ -177,3 +181,36 @@ async def test_an_administrator_by_key_makes_keys_for_its_own_workspace_only() -
         assert (own.status_code, own.json()["workspace"]) == (201, "acme")
         foreign = await doors.client.post("/api/v1/api-keys", json={"workspace": "other", "user": "bob"}, headers=ann)
         assert_problem(foreign, 403, "unauthorized", "a key of this workspace makes keys for this workspace only")
+
+
+@pytest.mark.spec("http/take-over")
+async def test_only_whoever_runs_the_host_hands_over_what_dev_said_and_a_refusal_is_on_record() -> None:
+    async with open_doors() as doors:
+        made = (await doors.client.post("/api/v1/agent/sessions", json={}, headers=LOCAL)).json()["threadId"]
+        boss, user = await doors.key_for("eve", role="admin"), await doors.key_for("ann")
+        for who, sentence in ((boss, "only whoever runs the host"), (user, "this needs a key with the role admin")):
+            assert_problem(await doors.client.get(TAKE_OVER, headers=who), 403, "unauthorized", sentence)
+            refused = await doors.client.post(TAKE_OVER, json={"user": "ann"}, headers=who)
+            assert_problem(refused, 403, "unauthorized", sentence)
+        for body, sentence in (
+            ({}, "user must be a printable string"),
+            ({"user": "dev"}, "user must be another than dev"),
+            ({"user": "ann", "from": "bob"}, "from is not known here"),
+        ):
+            wrong = await doors.client.post(TAKE_OVER, json=body, headers=LOCAL)
+            assert wrong.status_code == 422, sentence
+        assert (await doors.client.get(TAKE_OVER, headers=LOCAL)).json()["conversations"] == 1
+
+        # What dev reads ends, and ann reads it from now on.
+        path = f"/api/v1/agent/sessions/{made}/events"
+        async with doors.client.stream("GET", path, headers=LOCAL) as stream:
+            taken = await doors.client.post(TAKE_OVER, json={"user": "ann"}, headers=LOCAL)
+            assert taken.json() == {"conversations": 1, "busy": 0, "left": 0}
+            with anyio.fail_after(30), suppress(httpx.RemoteProtocolError):
+                async for _ in stream.aiter_bytes():
+                    pass
+        assert (await doors.client.get(path, headers=LOCAL)).status_code == 404
+        async with doors.client.stream("GET", path, headers=user) as stream:
+            assert stream.status_code == 200
+        again = await doors.client.post(TAKE_OVER, json={"user": "ann"}, headers=LOCAL)
+        assert again.json() == {"conversations": 0, "busy": 0, "left": 0}

@@ -68,11 +68,13 @@ def _what_changes(workspace: str, user: str, data: Path | None) -> str:
     changes = "This is the first key: from now on everybody needs one.\n"
     if (workspace, user) == (DEV.workspace_id, DEV.user_id):
         return changes
-    ask = command(f"keys create --user {DEV.user_id}", data=data)
-    return (
-        f"{changes}What was said without a key belongs to user {DEV.user_id} of workspace {DEV.workspace_id}; "
-        f"for a key to it: {ask}\n"
-    )
+    if workspace == DEV.workspace_id:
+        ask = command(f"keys take-over --user {user}", data=data)
+        how = f"to hand it to {user}, while the host runs: {ask}"
+    else:
+        how = f"for a key to it: {command(f'keys create --user {DEV.user_id}', data=data)}"
+    belongs = f"belongs to user {DEV.user_id} of workspace {DEV.workspace_id}"
+    return f"{changes}What was said without a key {belongs}; {how}\n"
 
 
 def show(host: HostClient) -> int:
@@ -87,6 +89,22 @@ def revoke(host: HostClient, key_id: str) -> int:
     host.call("DELETE", f"/api/v1/api-keys/{quote(key_id, safe='')}")
     write(f"Nobody is let in with the key {key_id} any more.\n")
     return 0
+
+
+def take_over(host: HostClient, user: str) -> int:
+    """Hand over what `dev` has, part by part; 1 when conversations stay because something goes on in them."""
+    taken = 0
+    while True:
+        part = host.call("POST", "/api/v1/take-over", {"user": user})
+        taken += part["conversations"]
+        if not part["left"] or not part["conversations"]:
+            break
+    write(f"{taken} conversations of {DEV.user_id} are {user}'s now.\n")
+    if part["left"]:
+        sys.stderr.write(
+            f"{part['left']} stay {DEV.user_id}'s, because something goes on in them. Stop it or wait, and try again.\n"
+        )
+    return 1 if part["left"] else 0
 
 
 def rotate_signing(settings: Settings) -> int:

@@ -19,6 +19,7 @@ from paddock.host.ingress import Ingress
 from paddock.host.open_streams import OpenStreams, StreamLimits
 from paddock.host.retention import Retention
 from paddock.host.sweeping import Sweeper
+from paddock.host.taking_over import TakingOver
 from paddock.host.thread_names import PURPOSE as NAMES
 from paddock.host.thread_names import ThreadNames
 from paddock.settings import EMBEDDED, Settings
@@ -41,6 +42,8 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
     """All parts that the doors, or the house itself, have to do with."""
     settings, store, clock, agents = ground.settings, ground.store, ground.clock, ground.agents
     audit, near, gateway, peers = ground.audit, ground.near, machinery.gateway, talks.peers
+    limits = StreamLimits(of_user=settings.streams_per_user, of_workspace=settings.streams_per_workspace)
+    streams = OpenStreams(store, clock=clock, limits=limits)
     return House(
         store=store,
         blobs=ground.blobs,
@@ -59,11 +62,8 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
         agents=agents,
         approvals=granted.approvals,
         attaching=attaching_of(near, gateway, peers, audit, clock),
-        open_streams=OpenStreams(
-            store,
-            clock=clock,
-            limits=StreamLimits(of_user=settings.streams_per_user, of_workspace=settings.streams_per_workspace),
-        ),
+        open_streams=streams,
+        taking_over=TakingOver(store, talks.sessions, owners=near.owners, streams=streams, clock=clock),
         attachments=granted.attachments,
         scheduler=talks.scheduler,
         platforms=granted.platforms,

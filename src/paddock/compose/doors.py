@@ -181,6 +181,7 @@ def _administering(house: House, entrance: Entrance) -> list[Door]:
             keys=house.store,
             note=note,
             claimed=partial(_is_claimed, house),
+            taking_over=house.taking_over,
         ),
         MetricsDoor(auth=auth, page=house.metrics.page),
         OverviewDoor(auth=auth, names=names, overview=overview),

@@ -41,6 +41,7 @@ from paddock.host.sessions import Sessions
 from paddock.host.stored_agents import StoredAgents
 from paddock.host.sweeping import Sweeper
 from paddock.host.tails import Tails
+from paddock.host.taking_over import TakingOver
 from paddock.host.tools import ToolCalls
 from paddock.host.users import Users
 from paddock.http_api.mcp import McpDoor
@@ -131,6 +132,7 @@ class House:
     approvals: Approvals
     attaching: Attaching
     open_streams: OpenStreams
+    taking_over: TakingOver
     attachments: UserAttachments
     scheduler: Scheduler
     platforms: Platforms

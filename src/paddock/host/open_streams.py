@@ -41,10 +41,18 @@ class StreamLimits(Value, frozen=True):
 class Place:
     """One thing that somebody holds open."""
 
-    __slots__ = ("_end", "_streams", "credential", "over", "who")
+    __slots__ = ("_end", "_streams", "credential", "holder", "over", "who")
 
-    def __init__(self, streams: "OpenStreams", credential: Credential, who: tuple[str, str] | None) -> None:
+    def __init__(
+        self,
+        streams: "OpenStreams",
+        credential: Credential,
+        who: tuple[str, str] | None,
+        holder: tuple[str, str] | None = None,
+    ) -> None:
         self._streams = streams
+        self.holder = holder or who
+        """Who reads it, where that is known."""
         self._end: Callable[[], None] | None = None
         self.credential = credential
         self.who = who
@@ -90,7 +98,7 @@ class OpenStreams:
     def stream(self, principal: Principal) -> Place:
         """A place for one more stream. Raises RATE_LIMITED; whoever runs the host has no limit."""
         if principal.operator:
-            return self.hold(principal.credential)
+            return self.hold(principal.credential, holder=(principal.workspace_id, principal.user_id))
         who = (principal.workspace_id, principal.user_id)
         _check(self._of_user[who], self._limits.of_user, "a user", "streams_per_user")
         _check(self._of_workspace[who[0]], self._limits.of_workspace, "a workspace", "streams_per_workspace")
@@ -98,8 +106,10 @@ class OpenStreams:
         self._of_workspace[who[0]] += 1
         return self.hold(principal.credential, who)
 
-    def hold(self, credential: Credential, who: tuple[str, str] | None = None) -> Place:
-        place = Place(self, credential, who)
+    def hold(
+        self, credential: Credential, who: tuple[str, str] | None = None, *, holder: tuple[str, str] | None = None
+    ) -> Place:
+        place = Place(self, credential, who, holder)
         self._places.add(place)
         return place
 
@@ -156,6 +166,12 @@ class OpenStreams:
     def key_revoked(self, key_id: str) -> None:
         """Here it was revoked just now: nobody waits for the next look."""
         self._end_at_once(Credential("key", key_id))
+
+    def end_of(self, holder: tuple[str, str], why: str) -> None:
+        """End the streams of one user of one workspace; what they still may read they open again."""
+        for place in tuple(self._places):
+            if place.holder == holder:
+                place.end(why)
 
     def _end_at_once(self, credential: Credential) -> None:
         why = why_over(credential, now=self._clock(), live_keys=(), keyless=False)

@@ -86,6 +86,20 @@ class ForgetThread(Value, frozen=True, tag="forget_thread"):
     silent_since: float | None = None
 
 
+class MoveThread(Value, frozen=True, tag="move_thread"):
+    """A conversation that rests at this host is to belong to another user, with the row about who decided it."""
+
+    session: SessionRow
+    user: str
+    audit: AuditRow
+
+
+class Moved(Value, frozen=True):
+    """Whether it does; else something goes on in it."""
+
+    it_is: bool
+
+
 class NothingToTell(Value, frozen=True):
     """It is done."""
 
@@ -125,7 +139,7 @@ class _Carried(Value, frozen=True, tag="accept"):
         return AcceptRun(NewRun(**given, rows=rows))
 
 
-Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread
+Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread | MoveThread
 ToSend = Callable[[], Awaitable[Deed]]
 """Makes what is asked, when it takes something to make it."""
 Do = Callable[[Any], Awaitable[Any]]
@@ -142,7 +156,9 @@ class _Told(Value, frozen=True):
     moved: bool = False
 
 
-_decode_deed = msgspec.json.Decoder(_Carried | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread).decode
+_decode_deed = msgspec.json.Decoder(
+    _Carried | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread | MoveThread
+).decode
 _decode_told = msgspec.json.Decoder(_Told).decode
 
 

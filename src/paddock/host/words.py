@@ -75,6 +75,11 @@ class Words:
                 if (known := self._sums.get(whose)) is not None:
                     known.bytes += added
 
+    def count_again(self, workspace: str, *users: str) -> None:
+        """Something of one of these users is another's now."""
+        for user in users:
+            self._sums.pop((workspace, user), None)
+
     async def _check(self, whose: Whose, most: int, complaint: str) -> None:
         if not most:
             return

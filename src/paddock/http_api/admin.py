@@ -10,7 +10,8 @@ from starlette.routing import BaseRoute
 
 from paddock.host.api_keys import new_key
 from paddock.host.attaching import Attaching
-from paddock.host.principals import Principal
+from paddock.host.principals import DEV, Principal
+from paddock.host.taking_over import TakingOver
 from paddock.http_api.attach import AttachingGateway
 from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import json_response, read_object
@@ -22,6 +23,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 
 MAX_NAME = 128
+TAKE_OVER = "/api/v1/take-over"
 CLAIMED = "this plugin is installed here, or the agents file names it: only whoever runs the host attaches it"
 
 
@@ -35,9 +37,11 @@ class AdminDoor:
         keys: ApiKeys,
         note: Callable[[AuditRow], None] = lambda _row: None,
         claimed: Callable[[str], bool] = lambda _plugin: False,
+        taking_over: TakingOver,
     ) -> None:
         """`claimed`: plugins that agents of whoever runs the host rely on; only they attach another in their place."""
         self._claimed = claimed
+        self._taking_over = taking_over
         self._note = note
         self._auth = auth
         self._gateway = gateway
@@ -51,6 +55,8 @@ class AdminDoor:
             route("GET", "/api/v1/api-keys", self.keys),
             route("POST", "/api/v1/api-keys", self.create_key),
             route("DELETE", "/api/v1/api-keys/{key}", self.revoke_key),
+            route("GET", TAKE_OVER, self.waiting),
+            route("POST", TAKE_OVER, self.take_over),
         ]
 
     async def runners(self, request: Request) -> Response:
@@ -110,6 +116,21 @@ class AdminDoor:
         self._auth.key_added()
         seen = {"keyId": row.key_id, "key": key, "workspace": row.workspace_id, "user": row.user_id, "role": row.role}
         return json_response(seen, 201)
+
+    async def waiting(self, request: Request) -> Response:
+        """What is there to take over."""
+        found = await self._taking_over.waiting(await self._auth.admin(request.scope))
+        seen = {"conversations": found.conversations, "automations": found.automations}
+        return json_response({"user": DEV.user_id, "workspace": DEV.workspace_id, **seen})
+
+    async def take_over(self, request: Request) -> Response:
+        """Hand what `dev` has to a user. With `left` above 0 it is asked again."""
+        principal = await self._auth.admin(request.scope)
+        user = _name(await read_object(request, ("user",)), "user")
+        if not principal.operator:
+            self._note(_decided(principal, "user.take_over", user, allowed=False))
+        taken = await self._taking_over.take_over(principal, user)
+        return json_response({"conversations": taken.conversations, "busy": taken.busy, "left": taken.left})
 
     def _why_not(self, principal: Principal, workspace: str, user: str) -> str | None:
         """Why this caller makes no key for this user: a key is all that its user is."""

@@ -23,6 +23,10 @@ class SessionRecords(Protocol):
         """A user's conversations, the one opened last first; those opened before number `before`."""
         ...
 
+    async def count_sessions(self, workspace_id: str, user_id: str) -> int:
+        """How many conversations a user has."""
+        ...
+
     async def find_sessions(self, query: ThreadQuery) -> FoundThreads:
         """A user's conversations that answer, the one opened last first; all that was committed is seen, or it says so.
 

@@ -53,8 +53,8 @@ class Book:
         return RunRow(
             run_id=str(fact.turn_id),
             session_id=self.session.session_id,
-            workspace_id=about["workspace_id"],
-            user_id=about["user_id"],
+            workspace_id=self.session.workspace_id,
+            user_id=self.session.user_id,  # whose the conversation is now: it may have been taken over since
             client_run_id=about["client_run_id"],
             agent_id=about.get("agent_id") or "",
             runner_id="",
@@ -136,9 +136,7 @@ class Book:
         """A run nobody typed an input for: it begins and is dispatched at once, for the session's own user."""
         if fact.target is not Target.AGENT:
             return ()
-        session = self.session
-        about = {"workspace_id": session.workspace_id, "user_id": session.user_id, "client_run_id": ""}
-        accepted = self._accepted(seq, replace(fact, payload={"run": about}))
+        accepted = self._accepted(seq, replace(fact, payload={"run": {"client_run_id": ""}}))
         self._keep(replace(accepted, subthread_id=fact.metadata.get(SUBTHREAD)))
         return self._dispatched(seq, fact)
 

@@ -5,6 +5,7 @@ from paddock.rules.calendar_rows import AboutCalendars
 from paddock.rules.call_rows import Calls, ModelUsageRow
 from paddock.rules.delivery_rows import AboutPlatforms
 from paddock.rules.forgetting_rows import Forgetting
+from paddock.rules.taking_over_rows import Moving
 from paddock.rules.values import Value
 
 RUN_STATUSES = ("queued", "running", "completed", "failed", "cancelled")
@@ -334,6 +335,7 @@ Apart = (
     | AboutJobs
     | AboutPlatforms
     | AboutCalendars
+    | Moving
     | Kept
 )
 """Rows that may be written without any fact of a session."""

@@ -37,14 +37,12 @@ from paddock.rules.rows import (
     UserRow,
 )
 from paddock.rules.salting import ERASED_DIGEST
+from paddock.rules.taking_over_rows import Moving
 from paddock.rules.values import replace
 from paddock.storage.compaction import without_replaced
 from paddock.storage.lost_answers import is_taken
 from paddock.storage.memory_keeping import MemorySession
-from paddock.storage.memory_kept import MemoryKept
-from paddock.storage.memory_overview import MemoryOverview
-from paddock.storage.memory_state import MemoryState
-from paddock.storage.memory_transcripts import MemoryTranscripts
+from paddock.storage.memory_taking_over import MemoryTakingOver, label_of
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -54,7 +52,7 @@ def open_memory_store() -> Store:
     return MemoryStore()
 
 
-class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
+class MemoryStore(MemoryTakingOver):
     """All of the `Store` port over plain dictionaries, on one event loop."""
 
     def __init__(self) -> None:
@@ -64,9 +62,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._opened = 0
         self._owners: dict[str, int] = {}
         self._inbox: dict[tuple[str, str], InboxRow] = {}
-        self._labels: dict[tuple[str, str, str, str], str] = {}
         self._keys: dict[bytes, ApiKeyRow] = {}
-        self._agents: dict[tuple[str, str], AgentRow] = {}
         self._plugins: dict[str, PluginRow] = {}
         self._secret_mark: str | None = None
         self._writers: dict[type, Callable[[Any], None]] = {
@@ -96,6 +92,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
             **dict.fromkeys(get_args(AboutJobs), self._write_about_job),
             **dict.fromkeys(get_args(AboutPlatforms), self._write_about_platform),
             **dict.fromkeys(get_args(AboutCalendars), self._write_about_calendar),
+            **dict.fromkeys(get_args(Moving), self._move),
         }
 
     async def open(self) -> None:
@@ -199,6 +196,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
         self._check_calendar(rows)
         self._check_steps(rows)
         self._check_forgetting(rows)
+        self._check_moving(rows)
         self._write_rows(rows)
 
     # --- keys
@@ -265,7 +263,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
             if (
                 isinstance(row, RunRow)
                 and row.client_run_id
-                and labels.setdefault(_label(row), row.run_id) != row.run_id
+                and labels.setdefault(label_of(row), row.run_id) != row.run_id
             ):
                 raise HostError(ErrorCode.CONFLICT, f"run label {row.client_run_id} is taken in this session")
 
@@ -338,7 +336,7 @@ class MemoryStore(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
                 subthread_id=known.subthread_id,
             )
         elif row.client_run_id:
-            self._labels[_label(row)] = row.run_id
+            self._labels[label_of(row)] = row.run_id
         self._runs[row.run_id] = row
 
 
@@ -352,10 +350,6 @@ def _advance(log: MemorySession, batch: Batch) -> None:
     log.epoch, log.head = batch.epoch, batch.after
     if batch.snapshot:
         log.snapshot, log.snapshot_seq = batch.snapshot, batch.after.seq
-
-
-def _label(row: RunRow) -> tuple[str, str, str, str]:
-    return row.workspace_id, row.user_id, row.client_run_id, row.session_id
 
 
 def _no_twins(what: str, keys: Iterable[_Key], exists: Callable[[_Key], bool]) -> None:

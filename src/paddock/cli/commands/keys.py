@@ -58,6 +58,19 @@ def keys_revoke(key: str, url: str | None, data: Path | None) -> None:
     sys.exit(revoke(connect(url, data), key))
 
 
+@keys.command("take-over")
+def keys_take_over(
+    user: Annotated[str, option("--user", says="Who gets it.", metavar="U")],
+    url: Url = None,
+    data: Data = None,
+) -> None:
+    """Hand what was said without a key, by dev, to a user of the workspace default."""
+    from paddock.cli.client import connect
+    from paddock.cli.keys import take_over
+
+    sys.exit(take_over(connect(url, data), user))
+
+
 @keys.command("rotate-secret")
 @with_data
 @with_config

@@ -188,6 +188,42 @@ OPERATIONS = (
     ),
     Operation(
         "GET",
+        "/api/v1/take-over",
+        "What dev said that somebody could take over",
+        "People",
+        {
+            200: (
+                "How much there is.",
+                Said(
+                    shape({"user": TEXT, "workspace": TEXT, "conversations": COUNT, "automations": COUNT}),
+                    {"user": "dev", "workspace": "default", "conversations": 12, "automations": 1},
+                ),
+            )
+        },
+        admin=True,
+        says="For whoever runs the host.",
+    ),
+    Operation(
+        "POST",
+        "/api/v1/take-over",
+        "Hand what dev said to a user",
+        "People",
+        {
+            200: (
+                "What was handed over, and what is left: ask again while that is more than `busy`.",
+                Said(
+                    shape({"conversations": COUNT, "busy": COUNT, "left": COUNT}),
+                    {"conversations": 12, "busy": 0, "left": 0},
+                ),
+            )
+        },
+        body=(Said(shape({"user": TEXT}, strict=True), {"user": "ann"}),),
+        problems=(413,),
+        admin=True,
+        says="For whoever runs the host. Conversations go with their files, then automations and the calendar.",
+    ),
+    Operation(
+        "GET",
         "/api/v1/agents",
         "The agents there are",
         "Agents",

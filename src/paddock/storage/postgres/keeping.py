@@ -20,6 +20,7 @@ from paddock.rules.forgetting_rows import (
     SessionGone,
 )
 from paddock.rules.retention import OldFact, OldSession, first_id_after
+from paddock.rules.taking_over_rows import SessionSettled
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.sessions import TURNS
@@ -161,8 +162,17 @@ async def _erase_requests(connection: Connection, row: RequestsErased) -> None:
     await connection.fetch(sql, *place)
 
 
+async def _settle(connection: Connection, row: SessionSettled) -> None:
+    """The index carries the mark of a conversation's owner; it is filled again when the new one looks."""
+    sql = "update sessions set boot = null where session_id = $1 returning session_no"
+    number = await connection.fetchval(sql, row.session_id)
+    for table in ("thread_search_progress", "thread_search"):  # whoever is just filling holds the progress
+        await connection.fetch(f"delete from {table} where session_no = $1", number)
+
+
 FORGETTING: Mapping[type, Callable[[Connection, Any], Awaitable[None]]] = {
     SessionGone: _forget,
+    SessionSettled: _settle,
     LogTrimmed: _trim,
     FactErased: _erase_fact,
     ItemErased: _erase_item,

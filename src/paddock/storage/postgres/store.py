@@ -52,6 +52,7 @@ from paddock.storage.postgres.writer import Writer
 from paddock.storage.tables.calendar import CalendarReads
 from paddock.storage.tables.plugins import PluginReads
 from paddock.storage.tables.statements import Engine
+from paddock.storage.tables.taking_over import TakingOverReads
 
 
 class PostgresStore(
@@ -72,6 +73,7 @@ class PostgresStore(
     AutomationReads,
     DeliveryReads,
     CalendarReads,
+    TakingOverReads,
     AuditReads,
     KeyReads,
 ):

@@ -21,6 +21,7 @@ from paddock.rules.forgetting_rows import (
     SessionGone,
 )
 from paddock.rules.retention import OldFact, OldSession, first_id_after
+from paddock.rules.taking_over_rows import SessionSettled
 from paddock.storage.sqlite.connection import Connection, Cursor
 from paddock.storage.sqlite.pool import Answer
 from paddock.storage.sqlite.reader import Reader
@@ -160,8 +161,16 @@ def _erase_requests(cursor: Cursor, row: RequestsErased) -> None:
     cursor.execute(sql, place)
 
 
+def _settle(cursor: Cursor, row: SessionSettled) -> None:
+    """The index carries the mark of a conversation's owner; it is filled again when the new one looks."""
+    number = cursor.execute(_NUMBER, (row.session_id,)).fetchone()[0]
+    cursor.execute("delete from thread_search where rowid >= ? and rowid < ?", (number << 32, (number + 1) << 32))
+    cursor.execute("delete from thread_search_progress where session_no = ?", (number,))
+
+
 FORGETTING: Mapping[type, Callable[[Cursor, Any], None]] = {
     SessionGone: _bury,
+    SessionSettled: _settle,
     LogTrimmed: _trim,
     FactErased: _erase_fact,
     ItemErased: _erase_item,

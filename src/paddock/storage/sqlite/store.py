@@ -54,6 +54,7 @@ from paddock.storage.sqlite.writer import Writer
 from paddock.storage.tables.calendar import CalendarReads
 from paddock.storage.tables.plugins import PluginReads
 from paddock.storage.tables.statements import Engine
+from paddock.storage.tables.taking_over import TakingOverReads
 
 SWITCH_SECONDS = 0.0005
 """How long a busy event loop may keep the writer waiting for the interpreter; the default of 5 ms starves commits."""
@@ -71,6 +72,7 @@ class SqliteStore(
     AutomationReads,
     DeliveryReads,
     CalendarReads,
+    TakingOverReads,
     PluginReads,
 ):
     """All of the `Store` port over one SQLite file in `directory`."""

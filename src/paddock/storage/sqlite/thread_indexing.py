@@ -14,6 +14,7 @@ from typing import cast, get_args
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.forgetting_rows import ItemErased
 from paddock.rules.rows import SessionDetailsRow, TranscriptRow
+from paddock.rules.taking_over_rows import SessionSettled
 from paddock.rules.thread_search import FoundThread, ThreadQuery
 from paddock.storage.sqlite import thread_search
 from paddock.storage.sqlite.indexing import Perform
@@ -27,7 +28,7 @@ MAX_FRESH = 1024
 """Conversations remembered. When there are more, all is forgotten, and the next search of a user looks by itself."""
 MAX_USERS = 4096
 _NO_END = 1 << 62
-Told = TranscriptRow | SessionDetailsRow | ItemErased
+Told = TranscriptRow | SessionDetailsRow | ItemErased | SessionSettled
 _TOLD = frozenset(get_args(Told))
 
 Settle = Callable[[Sequence[str]], Awaitable[None]]

@@ -7,8 +7,8 @@ are written by hand for each database.
 
 from collections.abc import Mapping, Sequence
 
-from paddock.storage.tables import calendar, plugins
+from paddock.storage.tables import calendar, plugins, taking_over
 from paddock.storage.tables.statements import Change
 
-CHANGES: Mapping[type, Sequence[Change]] = {**calendar.CHANGES, **plugins.CHANGES}
+CHANGES: Mapping[type, Sequence[Change]] = {**calendar.CHANGES, **plugins.CHANGES, **taking_over.CHANGES}
 """The statements that write a row, in order."""

@@ -1,0 +1,76 @@
+"""What one user has is given to another: every table that names an owner."""
+
+from collections.abc import Mapping, Sequence
+
+from paddock.rules.taking_over_rows import MOVED_ON, BelongingsMoved, SessionMoved, StateMoved
+from paddock.storage.tables.statements import Change, HasEngine, Query
+
+# ruff: noqa: S608 - the table names are our own, values are always bound
+_NUMBER = "(select session_no from sessions where session_id = :session_id)"
+_RUNS = f"""
+select turn_id from facts where session_no = {_NUMBER} and turn_id is not null union
+select run_id from inbox where session_no = {_NUMBER}"""
+"""Found by facts and orders: there is no index over the runs of a session."""
+_THEIRS = "workspace_id = :workspace_id and user_id = :from_user"
+OWNED = (
+    *("runs", "tool_calls", "model_usage", "approvals", "artifacts", "automations", "calendar_events"),
+    "knowledge_jobs",
+)
+"""Tables whose column `user_id` says whose a row is."""
+APART = ("sessions", "thread_names", "users", "calendars", "api_keys")
+"""Tables with such a column that are treated in their own way; a key stays its user's."""
+_OF_RUNS = ("runs", "tool_calls", "model_usage", "approvals")
+_GIVEN = f"set user_id = :to_user where {_THEIRS}"
+
+CHANGES: Mapping[type, Sequence[Change]] = {
+    SessionMoved: [
+        Change(
+            f"""
+update sessions set user_id = :to_user
+ where session_id = :session_id and {_THEIRS} and epoch <= :epoch returning 1""",
+            refused=MOVED_ON,
+        ),
+        *(Change(f"update {table} {_GIVEN} and run_id in ({_RUNS})") for table in _OF_RUNS),
+        Change(f"update artifacts {_GIVEN} and conversation_id = :session_id"),
+        Change(f"update automations {_GIVEN} and thread_id = :session_id"),
+        # A name that the new owner uses for another conversation stays theirs; this one is still found by its id.
+        Change(f"""
+delete from thread_names where {_THEIRS} and session_id = :session_id and name in (
+  select name from thread_names where workspace_id = :workspace_id and user_id = :to_user)"""),
+        Change(f"update thread_names {_GIVEN} and session_id = :session_id"),
+    ],
+    StateMoved: [
+        Change("""
+update state set scope_key = :new_key where scope_key = :old_key and key not in (
+  select key from state where scope_key = :new_key)"""),
+        Change("delete from state where scope_key = :old_key"),
+    ],
+    BelongingsMoved: [
+        *(Change(f"update {table} {_GIVEN}") for table in OWNED),
+        Change(f"""
+insert into calendars (workspace_id, user_id, turns)
+select workspace_id, :to_user::text, turns + 1 from calendars where {_THEIRS}
+on conflict (workspace_id, user_id) do update set turns = calendars.turns + 1"""),
+        Change(f"""
+insert into users (workspace_id, user_id, time_zone, locale, updated_at)
+select workspace_id, :to_user::text, time_zone, locale, updated_at from users where {_THEIRS}
+on conflict do nothing"""),
+        # An agent's files are those of who wrote it.
+        Change("""
+update agents set updated_by = :to_user where workspace_id = :workspace_id and updated_by = :from_user"""),
+    ],
+}
+
+
+def _number(count: int) -> int:
+    return count
+
+
+_COUNT = Query(_number, "select count(*) from sessions where workspace_id = :workspace_id and user_id = :user_id")
+
+
+class TakingOverReads(HasEngine):
+    """The part of the store that tells how much there is to take over."""
+
+    async def count_sessions(self, workspace_id: str, user_id: str) -> int:
+        return await self.engine.one(_COUNT, workspace_id=workspace_id, user_id=user_id) or 0
