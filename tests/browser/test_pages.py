@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from browser.axe import serious
 from browser.people import Visitor
@@ -124,6 +124,97 @@ def test_what_cannot_be_saved_is_said(visit: Visit) -> None:
     ann.page.get_by_label("Name").fill("echo")
     ann.page.get_by_role("button", name="Save").click()
     expect(ann.page.get_by_role("alert")).to_contain_text("echo")
+
+
+def test_the_form_of_an_agent_keeps_what_is_written_and_says_saved_only_when_it_is(
+    visit: Visit, host: HostProcess
+) -> None:
+    with host.client() as client:
+        client.delete("/api/v1/agents/kept")
+        echo = {"runner": "plugin:paddock/echo/default"}
+        assert client.put("/api/v1/agents/taken", json=echo).status_code in (200, 201)
+        offered = client.get("/api/v1/resources").json()
+    ann = visit()
+    ann.forgiving = True  # a refusal is an error of the network for the browser
+    page, top = ann.page, ann.page.url.split("#")[0]
+    page.goto(f"{top}#/agents/+")
+    form = page.locator("form.panel")
+    runner = form.locator("select").first
+    expect(runner).to_have_value("plugin:paddock/local-agent/default")
+
+    # All models and tools of the host can be chosen, not only those some agent has.
+    model = form.locator("[data-field=model] select")
+    expect(model.locator("option").first).to_have_text("The default model (demo)")
+    llms = [one["modelId"] for one in offered["models"] if one["type"] == "llm"]
+    assert model.locator("option").all_inner_texts()[1:] == llms
+    assert "real" in llms
+    form.get_by_role("group", name="Tools").get_by_role("combobox").select_option("these")
+    boxes = form.get_by_role("group", name="Tools").locator(".choice")
+    expect(boxes).to_have_count(len(offered["tools"]))
+    form.get_by_role("checkbox", name="calendar_write").check()
+
+    # A name that is taken is refused, the agent that has it stays as it is, and nothing that was written is lost.
+    form.get_by_label("Name").fill("taken")
+    form.get_by_label("Instructions").fill("Be kind.")
+    model.select_option("real")
+    form.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("Not saved.")
+    expect(page.get_by_role("alert")).to_contain_text("there is an agent 'taken' already")
+    expect(form.get_by_label("Instructions")).to_have_value("Be kind.")
+    expect(page.get_by_text("Saved", exact=True)).to_have_count(0)
+
+    # Another runner and back, another page and back: it is all still there.
+    runner.select_option("plugin:paddock/echo/default")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    runner.select_option("plugin:paddock/local-agent/default")
+    expect(model).to_have_value("real")
+    page.get_by_role("link", name="Operate").first.click()
+    expect(page.get_by_role("heading", name="Operate")).to_be_visible()
+    page.goto(f"{top}#/agents/+")
+    expect(form.get_by_label("Instructions")).to_have_value("Be kind.")
+    expect(page.get_by_text("This agent is not saved yet.")).to_be_visible()
+    expect(form.get_by_role("checkbox", name="calendar_write")).to_be_checked()
+
+    form.get_by_label("Name").fill("kept")
+    form.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    expect(page).to_have_url(f"{top}#/agents/kept")
+    expect(form.get_by_label("Instructions")).to_have_value("Be kind.")
+    expect(page.get_by_text("not saved yet")).to_have_count(0)
+
+    # With the next letter it is not saved any more; while the host is away neither, and it is there when it is back.
+    form.get_by_label("Instructions").fill("Be kind and brief.")
+    expect(page.get_by_text("Saved", exact=True)).to_have_count(0)
+    expect(page.get_by_text("What you changed here is not saved yet.")).to_be_visible()
+    page.route("**/api/v1/agents/kept", lambda route: route.abort())
+    form.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("Not saved.")
+    page.unroute("**/api/v1/agents/kept")
+    form.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved", exact=True)).to_be_visible()
+    with host.client() as client:
+        kept = client.get("/api/v1/agents/kept").json()["definition"]
+        assert (kept["instructions"], kept["config"], kept["tools"]) == (
+            "Be kind and brief.",
+            {"model": "real"},
+            {"calendar_write": None},
+        )
+        assert client.get("/api/v1/agents/taken").json()["runnerId"] == "plugin:paddock/echo/default"
+
+    # What was written and is not wanted goes at a word.
+    form.get_by_label("Instructions").fill("Shout.")
+    page.get_by_role("button", name="Discard").click()
+    expect(form.get_by_label("Instructions")).to_have_value("Be kind and brief.")
+
+    # An agent whose runner is not here says so, and is not shown with another one.
+    def elsewhere(route: Route) -> None:
+        moved = {**kept, "runner": "plugin:no/such/one"}
+        route.fulfill(json={**route.fetch().json(), "runnerId": "plugin:no/such/one", "definition": moved})
+
+    page.route("**/api/v1/agents/kept", elsewhere)
+    page.reload()
+    expect(runner).to_have_value("plugin:no/such/one")
+    expect(runner.locator("option:checked")).to_have_text("plugin:no/such/one · not here at the moment")
 
 
 HOSTILE = (

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 import httpx
 import uvicorn
 
-from host.scripted import OPENED, AtRunner, ScriptedGateway, SmallHouse, small_house
+from host.scripted import BUILTIN, OPENED, AtRunner, ScriptedGateway, SmallHouse, small_house
 from http_api.ordering import Overheard
 from paddock.host.agent_health import AgentHealth
 from paddock.host.attaching import Attaching
@@ -27,6 +27,7 @@ from paddock.host.client_runs import ClientRuns
 from paddock.host.days import Days
 from paddock.host.explanations import Explanations
 from paddock.host.exports import Exports
+from paddock.host.offers import Offers
 from paddock.host.open_streams import OpenStreams, StreamLimits
 from paddock.host.overview import Overview
 from paddock.host.owners import Owners
@@ -72,6 +73,8 @@ from paddock.http_api.users import UsersDoor
 from paddock.images.cleaning import ChildPictures
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
+from paddock.models.catalog import ModelCatalog
+from paddock.models.demo import DemoModel
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.attachments import AttachmentLimits
@@ -82,6 +85,9 @@ from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_knowledge import MemoryKnowledge
 from paddock.storage.sealing import Sealer
 from paddock.telemetry.metrics import Metrics
+from paddock.tools.calendar import CalendarTools
+from paddock.tools.catalog import ToolCatalog
+from paddock.tools.functions import FunctionTools
 
 KEYS = SigningKeys("k1", {"k1": b"a secret of the tests", "k0": b"an older one"})
 NAMES_KEY = b"a key of the tests"
@@ -227,6 +233,9 @@ def app_of(
         streams=open_streams,
     )
     store, clock = house.store, time.time
+    models, given = ModelCatalog([DemoModel()]), FunctionTools(BUILTIN, clock=clock)
+    tools = ToolCatalog([given, CalendarTools(house.calendars, clock=clock)])
+    offers = Offers(models=models, tools=tools, clock=clock, default_model="demo")
     streams = RunStreams(
         tails=house.tails,
         runs=house.view,
@@ -279,7 +288,7 @@ def app_of(
         CalendarDoor(auth=auth, calendars=house.calendars),
         EventsDoor(platforms=house.platforms, ingress=house.ingress, note=house.audit.counted, clock=time.time),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
-        AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored),
+        AgentsDoor(auth=auth, agents=house.agents, health=health, stored=stored, offers=offers),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=clock),
         KnowledgeDoor(auth=auth, bases=knowledge, changed=lambda _workspace: None),
         AdminDoor(

@@ -6,6 +6,7 @@ import pytest
 
 from host.scripted import manifest_of
 from http_api.doors import SECRET, Doors, a_body, assert_problem, open_doors
+from http_api.test_openapi import check, described
 from paddock.host.stored_agents import StoredAgents
 from paddock.storage.sealing import Sealer
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -291,3 +292,31 @@ async def test_what_a_run_would_be_told_is_shown_without_the_headers_of_its_serv
         shown = await doors.client.get("/api/v1/agents/writer/allowance")
         assert shown.json()["context"]["resources"]["mcp"] == [server | SERVER | {"headers": {"Authorization": "***"}}]
         assert "hush" not in shown.text
+
+
+@pytest.mark.spec("http/agents-new")
+async def test_a_new_agent_takes_no_existing_ones_place() -> None:
+    async with open_doors() as doors:
+        boss = await doors.key_for("eve", role="admin")
+        path, anew = "/api/v1/agents/mine", {**boss, "If-None-Match": "*"}
+        body = {"runner": "plugin:test/one/default", "label": "First"}
+        assert (await doors.client.put(path, json=body, headers=anew)).status_code == 201
+        second = await doors.client.put(path, json={**body, "label": "Second"}, headers=anew)
+        assert_problem(second, 409, "conflict", "there is an agent 'mine' already")
+        assert (await doors.client.get(path, headers=boss)).json()["label"] == "First"
+        assert (await doors.client.put(path, json={**body, "label": "Second"}, headers=boss)).status_code == 200
+        odd = await doors.client.put(path, json=body, headers={**boss, "If-None-Match": '"etag"'})
+        assert_problem(odd, 422, "invalid_argument", "If-None-Match must be *")
+
+
+@pytest.mark.spec("http/resources")
+async def test_an_administrator_sees_all_that_agents_can_be_given_the_default_model_first() -> None:
+    async with open_doors() as doors:
+        boss = await doors.key_for("eve", role="admin")
+        told = await doors.client.get("/api/v1/resources", headers=boss)
+        check(described("/api/v1/resources", "GET", 200), told.json())
+        assert told.json()["models"][0] == {"modelId": "demo", "type": "llm", "provider": "paddock", "default": True}
+        tools = {tool["name"]: tool["readOnly"] for tool in told.json()["tools"]}
+        assert (tools["calendar_read"], tools["calendar_write"]) == (True, False)
+        refused = await doors.client.get("/api/v1/resources", headers=await doors.key_for("ann"))
+        assert_problem(refused, 403, "unauthorized", "this needs a key with the role admin")

@@ -1,87 +1,128 @@
 /** One agent: what it is, its runner's settings, what it may use, and what that comes to. */
-import { useEffect, useState, type FormEvent } from "react";
+import { useState, type FormEvent } from "react";
 import { put, remove } from "../api/client";
 import type { AgentEntry, Localised } from "../api/shapes";
 import { useWorld } from "../chat/world";
-import { asList, asRecord, asText } from "../model/events";
+import { asRecord, asText } from "../model/events";
 import { namesIn, type Grant } from "../run/story";
 import { asProblem, sentence, useLoaded } from "../ui/data";
+import { useKept, Within } from "../ui/kept";
 import { Confirm, JsonView, Notice, ProblemNotice, Status } from "../ui/parts";
 import { go, toAgent } from "../ui/router";
 import { useWords } from "../words";
 import type { WordKey } from "../words/en";
-import { ConfigForm, readSchema, Several, type Offers } from "./ConfigForm";
 import type { RunnerEntry } from "./AgentsPage";
+import { ConfigForm, readSchema, Several, type Offers } from "./ConfigForm";
+import { changed, draftOf, modeOf, namedIn, toSend, withRunner, type Definition, type Draft } from "./draft";
 
-type Definition = Record<string, unknown>;
 const NEW = "+";
 
-export function AgentEditor({ agent, runners }: { agent: string; runners: RunnerEntry[] }) {
-  const isNew = agent === NEW;
-  const found = useLoaded<AgentEntry>(isNew ? null : `/api/v1/agents/${encodeURIComponent(agent)}`);
-  const { t } = useWords();
-  if (found.problem) return <ProblemNotice problem={found.problem} again={found.again} />;
-  if (!isNew && !found.value) return <p className="hint">{t("app.loading")}</p>;
-  const start: Definition = isNew ? { runner: runners.find((one) => one.runnerId.includes("local-agent"))?.runnerId ?? runners[0]?.runnerId ?? "" } : (found.value?.definition ?? {});
-  return <Editor key={agent} id={isNew ? "" : agent} entry={found.value} start={start} runners={runners} />;
+/** What became of the last attempt to save, and of which agent. It is gone with the next change. */
+export interface Outcome {
+  agent: string;
+  tone: "info" | "bad" | "wait";
+  text: string;
+}
+interface Props {
+  agent: string;
+  runners: RunnerEntry[];
+  outcome: Outcome | null;
+  tell: (outcome: Outcome | null) => void;
 }
 
-function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry | null; start: Definition; runners: RunnerEntry[] }) {
+export function AgentEditor(props: Props) {
+  const { agent } = props;
+  const isNew = agent === NEW;
+  const [saved, setSaved] = useState<AgentEntry | null>(null);
+  const found = useLoaded<AgentEntry>(isNew ? null : `/api/v1/agents/${encodeURIComponent(agent)}`);
+  const { t } = useWords();
+  const entry = saved?.agentId === agent ? saved : found.value;
+  if (!entry && found.problem) return <ProblemNotice problem={found.problem} again={found.again} />;
+  if (!isNew && !entry) return <p className="hint">{t("app.loading")}</p>;
+  return (
+    <Within name={`agent ${agent}`}>
+      <Editor key={agent} {...props} id={isNew ? "" : agent} entry={entry} onSaved={setSaved} />
+    </Within>
+  );
+}
+
+function Editor({ id, entry, runners, outcome, tell, onSaved }: Props & { id: string; entry: AgentEntry | null; onSaved: (entry: AgentEntry) => void }) {
   const { t, pick } = useWords();
   const { admin, agents } = useWorld();
-  const [name, setName] = useState(id);
-  const [draft, setDraft] = useState<Definition>(start);
-  const [said, setSaid] = useState<{ tone: "info" | "bad"; text: string } | null>(null);
+  // Until something is written, the form shows what the host has; what is written stays until it is saved or dropped.
+  const [written, setWritten] = useKept<Draft | null>("form", null);
   const [asking, setAsking] = useState(false);
+  const [saving, setSaving] = useState(false);
   const [saves, setSaves] = useState(0);
   const editable = admin && (entry === null || entry.origin === "api");
-  const runner = runners.find((one) => one.runnerId === draft["runner"]);
   const allowance = useLoaded<Allowance>(admin && id ? `/api/v1/agents/${encodeURIComponent(id)}/allowance?round=${saves}` : null);
-  const offers = useOffers(allowance.value?.grant);
-  const set = (change: Definition) => setDraft((before) => ({ ...before, ...change }));
+  const offers = useOffers(admin);
+  const draft = written ?? draftOf(id, entry ? (entry.definition ?? { runner: entry.runnerId }) : { runner: usualRunner(runners) });
+  const { definition } = draft;
+  const runnerId = asText(definition["runner"]);
+  const runner = runners.find((one) => one.runnerId === runnerId);
+  const change = (next: Draft | null) => {
+    tell(null);
+    setWritten(next);
+  };
+  const set = (fields: Definition) => change(changed(draft, fields));
 
   const save = (event: FormEvent) => {
     event.preventDefault();
-    put(`/api/v1/agents/${encodeURIComponent(name.trim())}`, withoutEmpty(draft))
-      .then(() => {
-        setSaid({ tone: "info", text: t("app.saved") });
-        agents.again();
+    const name = draft.name.trim();
+    setSaving(true);
+    put<AgentEntry>(`/api/v1/agents/${encodeURIComponent(name)}`, toSend(draft), id ? {} : { "If-None-Match": "*" })
+      .then((kept) => {
+        onSaved(kept);
+        setWritten(null);
+        tell(kept.health === "problem" ? { agent: name, tone: "wait", text: t("ag.saved_but", { problem: kept.problem ?? "" }) } : { agent: name, tone: "info", text: t("app.saved") });
+        void agents.again();
         setSaves((count) => count + 1);
-        if (!id) go(toAgent(name.trim()), true);
+        if (!id) go(toAgent(name), true);
       })
-      .catch((error: unknown) => setSaid({ tone: "bad", text: sentence(asProblem(error), t) }));
+      .catch((error: unknown) => tell({ agent: id, tone: "bad", text: `${t("ag.not_saved")} ${sentence(asProblem(error), t)}` }))
+      .finally(() => setSaving(false));
   };
   const erase = () => {
     setAsking(false);
     remove(`/api/v1/agents/${encodeURIComponent(id)}`)
       .then(() => {
-        agents.again();
+        setWritten(null);
+        void agents.again();
         go("#/agents");
       })
-      .catch((error: unknown) => setSaid({ tone: "bad", text: sentence(asProblem(error), t) }));
+      .catch((error: unknown) => tell({ agent: id, tone: "bad", text: sentence(asProblem(error), t) }));
   };
 
   return (
     <div className="two">
       <form className="panel" onSubmit={save}>
         {!editable && <WhyNot origin={admin ? (entry?.origin ?? "file") : null} />}
+        {editable && written && (
+          <Notice tone="wait" title={t(id ? "ag.unsaved" : "ag.unsaved_new")}>
+            <button type="button" className="button quiet" onClick={() => change(null)}>
+              {t("ag.discard")}
+            </button>
+          </Notice>
+        )}
         <fieldset disabled={!editable} className="plain">
           <label className="field">
             <span>{t("ag.name")}</span>
-            <input value={name} required disabled={id !== ""} pattern="[a-z0-9][a-z0-9_\-]*" onChange={(event) => setName(event.target.value)} />
+            <input value={draft.name} required disabled={id !== ""} pattern="[a-z0-9][a-z0-9_\-]*" onChange={(event) => change({ ...draft, name: event.target.value })} />
             <small className="hint">{t("ag.name_help")}</small>
           </label>
           <label className="field">
             <span>{t("ag.label")}</span>
-            <input value={asText(draft["label"])} onChange={(event) => set({ label: event.target.value || null })} />
+            <input value={asText(definition["label"])} onChange={(event) => set({ label: event.target.value || null })} />
           </label>
           <label className="field">
             <span>{t("ag.description")}</span>
-            <input value={asText(draft["description"])} onChange={(event) => set({ description: event.target.value })} />
+            <input value={asText(definition["description"])} onChange={(event) => set({ description: event.target.value })} />
           </label>
           <label className="field">
             <span>{t("ag.runner")}</span>
-            <select value={asText(draft["runner"])} onChange={(event) => set({ runner: event.target.value, config: {} })}>
+            <select value={runnerId} onChange={(event) => change(withRunner(draft, event.target.value))}>
+              {!runner && <option value={runnerId}>{runnerId && t("ag.runner_gone", { runner: runnerId })}</option>}
               {runners.map((one) => (
                 <option key={one.runnerId} value={one.runnerId}>
                   {[pick(one.manifest?.["label"] as Localised), one.runnerId].filter(Boolean).join(" · ")}
@@ -92,20 +133,20 @@ function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry |
           </label>
           <label className="field">
             <span>{t("ag.instructions")}</span>
-            <textarea rows={4} value={asText(draft["instructions"])} onChange={(event) => set({ instructions: event.target.value || null })} />
+            <textarea rows={4} value={asText(definition["instructions"])} onChange={(event) => set({ instructions: event.target.value || null })} />
           </label>
           <fieldset>
             <legend>{t("ag.config")}</legend>
-            <ConfigForm schema={readSchema(runner?.manifest)} values={asRecord(draft["config"])} offers={offers} onChange={(config) => set({ config })} />
+            <ConfigForm key={runnerId} schema={readSchema(runner?.manifest)} values={asRecord(definition["config"])} offers={offers} onChange={(config) => set({ config })} />
           </fieldset>
           <fieldset>
             <legend>{t("ag.policy")}</legend>
-            <Policy what="models" value={draft["models"]} names={offers.models} onChange={(models) => set({ models })} />
-            <Policy what="tools" value={draft["tools"]} names={namesOf(allowance.value?.grant, "tools")} onChange={(tools) => set({ tools })} />
-            <Policy what="knowledge" value={draft["knowledge_bases"]} names={offers.bases} onChange={(bases) => set({ knowledge_bases: bases })} />
+            <Policy what="models" value={definition["models"]} names={offers.models.map((one) => one.modelId)} now={namesOf(allowance.value?.grant, "models")} onChange={(models) => set({ models })} />
+            <Policy what="tools" value={definition["tools"]} names={offers.tools.map((one) => one.name)} now={namesOf(allowance.value?.grant, "tools")} onChange={(tools) => set({ tools })} />
+            <Policy what="knowledge" value={definition["knowledge_bases"]} names={offers.bases} now={namesOf(allowance.value?.grant, "knowledge")} onChange={(bases) => set({ knowledge_bases: bases })} />
           </fieldset>
         </fieldset>
-        {said && <Notice tone={said.tone} title={said.text} />}
+        {outcome?.agent === id && <Notice tone={outcome.tone} title={outcome.text} />}
         {editable && (
           <div className="row end">
             {id && (
@@ -113,7 +154,7 @@ function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry |
                 {t("app.delete")}
               </button>
             )}
-            <button type="submit" className="button primary">
+            <button type="submit" className="button primary" disabled={saving}>
               {t("app.save")}
             </button>
           </div>
@@ -123,6 +164,10 @@ function Editor({ id, entry, start, runners }: { id: string; entry: AgentEntry |
       {asking && <Confirm text={t("ag.delete_sure", { agent: id })} word={t("app.delete")} onYes={erase} onNo={() => setAsking(false)} />}
     </div>
   );
+}
+
+function usualRunner(runners: RunnerEntry[]): string {
+  return (runners.find((one) => one.runnerId.includes("local-agent")) ?? runners[0])?.runnerId ?? "";
 }
 
 /** Why an agent cannot be changed here, and what to do; no origin means the person may not. */
@@ -200,24 +245,34 @@ function namesOf(grant: Grant | undefined, kind: string): string[] {
   return grant ? (namesIn(grant)[kind] ?? []) : [];
 }
 
-/** Models and bases that can be chosen: what this agent is granted, and all bases of the workspace. */
-function useOffers(grant: Grant | undefined): Offers {
-  const bases = useLoaded<{ bases?: { kbId: string }[]; knowledge?: { kbId: string }[] }>("/api/v1/knowledge");
-  const [models, setModels] = useState<string[]>([]);
-  useEffect(() => {
-    if (grant) setModels((before) => [...new Set([...before, ...namesOf(grant, "models"), "demo"])]);
-  }, [grant]);
-  const listed = bases.value?.bases ?? bases.value?.knowledge ?? [];
-  return { models: models.length ? models : ["demo"], bases: listed.map((one) => one.kbId) };
+const NOTHING: Offers = { models: [], tools: [], bases: [] };
+
+/** All models, tools and knowledge bases that agents of this workspace can be given. */
+function useOffers(admin: boolean): Offers {
+  const found = useLoaded<{ models: Offers["models"]; tools: Offers["tools"]; knowledgeBases: { kbId: string }[] }>(admin ? "/api/v1/resources" : null, 30_000).value;
+  return found ? { models: found.models, tools: found.tools, bases: found.knowledgeBases.map((one) => one.kbId) } : NOTHING;
+}
+
+interface PolicyProps {
+  what: "models" | "tools" | "knowledge";
+  value: unknown;
+  /** All there are, and those that runs get now. */
+  names: string[];
+  now: string[];
+  onChange: (value: unknown) => void;
 }
 
 /** A policy as plain choices. What was set in a finer way stays as it is until another choice is made. */
-function Policy({ what, value, names, onChange }: { what: "models" | "tools" | "knowledge"; value: unknown; names: string[]; onChange: (value: unknown) => void }) {
+function Policy({ what, value, names, now, onChange }: PolicyProps) {
   const { t } = useWords();
-  const chosen = Array.isArray(value) ? asList(value).map(asText) : null;
   const standard = what === "tools" ? "read_only" : "all";
-  const mode = chosen === null ? (value === undefined || value === standard ? "default" : value === "all" ? "all" : "fine") : chosen.length ? "these" : "none";
-  const choose = (wanted: string) => onChange(wanted === "none" ? [] : wanted === "these" ? names : wanted === "all" ? "all" : undefined);
+  const [choosing, setChoosing] = useState(false);
+  const found = modeOf(value, standard);
+  const mode = found === "none" && choosing ? "these" : found;
+  const choose = (wanted: string) => {
+    setChoosing(wanted === "these");
+    onChange(wanted === "none" ? [] : wanted === "these" ? now : wanted === "all" ? "all" : undefined);
+  };
   return (
     <div className="field" role="group" aria-label={t(`ag.${what}`)}>
       <span>{t(`ag.${what}`)}</span>
@@ -228,11 +283,7 @@ function Policy({ what, value, names, onChange }: { what: "models" | "tools" | "
         <option value="none">{t("ag.policy.none")}</option>
         {mode === "fine" && <option value="fine">{JSON.stringify(value)}</option>}
       </select>
-      {mode === "these" && <Several names={names} chosen={chosen ?? []} onChange={(list) => onChange(list ?? [])} />}
+      {mode === "these" && <Several names={names} chosen={namedIn(value) ?? []} onChange={(list) => onChange(list ?? [])} />}
     </div>
   );
-}
-
-function withoutEmpty(draft: Definition): Definition {
-  return Object.fromEntries(Object.entries(draft).filter(([, value]) => value !== undefined && value !== null));
 }

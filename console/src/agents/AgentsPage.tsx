@@ -1,4 +1,5 @@
 /** Agents and the programs behind them: how they are, how they are kept apart, and the way to change them. */
+import { useState } from "react";
 import type { AgentEntry, Localised } from "../api/shapes";
 import { useWorld } from "../chat/world";
 import { asRecord, asText } from "../model/events";
@@ -8,7 +9,7 @@ import { Empty, Notice, ProblemNotice, Status } from "../ui/parts";
 import { toAgent, toNewWith } from "../ui/router";
 import { useWords } from "../words";
 import { en, type WordKey } from "../words/en";
-import { AgentEditor } from "./AgentEditor";
+import { AgentEditor, type Outcome } from "./AgentEditor";
 
 export interface RunnerEntry {
   runnerId: string;
@@ -24,6 +25,8 @@ export default function AgentsPage({ agent }: { agent: string | null }) {
   const { t } = useWords();
   const { agents, admin, agentName, known: listed } = useWorld();
   const runners = useLoaded<{ runners: RunnerEntry[] }>("/api/v1/runners", 10_000);
+  // Here and not in the form: a new agent gets a form of its own as soon as it is saved, and that is where it is said.
+  const [outcome, tell] = useState<Outcome | null>(null);
   return (
     <div className="page" tabIndex={0}>
       <div className="page-inner">
@@ -48,7 +51,10 @@ export default function AgentsPage({ agent }: { agent: string | null }) {
         {agents.value?.problem && <Notice tone="bad" title={agents.value.problem} />}
         {!(agent ? runners.value : agents.value) && !(agents.problem ?? runners.problem) && <p className="hint">{t("app.loading")}</p>}
         {agent ? (
-          runners.value && <AgentEditor agent={agent} runners={runners.value.runners} />
+          <>
+            {runners.problem && !runners.value && <ProblemNotice problem={runners.problem} again={runners.again} />}
+            {runners.value && <AgentEditor agent={agent} runners={runners.value.runners} outcome={outcome} tell={tell} />}
+          </>
         ) : (
           <>
             {agents.value && !listed.length && <Empty icon="agents">{t("ag.none")}</Empty>}

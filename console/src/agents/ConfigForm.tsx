@@ -2,7 +2,7 @@
  * A form made from a runner's `config_schema`: one field for each entry, in the person's language. Kinds that are not
  * known are edited as JSON, so nothing a runner asks for is out of reach.
  */
-import { useId, useState } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import type { Localised } from "../api/shapes";
 import { asList, asRecord, asText } from "../model/events";
 import { useWords, type Speaker } from "../words";
@@ -18,7 +18,8 @@ export interface FormItem {
   host_only?: boolean;
 }
 export interface Offers {
-  models: string[];
+  models: { modelId: string; type: string; default: boolean }[];
+  tools: { name: string; readOnly: boolean }[];
   bases: string[];
 }
 type Values = Record<string, unknown>;
@@ -92,8 +93,10 @@ interface ControlProps extends FieldProps {
 }
 
 function Control({ item, value, offers, onChange, id, helpId }: ControlProps) {
-  const { pick } = useWords();
+  const { t, pick } = useWords();
   const shown = value ?? item.default;
+  const unnamed = offers.models.find((one) => one.default);
+  const models = (type: string) => offers.models.filter((one) => one.type === type).map((one): [string, string] => [one.modelId, one.modelId]);
   const common = { id, "aria-describedby": helpId, required: item.required === true };
   const text = (given: string) => onChange(given === "" && !item.required ? undefined : given);
   switch (ALIASES[item.type] ?? item.type) {
@@ -111,11 +114,13 @@ function Control({ item, value, offers, onChange, id, helpId }: ControlProps) {
     case "select":
       return <Select common={common} options={optionsOf(item, pick)} value={asText(shown)} onChange={text} />;
     case "llm-model-selector":
+      return <Select common={common} options={models("llm")} value={asText(shown)} onChange={text} none={unnamed ? t("ag.default_model", { model: unnamed.modelId }) : ""} />;
     case "rerank-model-selector":
+      return <Select common={common} options={models("rerank")} value={asText(shown)} onChange={text} />;
     case "embedding-model-selector":
-      return <Select common={common} options={offers.models.map((name) => [name, name])} value={asText(shown)} onChange={text} />;
+      return <Select common={common} options={models("embedding")} value={asText(shown)} onChange={text} />;
     case "model-fallback-selector":
-      return <Fallbacks common={common} value={shown} models={offers.models} onChange={onChange} />;
+      return <Fallbacks common={common} value={shown} models={models("llm").map(([name]) => name)} onChange={onChange} />;
     case "knowledge-base-multi-selector":
       return <Several names={offers.bases} chosen={asList(shown).map(asText)} onChange={onChange} />;
     case "prompt-editor":
@@ -135,11 +140,12 @@ function optionsOf(item: FormItem, pick: Speaker["pick"]): [string, string][] {
   });
 }
 
-function Select({ common, options, value, onChange }: { common: Common; options: [string, string][]; value: string; onChange: (value: string) => void }) {
+/** `none`: what it means to choose nothing. */
+function Select({ common, options, value, onChange, none = "" }: { common: Common; options: [string, string][]; value: string; onChange: (value: string) => void; none?: string }) {
   const known = options.some(([name]) => name === value);
   return (
     <select {...common} value={value} onChange={(event) => onChange(event.target.value)}>
-      <option value="" />
+      <option value="">{none}</option>
       {value && !known && <option value={value}>{value}</option>}
       {options.map(([name, label]) => (
         <option key={name} value={name}>
@@ -194,12 +200,15 @@ function JsonField({ common, value, onChange }: { common: Common; value: unknown
       onChange(given.trim() ? JSON.parse(given) : undefined);
       setWrong(null);
     } catch (error) {
-      setWrong(error instanceof Error ? error.message : "");
+      setWrong(error instanceof Error ? error.message : String(error));
     }
   };
+  // What cannot be read is not what would be saved: the form is not sent until it can be.
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.setCustomValidity(wrong ?? ""), [wrong]);
   return (
     <>
-      <textarea {...common} rows={4} className="mono" aria-invalid={wrong !== null} value={text} onChange={(event) => change(event.target.value)} />
+      <textarea {...common} ref={field} rows={4} className="mono" aria-invalid={wrong !== null} value={text} onChange={(event) => change(event.target.value)} />
       {wrong && <small className="error-text">{wrong}</small>}
     </>
   );

@@ -95,10 +95,10 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await answer.json()) as T;
 }
 
-async function withBody<T>(method: string, path: string, body: unknown): Promise<T> {
+async function withBody<T>(method: string, path: string, body: unknown, more: Record<string, string> = {}): Promise<T> {
   const answer = await send(path, {
     method,
-    headers: headers({ "Content-Type": "application/json", Accept: "application/json" }),
+    headers: headers({ ...more, "Content-Type": "application/json", Accept: "application/json" }),
     body: JSON.stringify(body),
   });
   return (answer.status === 204 ? undefined : await answer.json()) as T;
@@ -106,7 +106,7 @@ async function withBody<T>(method: string, path: string, body: unknown): Promise
 
 export const post = <T>(path: string, body: unknown): Promise<T> => withBody<T>("POST", path, body);
 export const patch = <T>(path: string, body: unknown): Promise<T> => withBody<T>("PATCH", path, body);
-export const put = <T>(path: string, body: unknown): Promise<T> => withBody<T>("PUT", path, body);
+export const put = <T>(path: string, body: unknown, more: Record<string, string> = {}): Promise<T> => withBody<T>("PUT", path, body, more);
 
 export async function remove(path: string): Promise<void> {
   await send(path, { method: "DELETE", headers: headers() });

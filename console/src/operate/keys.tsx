@@ -16,6 +16,34 @@ interface Key {
   revokedAt?: string;
 }
 
+interface Waiting {
+  conversations: number;
+  automations: number;
+}
+interface Taken {
+  conversations: number;
+  busy: number;
+  left: number;
+}
+type Choice = "take" | "leave";
+
+/** Conversations that stay because something goes on in them. */
+class Stays extends Error {
+  constructor(readonly count: number) {
+    super();
+  }
+}
+
+/** Hand over what `dev` said, part by part. Throws Stays when something cannot be handed over now. */
+async function takeOver(user: string, tell: (left: number) => void): Promise<void> {
+  for (;;) {
+    const part = await post<Taken>("/api/v1/take-over", { user });
+    if (!part.left) return;
+    if (!part.conversations) throw new Stays(part.left);
+    tell(part.left);
+  }
+}
+
 export function KeysPart() {
   const { t, time } = useWords();
   const keys = useLoaded<{ keys: Key[] }>("/api/v1/api-keys");
@@ -23,38 +51,60 @@ export function KeysPart() {
   const [chosen, setRole] = useState("user");
   // Who makes the first key is `dev`, without one: it becomes the key of an administrator, and of this tab.
   const first = keyOfThisTab() === null && keys.value?.keys.length === 0;
+  const waiting = useLoaded<Waiting>(first ? "/api/v1/take-over" : null, 10_000);
   const user = named ?? (first ? "dev" : "");
   const role = first ? "admin" : chosen;
+  const someone = user.trim() !== "" && user.trim() !== "dev";
+  const there = waiting.value ? waiting.value.conversations + waiting.value.automations : 0;
+  const choosing = first && someone && there > 0;
+  const [choice, setChoice] = useState<Choice | null>(null);
+  const [left, setLeft] = useState<number | null>(null);
+  const [working, setWorking] = useState(false);
   const [made, setMade] = useState<string | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [asked, setAsked] = useState<Key | null>(null);
-  const attempt = (work: Promise<unknown>) => work.then(() => setProblem(null)).catch((error: unknown) => setProblem(sentence(asProblem(error), t))).finally(keys.again);
+  const inWords = (error: unknown) => (error instanceof Stays ? t("op.take_busy", { count: error.count }) : sentence(asProblem(error), t));
+  const attempt = (work: Promise<unknown>) => work.then(() => setProblem(null)).catch((error: unknown) => setProblem(inWords(error))).finally(keys.again);
+  const make = async () => {
+    // First this: with the first key nobody is `dev` any more, and only whoever runs the host may hand it over.
+    if (choosing && choice === "take") await takeOver(user.trim(), setLeft);
+    const answer = await post<{ key: string }>("/api/v1/api-keys", { user: user.trim(), role });
+    if (first) keepFreshKey(answer.key);
+    else setMade(answer.key);
+  };
   const create = (event: FormEvent) => {
     event.preventDefault();
-    void attempt(post<{ key: string }>("/api/v1/api-keys", { user: user.trim(), role }).then((answer) => (first ? keepFreshKey(answer.key) : setMade(answer.key))));
+    setWorking(true);
+    void attempt(make()).finally(() => {
+      setWorking(false);
+      setLeft(null);
+      void waiting.again();
+    });
   };
   return (
     <>
       <section className="panel">
         <h2>{t("op.key_new")}</h2>
         {first && <Notice tone="wait" title={t("op.keys_first")} />}
-        <form className="row" onSubmit={create}>
-          <label className="field">
-            <span>{t("op.key_user")}</span>
-            <input value={user} required onChange={(event) => setUser(event.target.value)} />
-          </label>
-          <label className="field">
-            <span>{t("op.key_role")}</span>
-            <select value={role} disabled={first} onChange={(event) => setRole(event.target.value)}>
-              <option value="user">{t("op.role.user")}</option>
-              <option value="admin">{t("op.role.admin")}</option>
-            </select>
-          </label>
-          <button type="submit" className="button primary">
-            {t("op.key_new")}
-          </button>
+        <form onSubmit={create}>
+          <div className="row">
+            <label className="field">
+              <span>{t("op.key_user")}</span>
+              <input value={user} required disabled={working} onChange={(event) => setUser(event.target.value)} />
+            </label>
+            <label className="field">
+              <span>{t("op.key_role")}</span>
+              <select value={role} disabled={first || working} onChange={(event) => setRole(event.target.value)}>
+                <option value="user">{t("op.role.user")}</option>
+                <option value="admin">{t("op.role.admin")}</option>
+              </select>
+            </label>
+            {!choosing && <Submit working={working} />}
+          </div>
+          {first && user.trim() === "dev" && <p className="hint">{t("op.key_dev")}</p>}
+          {choosing && waiting.value && <WhatDevSaid waiting={waiting.value} user={user.trim()} choice={choice} working={working} onChoose={setChoice} />}
+          {left !== null && <p role="status">{t("op.take_left", { count: left })}</p>}
         </form>
-        {first && <p className="hint">{t(user.trim() === "dev" ? "op.key_dev" : "op.key_not_dev")}</p>}
         {problem && <Notice tone="bad" title={problem} />}
         {made && (
           <>
@@ -100,5 +150,39 @@ export function KeysPart() {
         />
       )}
     </>
+  );
+}
+
+function Submit({ working }: { working: boolean }) {
+  const { t } = useWords();
+  return (
+    <button type="submit" className="button primary" disabled={working}>
+      {t("op.key_new")}
+    </button>
+  );
+}
+
+/** Whoever makes the first key for somebody says what becomes of what was said before; nothing is chosen for them. */
+function WhatDevSaid({ waiting, user, choice, working, onChoose }: { waiting: Waiting; user: string; choice: Choice | null; working: boolean; onChoose: (choice: Choice) => void }) {
+  const { t, number } = useWords();
+  const options: [Choice, string, string][] = [
+    ["take", t("op.take", { user, conversations: number(waiting.conversations), automations: number(waiting.automations) }), t("op.take_help", { user })],
+    ["leave", t("op.leave", { user }), t("op.leave_help", { user })],
+  ];
+  return (
+    <fieldset disabled={working}>
+      <legend>{t("op.take_title")}</legend>
+      {options.map(([value, label, help]) => (
+        <label key={value} className="choice wide">
+          <input type="radio" name="take-over" required checked={choice === value} onChange={() => onChoose(value)} />
+          <span>
+            {label} <small className="hint">{help}</small>
+          </span>
+        </label>
+      ))}
+      <div className="row end">
+        <Submit working={working} />
+      </div>
+    </fieldset>
   );
 }

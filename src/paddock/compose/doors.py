@@ -171,7 +171,9 @@ def _administering(house: House, entrance: Entrance) -> list[Door]:
     return [
         ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(house.store, house.clock)),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
-        AgentsDoor(auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents),
+        AgentsDoor(
+            auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents, offers=house.offers
+        ),
         AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=house.clock),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
         AdminDoor(

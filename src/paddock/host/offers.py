@@ -32,8 +32,8 @@ class Offers:
         clock: Callable[[], float],
         default_model: str = "",
     ) -> None:
-        """`default_model`: the one for agents that name none."""
-        self._default_model = default_model
+        self.default_model = default_model
+        """The one for agents that name none."""
         self._models = models
         self._tools = tools
         self._knowledge = knowledge
@@ -57,7 +57,7 @@ class Offers:
             return known[1]
         if len(self._known) >= MAX_WORKSPACES:
             self._known.clear()
-        offered = _offered(lists, self._default_model)
+        offered = _offered(lists, self.default_model)
         self._known[workspace] = (lists, offered)
         return offered
 

@@ -152,18 +152,33 @@ class StoredAgents:
             await self._take_in(row)
 
     async def put(
-        self, who: Principal, agent_id: str, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
+        self,
+        who: Principal,
+        agent_id: str,
+        given: Mapping[str, Any],
+        manifest: AgentRunnerManifest | None,
+        *,
+        anew: bool = False,
     ) -> tuple[AgentBinding, bool]:
-        """Make or change an agent; True when it is new. Raises HostError."""
+        """Make or change an agent; True when it is new. `anew`: only make one. Raises HostError."""
         async with self._one_at_a_time:
-            return await self._put(who, agent_id, given, manifest)
+            return await self._put(who, agent_id, given, manifest, anew=anew)
 
     async def _put(
-        self, who: Principal, agent_id: str, given: Mapping[str, Any], manifest: AgentRunnerManifest | None
+        self,
+        who: Principal,
+        agent_id: str,
+        given: Mapping[str, Any],
+        manifest: AgentRunnerManifest | None,
+        *,
+        anew: bool,
     ) -> tuple[AgentBinding, bool]:
         await self._look_again(who.workspace_id, agent_id)
         before = self._agents.stored(who.workspace_id).get(agent_id)
         try:
+            if anew and before is not None:
+                text = f"there is an agent {agent_id!r} already; take another name, or change that one"
+                raise HostError(ErrorCode.CONFLICT, text)
             shape = self._checked(who, agent_id, _with_secrets_of(before, given, manifest), before)
             files = await self._files(who, shape)
             binding = shape.bound_as(agent_id, origin="api", files=files)

@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 from paddock.host.agent_health import AgentHealth, Health, shown_definition
 from paddock.host.agent_shapes import AgentShape
 from paddock.host.agents import AgentBinding, Agents
+from paddock.host.offers import Offers
 from paddock.host.principals import Principal
 from paddock.host.stored_agents import StoredAgents
 from paddock.http_api.auth import Auth
@@ -19,7 +20,10 @@ from paddock.rules.errors import ErrorCode, HostError
 
 
 class AgentsDoor:
-    def __init__(self, *, auth: Auth, agents: Agents, health: AgentHealth, stored: StoredAgents) -> None:
+    def __init__(
+        self, *, auth: Auth, agents: Agents, health: AgentHealth, stored: StoredAgents, offers: Offers
+    ) -> None:
+        self._offers = offers
         self._auth = auth
         self._agents = agents
         self._health = health
@@ -31,6 +35,7 @@ class AgentsDoor:
             route("GET", "/api/v1/agents/{agent}", self.get),
             route("PUT", "/api/v1/agents/{agent}", self.put),
             route("DELETE", "/api/v1/agents/{agent}", self.delete),
+            route("GET", "/api/v1/resources", self.resources),
         ]
 
     async def list(self, request: Request) -> Response:
@@ -49,13 +54,30 @@ class AgentsDoor:
         who = await self._auth.admin(request.scope)
         given = await read_object(request, list(AgentShape.model_fields))
         manifest = await self._health.manifest(str(given.get("runner")), who.workspace_id)
-        binding, new = await self._stored.put(who, request.path_params["agent"], given, manifest)
+        anew = request.headers.get("if-none-match")
+        if anew not in (None, "*"):
+            raise HostError(ErrorCode.INVALID_ARGUMENT, "If-None-Match must be *, or left out: agents have no versions")
+        binding, new = await self._stored.put(who, request.path_params["agent"], given, manifest, anew=anew == "*")
         return await self._answer(who, binding, 201 if new else 200)
 
     async def delete(self, request: Request) -> Response:
         who = await self._auth.admin(request.scope)
         await self._stored.delete(who, request.path_params["agent"])
         return Response(status_code=204)
+
+    async def resources(self, request: Request) -> Response:
+        """All that agents of the workspace can be given; who may use what of it is each agent's."""
+        who = await self._auth.admin(request.scope)
+        offered = await self._offers.look(who.workspace_id)
+        default = self._offers.default_model
+        models = [{"modelId": one.model_id, "type": one.model_type, "provider": one.provider} for one in offered.models]
+        models = [{**one, "default": one["modelId"] == default} for one in models]
+        tools = [
+            {"name": one.name, "type": one.tool_type, "description": one.description, "readOnly": one.read_only}
+            for one in offered.tools
+        ]
+        bases = [{"kbId": one.kb_id, "name": one.name} for one in offered.bases]
+        return json_response({"models": models, "tools": tools, "knowledgeBases": bases})
 
     def _find(self, who: Principal, agent_id: str) -> AgentBinding:
         binding = self._agents.get(agent_id, who.workspace_id)

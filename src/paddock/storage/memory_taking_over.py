@@ -1,9 +1,13 @@
 """The part of the memory store that gives what one user has to another."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from paddock.rules.automation_rows import AutomationRow
+from paddock.rules.calendar_rows import CalendarEventRow
+from paddock.rules.call_rows import ApprovalRow, ModelUsageRow, ToolCallRow
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AgentRow, RunRow
+from paddock.rules.rows import AgentRow, ArtifactRow, RunRow
 from paddock.rules.taking_over_rows import MOVED_ON, BelongingsMoved, Moving, SessionMoved, SessionSettled, StateMoved
 from paddock.rules.values import replace
 from paddock.storage.memory_kept import MemoryKept
@@ -11,7 +15,7 @@ from paddock.storage.memory_overview import MemoryOverview
 from paddock.storage.memory_state import MemoryState
 from paddock.storage.memory_transcripts import MemoryTranscripts
 
-Key = TypeVar("Key")
+Owned = TypeVar("Owned", RunRow, ToolCallRow, ModelUsageRow, ApprovalRow, ArtifactRow, AutomationRow, CalendarEventRow)
 
 
 class MemoryTakingOver(MemoryKept, MemoryTranscripts, MemoryState, MemoryOverview):
@@ -24,7 +28,7 @@ class MemoryTakingOver(MemoryKept, MemoryTranscripts, MemoryState, MemoryOvervie
         rows = (log.row for log in self._sessions.values())
         return sum((row.workspace_id, row.user_id) == (workspace_id, user_id) for row in rows)
 
-    def _check_moving(self, rows: Any) -> None:
+    def _check_moving(self, rows: Sequence[Any]) -> None:
         """Before anything is written."""
         for row in rows:
             if isinstance(row, SessionMoved):
@@ -48,8 +52,10 @@ class MemoryTakingOver(MemoryKept, MemoryTranscripts, MemoryState, MemoryOvervie
         log = self._sessions[row.session_id]
         log.row = replace(log.row, user_id=row.to_user)
         runs = {run.run_id for run in self._runs.values() if run.session_id == row.session_id}
-        for table in (self._runs, self._tool_calls, self._model_usage, self._approvals):
-            _give(table, row, lambda one: one.run_id in runs)
+        _give(self._runs, row, lambda one: one.run_id in runs)
+        _give(self._tool_calls, row, lambda one: one.run_id in runs)
+        _give(self._model_usage, row, lambda one: one.run_id in runs)
+        _give(self._approvals, row, lambda one: one.run_id in runs)
         _give(self._artifacts, row, lambda one: one.conversation_id == row.session_id)
         _give(self._jobs, row, lambda one: one.thread_id == row.session_id)
         for workspace, user, name in [key for key, held in self._names.items() if held == row.session_id]:
@@ -64,9 +70,13 @@ class MemoryTakingOver(MemoryKept, MemoryTranscripts, MemoryState, MemoryOvervie
             self._state.setdefault((row.new_key, key), replace(value, scope_key=row.new_key))
 
     def _move_belongings(self, row: BelongingsMoved) -> None:
-        tables = (self._runs, self._tool_calls, self._model_usage, self._approvals, self._artifacts, self._jobs)
-        for table in (*tables, self._calendar):
-            _give(table, row, lambda _: True)
+        _give(self._runs, row)
+        _give(self._tool_calls, row)
+        _give(self._model_usage, row)
+        _give(self._approvals, row)
+        _give(self._artifacts, row)
+        _give(self._jobs, row)
+        _give(self._calendar, row)
         before, after = (row.workspace_id, row.from_user), (row.workspace_id, row.to_user)
         if (turns := self._calendar_turns.get(before)) is not None:
             self._calendar_turns[after] = self._calendar_turns.get(after, turns) + 1
@@ -85,8 +95,11 @@ def label_of(run: RunRow) -> tuple[str, str, str, str]:
     return run.workspace_id, run.user_id, run.client_run_id, run.session_id
 
 
-def _give(table: dict[Key, Any], row: SessionMoved | BelongingsMoved, fits: Any) -> None:
+def _give(
+    table: dict[str, Owned], row: SessionMoved | BelongingsMoved, fits: Callable[[Owned], bool] | None = None
+) -> None:
     """The rows of a table that are `from_user`'s and fit belong to `to_user`."""
     for key, one in table.items():
-        if (one.workspace_id, one.user_id) == (row.workspace_id, row.from_user) and fits(one):
+        theirs = (one.workspace_id, one.user_id) == (row.workspace_id, row.from_user)
+        if theirs and (fits is None or fits(one)):
             table[key] = replace(one, user_id=row.to_user)

@@ -59,11 +59,10 @@ def keys_revoke(key: str, url: str | None, data: Path | None) -> None:
 
 
 @keys.command("take-over")
-def keys_take_over(
-    user: Annotated[str, option("--user", says="Who gets it.", metavar="U")],
-    url: Url = None,
-    data: Data = None,
-) -> None:
+@option("--user", says="Who gets it.", metavar="U", required=True)
+@with_url
+@with_data
+def keys_take_over(user: str, url: str | None, data: Path | None) -> None:
     """Hand what was said without a key, by dev, to a user of the workspace default."""
     from paddock.cli.client import connect
     from paddock.cli.keys import take_over

@@ -26,6 +26,13 @@ _NAME = text(least=1, most=128)
 _STATUS = one_of("pending", "granted", "denied", "expired")
 _SETTINGS = {"timezone": or_null(TEXT), "locale": or_null(TEXT)}
 SCHEMAS: dict[str, Schema] = {
+    "Resources": shape(
+        {
+            "models": list_of(shape({"modelId": TEXT, "type": TEXT, "provider": TEXT, "default": TRUTH})),
+            "tools": list_of(shape({"name": TEXT, "type": TEXT, "description": TEXT, "readOnly": TRUTH})),
+            "knowledgeBases": list_of(shape({"kbId": TEXT, "name": TEXT})),
+        }
+    ),
     "Me": shape(
         {
             "userId": TEXT,
@@ -245,7 +252,10 @@ OPERATIONS = (
         "Agents",
         {201: ("It was made.", _SEEN), 200: ("It was changed.", _SEEN)},
         body=(Said(ref("AgentShape"), {"runner": "plugin:paddock/echo/default"}),),
-        parameters=(_NAMED,),
+        parameters=(
+            _NAMED,
+            Parameter("If-None-Match", "`*`: only make it, and never change one.", place="header", own_example="*"),
+        ),
         problems=(404, 409, 413),
         admin=True,
     ),
@@ -257,6 +267,26 @@ OPERATIONS = (
         {204: ("It is gone.", None)},
         parameters=(_NAMED,),
         problems=(404, 409),
+        admin=True,
+    ),
+    Operation(
+        "GET",
+        "/api/v1/resources",
+        "All that agents can be given",
+        "Agents",
+        {
+            200: (
+                "The default model first, then by price.",
+                Said(
+                    ref("Resources"),
+                    {
+                        "models": [{"modelId": "demo", "type": "llm", "provider": "paddock", "default": True}],
+                        "tools": [{"name": "add", "type": "python", "description": "Add.", "readOnly": True}],
+                        "knowledgeBases": [{"kbId": "handbook", "name": "Handbook"}],
+                    },
+                ),
+            )
+        },
         admin=True,
     ),
     Operation(
