@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -9,6 +12,8 @@ import structlog
 
 from http_api.doors import a_body, assert_problem, open_doors
 from http_api.test_connection import DOOR, Socket, a_socket
+from paddock.http_api.connection import Connection
+from paddock.http_api.crowd import Crowd
 from paddock.http_api.patience import Arriving, Patience
 
 pytestmark = pytest.mark.anyio
@@ -95,6 +100,51 @@ async def test_what_is_no_http_is_refused_as_a_problem() -> None:
     async with open_doors() as doors, a_socket(doors) as client:
         client.writer.write(b"hello?\r\n\r\n")
         assert (await refused(client))[0] == "http/1.1 400 bad request"
+
+
+@pytest.mark.spec("http/patience")
+async def test_who_takes_nothing_of_an_answer_is_let_go() -> None:
+    crowd = Crowd()
+    patience = Patience(reader_seconds=0.5, look_seconds=0.05)
+    async with open_doors(patience=patience, crowd=crowd) as doors, deaf_client(doors.url, crowd) as connection:
+        await until(connection.transport.is_closing)
+
+
+@pytest.mark.spec("http/connections")
+async def test_where_nobody_is_idle_who_takes_nothing_of_an_answer_makes_room() -> None:
+    crowd = Crowd(most=2)
+    async with (
+        open_doors(crowd=crowd) as doors,
+        deaf_client(doors.url, crowd) as first,
+        deaf_client(doors.url, crowd) as second,
+        a_socket(doors) as late,
+    ):
+        late.writer.write(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        assert "200" in (await late.head()).splitlines()[0]
+        assert [one.transport.is_closing() for one in (first, second)] == [True, False]
+
+
+@asynccontextmanager
+async def deaf_client(url: str, crowd: Crowd) -> AsyncIterator[Connection]:
+    """A client that asks for much and reads nothing. The host's end of it, when more waits than both systems take."""
+    host, port = url.removeprefix("http://").split(":")
+    before = crowd.unread
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect((host, int(port)))
+        await until(lambda: len(crowd._idle) == 1)
+        (connection,) = crowd._idle
+        assert isinstance(connection, Connection)
+        connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        client.sendall(b"GET /api/openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 16)
+        await until(lambda: crowd.unread == before + 1)
+        yield connection
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not true():
+            await asyncio.sleep(0.005)
 
 
 def test_a_large_body_may_take_its_time_as_long_as_it_keeps_the_pace() -> None:

@@ -15,8 +15,10 @@ from contracts.test_knowledge import AUDIT
 from host.scripted import AGENTS
 from host.test_knowledge import some_bases
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
+from paddock.cli.run_socket import run_socket
 from paddock.host.work import Work
 from paddock.http_api import mcp
+from paddock.http_api.arrivals import SENT_AHEAD
 from paddock.http_api.mcp_answers import said
 from paddock.rules.limits import Rates
 
@@ -355,3 +357,31 @@ async def test_only_its_path_is_there(tmp_path: Path) -> None:
     async with reach(tmp_path) as house:
         run = await house.a_run()
         assert (await ask(f"{house.url}/api/v1/agents", run.token)).status_code == 404
+
+
+async def test_the_way_out_of_a_sandbox_takes_no_head_without_end_and_no_requests_without_end(tmp_path: Path) -> None:
+    async with reach(tmp_path) as house, run_socket(house.door, house.endpoints, tmp_path):
+        assert house.endpoints.socket is not None
+        for sent, status in ((b"a: b\r\n" * 50_000, b"431"), (b"not http\r\n\r\n", b"400")):
+            reader, writer = await asyncio.open_unix_connection(house.endpoints.socket)
+            writer.write(b"GET /mcp/run HTTP/1.1\r\n" + sent)
+            async with asyncio.timeout(30):
+                assert (await reader.readline()).split()[1] == status
+                assert b"application/problem+json" in await reader.read()
+            writer.close()
+        reader, writer = await asyncio.open_unix_connection(house.endpoints.socket)
+        writer.write(b"GET /mcp/run HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 2000)
+        async with asyncio.timeout(30):
+            assert (await reader.read()).count(b"HTTP/1.1 401") <= SENT_AHEAD + 1
+        writer.close()
+
+
+async def test_the_way_out_of_a_sandbox_leads_to_the_endpoint(tmp_path: Path) -> None:
+    async with reach(tmp_path) as house, run_socket(house.door, house.endpoints, tmp_path):
+        run = await house.a_run()
+        transport = httpx.AsyncHTTPTransport(uds=house.endpoints.socket)
+        async with httpx.AsyncClient(transport=transport, headers=run.headers, timeout=30) as client:
+            accept = {"accept": "application/json, text/event-stream"}
+            answer = await client.post(run.url, json=INITIALIZE, headers=accept)
+            assert (answer.status_code, "mcp-session-id" in answer.headers) == (200, True)
+            assert (await client.get(f"{house.url}/api/v1/agents")).status_code == 404

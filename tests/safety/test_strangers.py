@@ -7,10 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from host.scripted import AGENTS
 from http_api.doors import Doors, a_body, open_doors
 from http_api.test_connection import DOOR, Socket, a_socket
-from http_api.test_patience import refused
+from http_api.test_patience import refused, until
 from paddock.host.audit import Audit
+from paddock.http_api.arrivals import SENT_AHEAD
 from paddock.http_api.crowd import Crowd
 from paddock.http_api.patience import PATIENCE
 from paddock.rules.rows import AuditRow
@@ -177,7 +179,72 @@ async def test_headers_behind_a_body_are_bounded_like_those_before_it() -> None:
         assert json.loads(await client.reader.read())["code"] == "payload_too_large"
 
 
-async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
-        while not true():
-            await asyncio.sleep(0.005)
+AHEAD = {
+    "short": b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+    "refused": b"GET /api/v1/agents HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer none\r\n\r\n",
+    "long": b"GET /api/openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n",
+    "with a body": f"POST {DOOR} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 2\r\n\r\n{{}}".encode(),
+}
+
+
+@pytest.mark.spec("http/sent-ahead")
+@pytest.mark.parametrize("kind", AHEAD)
+async def test_of_requests_sent_ahead_some_are_kept_and_the_connection_ends_after_their_answers(kind: str) -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        client.writer.write(AHEAD[kind] * 5000)
+        said = await client.reader.read()
+        assert 1 < said.count(b"HTTP/1.1 ") <= SENT_AHEAD + 1
+
+
+@pytest.mark.spec("http/sent-ahead")
+async def test_a_stream_that_goes_on_does_not_let_more_be_sent_ahead() -> None:
+    async with open_doors() as doors, a_socket(doors) as client:
+        client.ask(a_body())
+        await client.head()
+        run = await doors.gateway.next()
+        for _ in range(200):
+            client.writer.write(AHEAD["short"] * 25)
+            await asyncio.sleep(0)
+        run.say("run.completed")
+        said = await client.reader.read()
+        assert b"RUN_FINISHED" in said
+        assert said.count(b"HTTP/1.1 ") <= SENT_AHEAD + 1
+
+
+@pytest.mark.spec("http/reader-leaves")
+@pytest.mark.parametrize("path", [DOOR, f"{DOOR}?ordinary"])
+async def test_a_reader_who_sent_ahead_and_goes_away_is_noticed(path: str) -> None:
+    agents = AGENTS.replace('"plugin:test/one/default"}', '"plugin:test/one/default", cancel_on_disconnect: true}')
+    async with open_doors(agents=agents) as doors, a_socket(doors) as client:
+        client.ask(a_body(), path)
+        await client.head()
+        run = await doors.gateway.next()
+        client.writer.write(AHEAD["short"])
+        await client.writer.drain()
+        assert (await doors.client.get("/healthz")).status_code == 200  # what came before this has been read
+        client.writer.close()
+        async with asyncio.timeout(30):
+            await run.asked_to_stop.wait()
+
+
+@pytest.mark.spec("http/unfinished")
+@pytest.mark.parametrize("path", [ORDINARY, EVENTS, "/nowhere"])
+async def test_of_a_body_whose_answer_was_given_nothing_is_counted_and_little_is_taken(path: str) -> None:
+    crowd = Crowd(body_bytes=2_000_000)
+    async with open_doors(crowd=crowd) as doors, sockets(doors, 2) as [honest, stranger]:
+        key = (await doors.key_for("ann"))["Authorization"]
+        begin(honest, DOOR, 1000, f"authorization: {key}", of=60_000)
+        await until(lambda: crowd.unfinished_bytes > 0)
+        begin(stranger, path, 1, of=1_000_000_000)
+        assert (await stranger.head()).splitlines()[0].split()[1] in {"401", "404"}
+        with pytest.raises(ConnectionError):
+            await send_without_end(stranger, lambda: 1000 <= crowd.unfinished_bytes < 3000)  # the honest one's
+        honest.writer.write(b"x" * 59_000)
+        assert "422" in (await honest.head()).splitlines()[0]
+
+
+async def send_without_end(client: Socket, still: Callable[[], bool]) -> None:
+    """Send until the other end closes."""
+    while still():
+        client.writer.write(b"x" * 100_000)
+        await client.writer.drain()

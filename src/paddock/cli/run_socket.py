@@ -9,17 +9,23 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import structlog
 import uvicorn
 
 from paddock.host.run_endpoints import RunEndpoints
+from paddock.http_api.connection import Connection, Way
+from paddock.http_api.crowd import Crowd
 from paddock.http_api.mcp import McpDoor
 
 FOLDER, NAME = "run", "mcp.sock"
 START_SECONDS = 5.0
 STOP_SECONDS = 3
+CONNECTIONS = 500
+"""Of all sandboxes together; beyond it the one that was idle for longest goes."""
+UNFINISHED_BYTES = 64 * 1024 * 1024
 
 log = structlog.get_logger(__name__)
 
@@ -74,12 +80,18 @@ async def _began(serving: "asyncio.Task[None]", started: asyncio.Event) -> bool:
     return False
 
 
+def _no_short_way(_method: bytes, _path: bytes) -> Way | None:
+    return None
+
+
 def _config(door: McpDoor, path: str) -> uvicorn.Config:
+    """Connections are watched like those of every other client: programs in a sandbox are strangers too."""
+    crowd = Crowd(CONNECTIONS, UNFINISHED_BYTES)
     return uvicorn.Config(
         door,
         uds=path,
         loop="none",
-        http="httptools",
+        http=partial(Connection, find_way=_no_short_way, crowd=crowd),  # pyright: ignore[reportArgumentType]
         ws="none",
         lifespan="off",
         log_config=None,

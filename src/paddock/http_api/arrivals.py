@@ -22,10 +22,20 @@ if TYPE_CHECKING:
 
 LINGER_SECONDS = 1.0
 """After a refusal. Closing at once, with bytes unread, would make the client's system throw the answer away."""
+LINGER_IN_BODY_SECONDS = 5.0
+"""The same, for a client that goes on sending a body whose answer it has: some read only when they have sent it."""
+REST_BYTES = 64 * 1024
+"""So much more of an answered request's body is read, so that the connection can go on. Nobody looks at it."""
+SENT_AHEAD = 16
+"""Requests that wait in one connection for the answers before theirs. With one more, nothing more is read from it."""
 
 
 class HeadTooLargeError(Exception):
     """Raised in the parser, which then stops reading."""
+
+
+class SentAheadError(Exception):
+    """Raised in the parser for a request too many, which then stops reading."""
 
 
 class WatchedConnection(HttpToolsProtocol):
@@ -51,8 +61,15 @@ class WatchedConnection(HttpToolsProtocol):
         self._is_first = True
         """The next message begins where this piece does, so all of the piece counts."""
         self._unfinished = False
+        self._rest = 0
+        """How much came of the body after its request was answered."""
         self._too_large = False
+        self._too_many = False
         self._refused = False
+        self._answering: RequestResponseCycle | None = None
+        """The request that is being answered; uvicorn's `cycle` is the one that came last."""
+        self._stuck_at = 0
+        self._stuck_since = 0.0
         self._watch: asyncio.TimerHandle | None = None
 
     # --- what the transport tells -------------------------------------------------------------------------------------
@@ -68,6 +85,11 @@ class WatchedConnection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()
         self._crowd.left(self)
+        self.pipeline.clear()
+        answering = self._answering
+        if answering is not None and answering is not self.cycle and not answering.response_complete:
+            answering.disconnected = True
+            answering.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -97,8 +119,20 @@ class WatchedConnection(HttpToolsProtocol):
         self._unfinished = True
         if len(self.headers) > self._patience.max_headers:  # what stands behind a body is read as headers too
             self._refuse_head()
+        elif self._is_answered:
+            self._rest += self._piece
+            if self._rest > REST_BYTES:
+                self._leave(LINGER_IN_BODY_SECONDS)
         else:
             self._crowd.holds(self, self._size)
+
+    def pause_writing(self) -> None:
+        self._crowd.is_unread(self)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._crowd.is_read(self)
+        super().resume_writing()
 
     def handle_websocket_upgrade(self) -> None:
         self._stop_watching()
@@ -115,6 +149,9 @@ class WatchedConnection(HttpToolsProtocol):
     def leave_idle(self) -> None:
         self.transport.close()
 
+    def leave_unread(self) -> None:
+        self.transport.abort()
+
     def leave_unfinished(self) -> None:
         if self._is_being_answered:
             self.transport.close()
@@ -128,7 +165,15 @@ class WatchedConnection(HttpToolsProtocol):
 
     def answered(self) -> None:
         """To be called when nothing more is to be said for now."""
+        if self._too_many:
+            self._leave()
+            return
+        self._crowd.is_whole(self)
         self._crowd.is_idle(self)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     # --- what the parser tells ----------------------------------------------------------------------------------------
 
@@ -137,10 +182,14 @@ class WatchedConnection(HttpToolsProtocol):
         if not self._is_first:
             self._size = 0
         self._is_first = False
+        self._rest = 0
         super().on_message_begin()
 
     def head_came(self) -> None:
         """To be called when a head is complete, before anything is done with it."""
+        if len(self.pipeline) >= SENT_AHEAD:
+            self._too_many = True
+            raise SentAheadError
         patience = self._patience
         maybe = self._size + self._piece > patience.max_head_bytes or len(self.headers) > patience.max_headers
         if maybe and patience.is_too_large(self.url, self.headers):
@@ -157,7 +206,9 @@ class WatchedConnection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the name is uvicorn's
         """What uvicorn says when its parser stops: as a problem, like everything else that is refused."""
-        if self._too_large:
+        if self._too_many:
+            self._refused = True  # the answers that are due come first
+        elif self._too_large:
             self._refuse_head()
         elif self._is_being_answered:
             self.transport.close()
@@ -179,7 +230,7 @@ class WatchedConnection(HttpToolsProtocol):
         head = b"".join(b"%b: %b\r\n" % header for header in headers)
         return b"%b%b\r\n%b" % (STATUS_LINE[status], head, bytes(answer.body))
 
-    def _leave(self) -> None:
+    def _leave(self, seconds: float = LINGER_SECONDS) -> None:
         """Nothing more is said or heard; whoever waits for the rest of the body is told that it does not come."""
         self._refused = True
         self._stop_watching()
@@ -189,7 +240,7 @@ class WatchedConnection(HttpToolsProtocol):
             self.cycle.message_event.set()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._watch = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+        self._watch = self.loop.call_later(seconds, self.transport.close)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
@@ -197,10 +248,19 @@ class WatchedConnection(HttpToolsProtocol):
         now = self.loop.time()
         if self.flow.read_paused:  # then it is us who are slow
             self._since, self._size = now, 0
-        if self._patience.is_over(self._arriving, now - self._since, self._size):
+        if self._is_stuck(now):
+            self.transport.abort()
+        elif self._patience.is_over(self._arriving, now - self._since, self._size):
             self._give_up()
         else:
             self._look_later()
+
+    def _is_stuck(self, now: float) -> bool:
+        """Whether nothing of what waits to be sent was taken for longer than a reader may pause."""
+        waiting = self.transport.get_write_buffer_size()
+        if waiting == 0 or waiting != self._stuck_at:
+            self._stuck_at, self._stuck_since = waiting, now
+        return now - self._stuck_since > self._patience.reader_seconds
 
     def _give_up(self) -> None:
         asked = cast("list[tuple[bytes, bytes]] | None", self.headers) is not None
@@ -208,6 +268,12 @@ class WatchedConnection(HttpToolsProtocol):
             self._refuse(408, ErrorCode.DEADLINE_EXCEEDED, "the request did not arrive in time; send it again, faster")
         else:
             self.transport.close()
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether the request whose body is on its way has its answer already."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        return cycle is not None and cycle.scope is self.scope and cycle.response_complete
 
     @property
     def _is_being_answered(self) -> bool:

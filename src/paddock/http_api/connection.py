@@ -81,7 +81,7 @@ class Connection(WatchedConnection):
         scope = cast("dict[str, Any]", self.scope)
         scope.update(method="POST", path=self.url.decode(), raw_path=self.url, query_string=b"", path_params=named)
         exchange = Exchange(self, scope, keep_alive=self.parser is not None and self.parser.should_keep_alive())
-        self.cycle = cast("RequestResponseCycle", exchange)
+        self.cycle = self._answering = cast("RequestResponseCycle", exchange)
         task = self.loop.create_task(exchange.answer(door, Whole(scope, self._body)))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -125,6 +125,7 @@ class Connection(WatchedConnection):
         cycle.disconnected = exchange.disconnected
         if self.cycle is cast("Any", exchange):
             self.cycle = cycle
+        self._answering = cycle
         return cycle
 
     def start(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -136,8 +137,9 @@ class Connection(WatchedConnection):
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
-        if self.pipeline:
+        if not self.pipeline:
+            self.flow.resume_reading()
+        else:  # uvicorn would read on here, and keep whatever a client sends that reads no answer
             self._start_asgi_task(*self.pipeline.pop())
             return
         self._quiet_since = self.loop.time()

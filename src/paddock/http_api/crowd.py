@@ -1,8 +1,9 @@
 """All connections of a host together: how many there are, and how much of unfinished requests they hold.
 
 A cap alone would let strangers keep every place. So when there are too many, the one that was idle for longest goes
-first; when unfinished requests hold too much, the one that began first goes, first of all of a caller who holds more
-than a share. How slow a single request may be is said in `patience`.
+first, and after the idle ones whoever has left an answer unread for longest; when unfinished requests hold too much,
+the one that began first goes, first of all of a caller who holds more than a share. How slow a
+single request may be is said in `patience`.
 """
 
 from collections import OrderedDict
@@ -24,6 +25,10 @@ class Member(Protocol):
 
     def leave_idle(self) -> None:
         """Make room for somebody who came later."""
+        ...
+
+    def leave_unread(self) -> None:
+        """Make room: the client takes nothing of an answer that waits for it."""
         ...
 
     def leave_unfinished(self) -> None:
@@ -52,6 +57,7 @@ class Crowd:
         self._body_bytes = body_bytes
         self._share = body_bytes // SHARE
         self._idle: OrderedDict[Member, None] = OrderedDict()
+        self._unread: OrderedDict[Member, None] = OrderedDict()
         self._unfinished = _Unfinished()
         self._by_caller: dict[int, _Unfinished] = {}
         self._caller_of: dict[Member, int] = {}
@@ -59,6 +65,11 @@ class Crowd:
     @property
     def unfinished_bytes(self) -> int:
         return self._unfinished.total
+
+    @property
+    def unread(self) -> int:
+        """How many clients take nothing of an answer at the moment."""
+        return len(self._unread)
 
     def came(self, member: Member, connections: int) -> bool:
         """Whether a new connection, one of so many now, may stay."""
@@ -69,6 +80,8 @@ class Crowd:
         if oldest is not member:
             del self._idle[oldest]
             oldest.leave_idle()
+        elif self._unread:
+            self._unread.popitem(last=False)[0].leave_unread()
         elif self._unfinished.sizes:
             self._send_away(next(iter(self._unfinished.sizes)))
         else:
@@ -81,8 +94,16 @@ class Crowd:
     def is_busy(self, member: Member) -> None:
         self._idle.pop(member, None)
 
+    def is_unread(self, member: Member) -> None:
+        """More waits to be sent to it than its system takes."""
+        self._unread[member] = None
+
+    def is_read(self, member: Member) -> None:
+        self._unread.pop(member, None)
+
     def left(self, member: Member) -> None:
         self._idle.pop(member, None)
+        self._unread.pop(member, None)
         self.is_whole(member)
 
     def holds(self, member: Member, size: int) -> None:

@@ -28,6 +28,8 @@ class Patience:
     """What any body may take; a longer one must keep the pace."""
     body_bytes_per_second: int = 1024
     """On average. A telephone with one bar is faster; whoever drips on purpose is not."""
+    reader_seconds: float = 300.0
+    """How long a client may take nothing at all of an answer that waits for it."""
     look_seconds: float = 5.0
     """How often a connection is looked at; a limit may be overstepped by so much."""
     max_head_bytes: int = 64 * 1024
