@@ -217,6 +217,30 @@ def test_the_form_of_an_agent_keeps_what_is_written_and_says_saved_only_when_it_
     expect(runner.locator("option:checked")).to_have_text("plugin:no/such/one · not here at the moment")
 
 
+def test_what_is_typed_into_the_forms_of_operate_stays_while_somebody_looks_elsewhere(visit: Visit) -> None:
+    ann = visit()
+    page, top = ann.page, ann.page.url.split("#")[0]
+    page.goto(f"{top}#/operate/automations")
+    page.get_by_text("New automation").click()
+    page.get_by_label("Name").fill("half a job")
+    page.goto(f"{top}#/operate/knowledge")
+    page.get_by_label("Name").fill("half-a-base")
+    page.goto(f"{top}#/operate/keys")
+    page.get_by_role("textbox", name="User").fill("half a user")
+    page.goto(f"{top}#/operate/usage")
+    page.get_by_role("button", name="Last 7 days").click()
+    page.goto(f"{top}#/agents")
+    expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+    page.goto(f"{top}#/operate/automations")
+    expect(page.get_by_label("Name")).to_have_value("half a job")
+    page.goto(f"{top}#/operate/knowledge")
+    expect(page.get_by_label("Name").first).to_have_value("half-a-base")
+    page.goto(f"{top}#/operate/keys")
+    expect(page.get_by_role("textbox", name="User")).to_have_value("half a user")
+    page.goto(f"{top}#/operate/usage")
+    expect(page.get_by_role("button", name="Last 7 days")).to_have_attribute("aria-pressed", "true")
+
+
 HOSTILE = (
     "<script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
     "[click](javascript:window.hacked=1) ![p](https://evil.example/leak.png) "

@@ -3,6 +3,7 @@ import { useState, type FormEvent } from "react";
 import { patch, post, remove } from "../api/client";
 import { useWorld } from "../chat/world";
 import { useLoaded } from "../ui/data";
+import { Folded, useKept } from "../ui/kept";
 import { Confirm, Notice, Status } from "../ui/parts";
 import { toRun, toThread } from "../ui/router";
 import { useWords } from "../words";
@@ -119,7 +120,7 @@ function NewAutomation({ attempt }: { attempt: (name: string, work: () => Promis
   const { t } = useWords();
   const { known } = useWorld();
   const fresh = { name: "", prompt: "", cron: "0 9 * * 1-5", agentId: "" };
-  const [draft, setDraft] = useState(fresh);
+  const [draft, setDraft] = useKept("new automation", fresh);
   const set = (change: Partial<typeof fresh>) => setDraft({ ...draft, ...change });
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -128,7 +129,7 @@ function NewAutomation({ attempt }: { attempt: (name: string, work: () => Promis
     void attempt("new", () => post("/api/v1/automations", { ...rest, timeZone, ...(agentId ? { agentId } : {}) })).then((done) => done && setDraft(fresh));
   };
   return (
-    <details className="panel">
+    <Folded name="new automation, open" className="panel">
       <summary>{t("op.automation_new")}</summary>
       <form onSubmit={submit}>
         <label className="field">
@@ -161,6 +162,6 @@ function NewAutomation({ attempt }: { attempt: (name: string, work: () => Promis
           </button>
         </div>
       </form>
-    </details>
+    </Folded>
   );
 }

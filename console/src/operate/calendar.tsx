@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { download } from "../api/client";
 import { asProblem, sentence, useLoaded } from "../ui/data";
+import { useKept } from "../ui/kept";
 import { Empty, Notice, ProblemNotice } from "../ui/parts";
 import { useWords } from "../words";
 
@@ -22,7 +23,7 @@ const SPANS = [7, 30, 90] as const;
 
 export function CalendarPart() {
   const { t, day } = useWords();
-  const [days, setDays] = useState<number>(30);
+  const [days, setDays] = useKept<number>("days of the calendar", 30);
   const [problem, setProblem] = useState<string | null>(null);
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   const [from, to] = [0, days].map((ahead) => localDay(Date.now() + ahead * 86_400_000));

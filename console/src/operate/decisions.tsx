@@ -4,6 +4,7 @@ import { get } from "../api/client";
 import type { Approval } from "../api/shapes";
 import { ApprovalCard } from "../chat/Questions";
 import { asProblem, sentence, useLoaded } from "../ui/data";
+import { useKept } from "../ui/kept";
 import { Empty, Notice, ProblemNotice, Status } from "../ui/parts";
 import { toRun } from "../ui/router";
 import { useWords } from "../words";
@@ -48,7 +49,7 @@ type Page = { decisions: Decision[]; next: string | null };
 
 export function AuditPart() {
   const { t, time } = useWords();
-  const [asked, setAsked] = useState({ action: "", result: "", actor: "" });
+  const [asked, setAsked] = useKept("audit", { action: "", result: "", actor: "" });
   const [older, setOlder] = useState<{ of: string; rows: Decision[]; next: string | null } | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const query = new URLSearchParams(Object.entries(asked).filter(([, value]) => value.trim() !== ""));

@@ -1,7 +1,7 @@
 /** What was sent to chat platforms: what waits, what arrived, what was given up, and once more. */
-import { useState } from "react";
 import { post } from "../api/client";
 import { useLoaded } from "../ui/data";
+import { useKept } from "../ui/kept";
 import { Notice, Status } from "../ui/parts";
 import { toRun } from "../ui/router";
 import { useWords } from "../words";
@@ -26,7 +26,7 @@ const STATUSES = ["", "pending", "delivered", "dead"] as const;
 
 export function DeliveriesPart() {
   const { t, time } = useWords();
-  const [status, setStatus] = useState<(typeof STATUSES)[number]>("");
+  const [status, setStatus] = useKept<(typeof STATUSES)[number]>("deliveries", "");
   const found = useLoaded<{ deliveries: Delivery[] }>(`/api/v1/deliveries?limit=100${status ? `&status=${status}` : ""}`, 5_000);
   const { problem, busy, attempt } = useAttempts(found.again);
   const again = (one: Delivery) => void attempt(one.deliveryId, () => post(`/api/v1/deliveries/${encodeURIComponent(one.deliveryId)}/redeliver`, {}));

@@ -2,6 +2,7 @@
 import { useState, type FormEvent } from "react";
 import { keepFreshKey, keyOfThisTab, post, remove } from "../api/client";
 import { asProblem, sentence, useLoaded } from "../ui/data";
+import { useKept } from "../ui/kept";
 import { CodeBlock } from "../ui/Markdown";
 import { Confirm, Notice } from "../ui/parts";
 import { useWords } from "../words";
@@ -47,8 +48,8 @@ async function takeOver(user: string, tell: (left: number) => void): Promise<voi
 export function KeysPart() {
   const { t, time } = useWords();
   const keys = useLoaded<{ keys: Key[] }>("/api/v1/api-keys");
-  const [named, setUser] = useState<string | null>(null);
-  const [chosen, setRole] = useState("user");
+  const [named, setUser] = useKept<string | null>("user of a new key", null);
+  const [chosen, setRole] = useKept("role of a new key", "user");
   // Who makes the first key is `dev`, without one: it becomes the key of an administrator, and of this tab.
   const first = keyOfThisTab() === null && keys.value?.keys.length === 0;
   const waiting = useLoaded<Waiting>(first ? "/api/v1/take-over" : null, 10_000);
@@ -57,7 +58,7 @@ export function KeysPart() {
   const someone = user.trim() !== "" && user.trim() !== "dev";
   const there = waiting.value ? waiting.value.conversations + waiting.value.automations : 0;
   const choosing = first && someone && there > 0;
-  const [choice, setChoice] = useState<Choice | null>(null);
+  const [choice, setChoice] = useKept<Choice | null>("what becomes of dev", null);
   const [left, setLeft] = useState<number | null>(null);
   const [working, setWorking] = useState(false);
   const [made, setMade] = useState<string | null>(null);
@@ -71,6 +72,7 @@ export function KeysPart() {
     const answer = await post<{ key: string }>("/api/v1/api-keys", { user: user.trim(), role });
     if (first) keepFreshKey(answer.key);
     else setMade(answer.key);
+    setUser(null);
   };
   const create = (event: FormEvent) => {
     event.preventDefault();

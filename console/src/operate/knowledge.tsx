@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState, type FormEvent } from "react"
 import { get, post, remove } from "../api/client";
 import { useWorld } from "../chat/world";
 import { asProblem, sentence, useLoaded } from "../ui/data";
+import { useKept } from "../ui/kept";
 import { Icon } from "../ui/icons";
 import { Empty, Notice, ProblemNotice, Status } from "../ui/parts";
 import { useWords } from "../words";
@@ -31,7 +32,7 @@ export function KnowledgePart() {
   const { t } = useWords();
   const { admin } = useWorld();
   const bases = useLoaded<{ bases: Base[] }>("/api/v1/knowledge", 15_000);
-  const [id, setId] = useState("");
+  const [id, setId] = useKept("new base", "");
   const [problem, setProblem] = useState<string | null>(null);
   const create = (event: FormEvent) => {
     event.preventDefault();

@@ -1,7 +1,7 @@
 /** What was used and how long it took, as figures and as charts. */
-import { useState } from "react";
 import { useWorld } from "../chat/world";
 import { useLoaded } from "../ui/data";
+import { useKept } from "../ui/kept";
 import { Empty, ProblemNotice } from "../ui/parts";
 import { useWords } from "../words";
 import { costInWords, secondsInWords } from "../words/said";
@@ -50,7 +50,7 @@ export function UsagePart() {
   const words = useWords();
   const { t, number, took } = words;
   const { admin, agentName } = useWorld();
-  const [span, setSpan] = useState<(typeof SPANS)[number]>("day");
+  const [span, setSpan] = useKept<(typeof SPANS)[number]>("span of usage", "day");
   const usage = useLoaded<Usage>(`/api/v1/usage?span=${span}${admin ? "&scope=workspace" : ""}`, 30_000);
   const found = usage.value;
   const lines = summed(found?.usage ?? []);
