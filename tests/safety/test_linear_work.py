@@ -2,19 +2,24 @@
 measured at one length and at four times that length, and every regular expression of the source is attacked."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from starlette.requests import Request
 
 from paddock.host import titles
+from paddock.host.calendar_export import as_ics
 from paddock.host.content_types import HEAD_BYTES, content_type
 from paddock.http_api.bodies import read_body
+from paddock.http_api.tokens import TokenRules, Tokens
 from paddock.knowledge.formats import sections_of
 from paddock.models import demo_rules, demo_sums, demo_tools
 from paddock.rules import agent_config, naming, schedule
 from paddock.rules.addresses import without_secrets
+from paddock.rules.calendar import Event, to_body
+from paddock.rules.calendar_rows import CalendarEventRow
 from paddock.rules.chunking import Section, chunks_of
 from paddock.rules.run_input import decode_object, holds_more_values
 from paddock.rules.schedule import Schedule
@@ -23,6 +28,7 @@ from paddock.rules.thread_search import MAX_QUERY, snippet, thread_phrases
 from paddock.rules.tokens import matches, phrases_of, tokens_of
 from paddock.rules.ui_schema import DEFAULT, compile_hints
 from paddock.runners import frames
+from paddock.tools import mcp_http
 from paddock_sdk.protocol.manifest import DynamicFormItemSchema
 from paddock_sdk.protocol.messages import LLMTool, Message
 from safety.growth import Case, in_a_child, problem_of
@@ -59,11 +65,39 @@ def read_pieces(pieces: list[bytes]) -> object:
     return asyncio.run(read_body(Request(scope, receive), 2 * FRAME, "too long"))
 
 
+def read_token(token: bytes) -> object:
+    return asyncio.run(Tokens(TokenRules(), secret=b"x" * 40).principal(token))
+
+
+def read_events(pieces: list[bytes]) -> object:
+    """As they come of an MCP server, on their way to the library that reads them."""
+
+    async def received() -> AsyncIterator[bytes]:
+        for piece in pieces:
+            yield piece
+
+    async def read() -> int:
+        return sum([len(piece) async for piece in mcp_http._events(received())])
+
+    return asyncio.run(read())
+
+
 def follow(text: str) -> object:
     rule = Schedule("rrule", text, START)
     schedule.check(rule, ZONE)
     later = START + 300.5 * 86_400
     return schedule.next_tick(rule, ZONE, START + 3650 * 86_400), schedule.due(rule, ZONE, START, later, "skip")
+
+
+def a_calendar(events: int, text: str, **more: str) -> list[CalendarEventRow]:
+    """As many events as are told, each with as much text as one may have, in every zone there is."""
+    zones = sorted(available_timezones())
+    first = {"start": "2026-11-18T10:00:00", "end": "2026-11-18T11:00:00"}
+    rows: list[CalendarEventRow] = []
+    for number in range(events):
+        event = Event(text[:200], zones[number % len(zones)], **first, location=text[:300], description=text, **more)
+        rows.append(CalendarEventRow(f"e{number}", "w", "u", to_body(event), bool(event.rrule), 1.0, None, 1.0, 1.0))
+    return rows
 
 
 def of(text: str) -> Case:
@@ -182,6 +216,19 @@ CASES: dict[str, Case] = {
     "rrule: every hour of a season": of(f"FREQ=YEARLY;BYYEARDAY={DAYS};BYHOUR={HOURS}"),
     "rrule: every minute of a year": of(f"FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYHOUR={HOURS};BYMINUTE={MINUTES}"),
     "rrule: days far apart": of("FREQ=DAILY;INTERVAL=365;BYMONTH=2"),
+    "ics: texts of signs": Case(lambda n: a_calendar(n, ';,\\\n\r"' * 666), as_ics, 400, seconds=6.0),
+    "ics: letters of many bytes": Case(lambda n: a_calendar(n, "\U0001f468\u200d" * 2000), as_ics, 400, seconds=6.0),
+    "ics: lines that look like others": Case(
+        lambda n: a_calendar(n, "\r\nEND:VEVENT\r\nBEGIN:VALARM" * 130), as_ics, 400, seconds=6.0
+    ),
+    "ics: rules without end": Case(
+        lambda n: a_calendar(n, "x", rrule=f"FREQ=YEARLY;BYYEARDAY={DAYS};BYHOUR={HOURS}"), as_ics, 400, seconds=6.0
+    ),
+    "tokens: a header": Case(lambda n: b".".join([b"eyJhbGciOiJIUzI1NiJ9" * (n // 20)] * 3), read_token, 16 * 1024),
+    "tokens: a body": Case(lambda n: b"eyJhbGciOiJIUzI1NiJ9." + b"W1tb" * (n // 4) + b".AAAA", read_token, 16 * 1024),
+    "mcp: events": Case(lambda n: [b"data: " + b'{"a":[' * (n // 6), b"\n\n"], read_events, 4 * FRAME, seconds=3.0),
+    "mcp: events of lines": Case(lambda n: [b"\n:" * (n // 2)], read_events, 4 * FRAME, seconds=3.0),
+    "mcp: events in drops": Case(lambda n: [b'"\\'] * (n // 2), read_events, FRAME // 4, seconds=3.0),
     "cron: a rare day": Case(
         lambda _: "59 23 29 2 0#5", lambda t: schedule.check(Schedule("cron", t, START), ZONE), most=4
     ),

@@ -108,17 +108,30 @@ def _is_own(address: str, port: int) -> bool:
 
 
 def client(reach: Reach, **options: Any) -> "httpx2.AsyncClient":
-    """An HTTP client that reaches so far and follows no redirects. Needs `httpx2`, as the host and its runners have it.
+    """An HTTP client that reaches so far, follows no redirects and takes no packed answers.
 
-    `options` are those of `httpx2.AsyncClient`. With `public` the environment's proxies are left out.
+    Needs `httpx2`, as the host and its runners have it. `options` are those of `httpx2.AsyncClient`. With
+    `public` the environment's proxies are left out.
     """
     import httpx2
 
-    options = {"follow_redirects": False, **options}
+    hooks = dict(options.pop("event_hooks", {}))
+    hooks["response"] = [_refuse_packed, *hooks.get("response", [])]
+    headers = {"Accept-Encoding": "identity", **options.pop("headers", {})}
+    options = {"follow_redirects": False, "headers": headers, "event_hooks": hooks, **options}
     if reach == "any":
         return httpx2.AsyncClient(**options)
     verify = options.pop("verify", True)
     return httpx2.AsyncClient(**options, trust_env=False, transport=_public_transport()(verify=verify, trust_env=False))
+
+
+async def _refuse_packed(response: "httpx2.Response") -> None:
+    """A few bytes that are packed may be any number of bytes, so nothing packed is asked for, and none is read."""
+    import httpx2
+
+    packed = response.headers.get("content-encoding", "identity").strip().lower()
+    if packed not in ("", "identity"):
+        raise httpx2.DecodingError(f"the answer is packed ({packed[:40]}), which was not asked for")
 
 
 @cache

@@ -68,7 +68,7 @@ class IssuerKeys:
                 found = await anyio.to_thread.run_sync(_found, self._source, self._issuer, abandon_on_cancel=True)
             self._keys = _key_set(found)
             self._read_at = self._now()
-        except (OSError, HTTPException, ValueError, msgspec.MsgspecError) as error:
+        except (OSError, HTTPException, ValueError, msgspec.MsgspecError, RecursionError) as error:
             log.warning("the issuer's keys cannot be read", action="auth.issuer_keys", reason=str(error))
 
 

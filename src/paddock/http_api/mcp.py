@@ -14,25 +14,31 @@ from urllib.parse import urlsplit
 
 import anyio
 import structlog
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from paddock.host.host_calls import HostCalls
 from paddock.host.live_run import LiveRun
 from paddock.host.run_endpoints import PATH, RunEndpoints
 from paddock.http_api.auth import names_loopback
+from paddock.http_api.bodies import read_body
 from paddock.http_api.errors import GUARDED, guarded, refusal
 from paddock.ports import HostCallHandler
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.limits import TokenBucket
+from paddock.rules.limits import MAX_CALL_BYTES, TokenBucket
 from paddock.rules.rows import AuditRow
+from paddock.rules.run_input import holds_more_values
 
 if TYPE_CHECKING:
     from paddock.http_api.mcp_server import RunServer
 
 METHODS = ("GET", "POST", "DELETE")
 NO_RUN = "this is no token of a run that goes on; a run's token is made for it and ends with it"
+SHORT = 64 * 1024
+MAX_VALUES = 100_000
+"""Values in one request: making them takes far longer than reading text."""
 NOTED_PER_SECOND, NOTED_AT_ONCE = 5.0, 50.0
 """Strangers that are put on record; a flood of them is only refused."""
 _BEARER = re.compile(rb"bearer +([A-Za-z0-9._~+/=-]{16,256})", re.ASCII | re.IGNORECASE)
@@ -77,11 +83,14 @@ class McpDoor:
         try:
             self._admit(scope)
             await self._loaded()
+            looked_at = await _looked_at(scope, receive)
             run = self._admit(scope)  # loading takes seconds, and the run may have ended meanwhile
         except HostError as error:
             await refusal(error)(scope, receive, send)
             return
-        await self._server_of(run).handle(scope, receive, guarded(send))
+        except ClientDisconnect:
+            return
+        await self._server_of(run).handle(scope, looked_at, guarded(send))
 
     # --- who
 
@@ -160,6 +169,21 @@ def _library() -> Any:
 
 async def _load_library() -> None:
     await anyio.to_thread.run_sync(_library)
+
+
+async def _looked_at(scope: Scope, receive: Receive) -> Receive:
+    """The request with its whole body, which the library would read at once, however many values are in it."""
+    if scope["method"] != "POST":
+        return receive
+    body = await read_body(Request(scope, receive), MAX_CALL_BYTES, f"a request has at most {MAX_CALL_BYTES} bytes")
+    if len(body) > SHORT and await anyio.to_thread.run_sync(holds_more_values, body, MAX_VALUES):
+        raise HostError(ErrorCode.PAYLOAD_TOO_LARGE, f"a request holds at most {MAX_VALUES} values")
+    given = iter(({"type": "http.request", "body": body, "more_body": False},))
+
+    async def whole() -> Message:
+        return next(given, None) or await receive()
+
+    return whole
 
 
 def _by_name(scope: Scope) -> dict[bytes, bytes]:

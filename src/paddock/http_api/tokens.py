@@ -15,6 +15,8 @@ from paddock.rules.errors import ErrorCode, HostError
 
 LEEWAY_SECONDS = 30
 """How far the clocks of issuer and host may be apart."""
+LATEST = 1e12
+"""Seconds since 1970 that are a time; what is beyond is no number to reckon with."""
 MAX_TOKEN_BYTES = 16 * 1024
 MAX_NAME = 128
 BY_SECRET = ("HS256", "HS384", "HS512")
@@ -69,7 +71,7 @@ class Tokens:
             key, allowed = await self._key_for(header)
             payload = jws.deserialize_compact(token, key, algorithms=list(allowed)).payload
             claims = _object(payload)
-        except (JoseError, ValueError, TypeError, KeyError) as error:
+        except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise _refused("its signature does not hold") from error
         return claims
 
@@ -127,7 +129,7 @@ def _check_times(claims: Mapping[str, Any], now: float) -> float:
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LATEST
 
 
 def _name(claims: Mapping[str, Any], claim: str) -> str:

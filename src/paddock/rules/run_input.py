@@ -31,7 +31,7 @@ from paddock.rules.run_input_shapes import (
     snake,
 )
 
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+(")?|[,\[{]')
 _BEFORE_VALUE = frozenset({b",", b"[", b"{"})
 
 MAX_BODY_BYTES = 262_144
@@ -129,14 +129,32 @@ def holds_more_values(body: bytes, most: int) -> bool:
     Making, keeping and sending on a value takes far longer than a letter of text, so both are bounded.
     """
     at_most = body.count(b",") + body.count(b"[") + body.count(b"{")
-    if at_most <= most:
+    return at_most > most and JsonValues(most).feed(body)
+
+
+class JsonValues:
+    """Counts the values of JSON that comes in pieces. A text ends with its line at the latest, as JSON has it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values = 0
+        self._open_text = b""
+        """How a text begins whose end has not come: its quote, and a backslash that waits for what it stands before."""
+
+    def begin_anew(self) -> None:
+        self._values, self._open_text = 0, b""
+
+    def feed(self, piece: bytes) -> bool:
+        """Whether there are more than the most by now."""
+        given, self._open_text = self._open_text + piece, b""
+        for found in _TOKEN.finditer(given):  # commas in texts are no values
+            if found[0] in _BEFORE_VALUE:
+                self._values += 1
+                if self._values > self._most:
+                    return True
+            elif found[1] is None and found.end() >= len(given) - 1:
+                self._open_text = b'"' + given[found.end() :]
         return False
-    values = 0
-    for found in _TOKEN.finditer(body):  # commas in texts are no values
-        values += found[0] in _BEFORE_VALUE
-        if values > most:
-            return True
-    return False
 
 
 def why_no_json(body: bytes, error: Exception) -> str:

@@ -13,8 +13,11 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TextIO
 
 import anyio
+import anyio.to_thread
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from paddock.rules.run_input import holds_more_values
 
 log = structlog.get_logger("paddock.mcp")
 
@@ -24,6 +27,11 @@ MAX_LOGGED_LINES = 50
 LAST_WORDS_SECONDS = 1.0
 POLITE_SECONDS = 2.0
 """How long a server that is ended has for each step: to see its input end, to hear the first signal, to be gone."""
+MAX_VALUES = 100_000
+"""Values of JSON in one message: making them takes far longer than reading text."""
+SHORT = 64 * 1024
+"""Bytes of a message that is read at once; a longer one is counted and read on a thread."""
+TOO_MANY = f"it said more than {MAX_VALUES} values in one message"
 TOO_LONG = f"it said more than {MAX_MESSAGE // (1024 * 1024)} MiB in one message"
 
 
@@ -66,7 +74,13 @@ async def _hear(process: Process, heard: MemoryObjectSendStream[Any], complain: 
     async with heard:
         with suppress(anyio.BrokenResourceError):  # nobody listens any more
             while line := await _line(process.stdout, complain):
-                await heard.send(_message(line))
+                if len(line) <= SHORT:
+                    await heard.send(_message(line))
+                elif await anyio.to_thread.run_sync(holds_more_values, line, MAX_VALUES):
+                    complain(TOO_MANY)
+                    return
+                else:
+                    await heard.send(await anyio.to_thread.run_sync(_message, line))
 
 
 async def _line(stdout: asyncio.StreamReader, complain: Callable[[str], None]) -> bytes:
