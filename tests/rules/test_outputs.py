@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.rules.outputs import Collected, text_of
+from paddock.rules.outputs import MAX_CODE, MAX_REASON, Collected, text_of
 from paddock.rules.results import Result
 from paddock.rules.session.facts import Event, Fact, Target
 from paddock.rules.session.messages import OutputReceived, RunFailed
@@ -112,3 +112,13 @@ def test_pieces_that_wait_together_become_one_and_those_of_a_whole_message_none(
 )
 def test_the_text_of_any_content_can_be_read(content: Any, text: str) -> None:
     assert text_of(content) == text
+
+
+@pytest.mark.spec("wire/failed-size")
+def test_what_a_run_failed_of_is_cut_to_what_a_list_of_runs_can_show() -> None:
+    """A page of 200 runs tells it of each of them."""
+    said = {"code": "c" * 100_000, "message": "m" * 1_000_000}
+    [failed] = play(Result("t", "run.failed", said))
+    assert isinstance(failed, RunFailed)
+    assert (len(failed.code), len(failed.message)) == (MAX_CODE, MAX_REASON)
+    assert failed.message.endswith("m…")

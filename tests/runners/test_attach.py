@@ -13,8 +13,9 @@ import pytest
 
 from paddock.ports import Placement
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.runners.attach import TOKEN_SECONDS, AttachTokens
+from paddock.runners.attach import MAX_TOKENS_OF_ONE, TOKEN_SECONDS, AttachTokens
 from paddock.runners.gateway import Gateway
+from paddock.runners.guests import MAX_OF_ONE
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions, DynamicFormItemSchema
 from runners.house import FIXTURES, PYTHON, House, News, eventually, house, plugin
 
@@ -296,6 +297,44 @@ async def test_tokens_are_only_made_for_names_that_can_be_names() -> None:
     with pytest.raises(HostError) as refused:
         AttachTokens().mint("w", "../etc", "passwd")
     assert refused.value.code is ErrorCode.INVALID_ARGUMENT
+
+
+@pytest.mark.spec("http/attach-bounds")
+async def test_tokens_that_wait_are_bounded_for_a_workspace_and_leave_room_for_another() -> None:
+    now = 0.0
+    tokens = AttachTokens(clock=lambda: now)
+    for _ in range(MAX_TOKENS_OF_ONE):
+        tokens.mint("greedy", "a", "n")
+    with pytest.raises(HostError) as refused:
+        tokens.mint("greedy", "a", "n")
+    assert (refused.value.code, refused.value.retryable) == (ErrorCode.RATE_LIMITED, True)
+    tokens.redeem(tokens.mint("other", "a", "n"))
+    now = TOKEN_SECONDS
+    tokens.mint("greedy", "a", "n")
+
+
+class Silent:
+    """A program that connects and says nothing."""
+
+    closed = False
+
+    def send(self, line: bytes) -> None: ...
+
+    def close(self, reason: str = "", *, refused: bool = False) -> None:
+        self.closed = True
+
+
+@pytest.mark.spec("http/attach-bounds")
+async def test_runners_that_attach_are_bounded_for_a_workspace_and_leave_room_for_another(tmp_path: Path) -> None:
+    async with house(tmp_path) as here:
+        gateway, tokens = here.gateway, here.gateway.attach_tokens
+        peers = [await gateway.attach(tokens.mint("greedy", "a", f"n{n}"), Silent()) for n in range(MAX_OF_ONE)]
+        with pytest.raises(HostError) as refused:
+            await gateway.attach(tokens.mint("greedy", "a", "n"), Silent())
+        assert refused.value.code is ErrorCode.RATE_LIMITED
+        await gateway.attach(tokens.mint("other", "a", "n"), Silent())
+        peers[0].end()
+        await gateway.attach(tokens.mint("greedy", "a", "n"), Silent())
 
 
 async def test_the_gateway_lets_attached_runners_go_when_it_stops(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from paddock.runners.catalog import Catalog
-from paddock.runners.manifests import check_manifests, intersect, lower
+from paddock.runners.manifests import MAX_BYTES, check_manifests, intersect, lower
 from paddock.runners.plugins import PluginError, load_plugin, load_plugins
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
@@ -212,3 +212,16 @@ def test_a_wider_scope_needs_both() -> None:
     wide, narrow = AgentRunnerPermissions(history_scope="workspace"), AgentRunnerPermissions()
     scopes = [intersect(a, b).history_scope for a, b in ((wide, wide), (wide, narrow), (narrow, wide))]
     assert scopes == ["workspace", "conversation", "conversation"]
+
+
+@pytest.mark.spec("wire/manifest-size")
+def test_manifests_are_listed_as_far_as_they_fit_together() -> None:
+    """Clients are told all of them in one answer, so they may not grow without end."""
+    form = [{"type": "string", "name": f"field-{number}", "label": "x" * 40} for number in range(25_000)]
+    large = manifest(id="plugin:test/good/large", name="large", config_schema=form)
+    listing = check_manifests("test/good", [large, manifest()], None)
+    assert list(listing.runners) == [manifest()["id"]]
+    assert f"at most {MAX_BYTES} bytes" in listing.unlisted["plugin:test/good/large"]
+    padding = {"metadata": {"x": "x" * (MAX_BYTES // 3)}}
+    many = [manifest(id=f"plugin:test/good/r{n}", name=f"r{n}", **padding) for n in range(4)]
+    assert len(check_manifests("test/good", many, None).runners) == 2

@@ -22,6 +22,8 @@ PASSED_ON = frozenset(
 STEPS = frozenset({"step.started", "step.finished"})
 MAX_STEPS = 32
 """Stages open at once; the host keeps no more in mind."""
+MAX_CODE, MAX_REASON = 100, 2000
+"""Characters of what a run failed of. It is told in lists of runs, so it is a sentence and no document."""
 KNOWN_TYPES = PASSED_ON | STEPS | {"message.delta", "message.completed", "run.completed", "run.failed"}
 
 
@@ -188,11 +190,11 @@ class Collected(msgspec.Struct):
         yield self._output("FINAL", {"type": "run.completed", "data": rest}, {}, at)
 
     def _failed(self, data: Mapping[str, Any], at: float) -> RunFailed:
-        message = data.get("message") or data.get("error") or "the runner failed without saying why"
+        message = str(data.get("message") or data.get("error") or "the runner failed without saying why")
         return RunFailed(
             turn_id=self.turn_id,
-            code=str(data.get("code") or "runner.error"),
-            message=str(message),
+            code=str(data.get("code") or "runner.error")[:MAX_CODE],
+            message=message if len(message) <= MAX_REASON else f"{message[: MAX_REASON - 1]}…",
             retryable=bool(data.get("retryable", False)),
             at=at,
         )

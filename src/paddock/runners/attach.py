@@ -23,6 +23,8 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermis
 
 TOKEN_SECONDS = 60.0
 MAX_TOKENS = 1000
+MAX_TOKENS_OF_ONE = 100
+"""Of one workspace: no administrator keeps those of another from attaching."""
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -73,7 +75,8 @@ class AttachTokens:
     ) -> None:
         """Let the token of this hash in, once. Raises HostError as `mint` does."""
         self._drop_expired()
-        if len(self._tickets) >= MAX_TOKENS:
+        theirs = sum(ticket.workspace == workspace for ticket in self._tickets.values())
+        if theirs >= MAX_TOKENS_OF_ONE or len(self._tickets) >= MAX_TOKENS:
             raise HostError(ErrorCode.RATE_LIMITED, "too many attach tokens are waiting to be used", retryable=True)
         try:
             plugin = PluginId(author, name)

@@ -3,11 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from paddock.ports import RunnerStatus
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.attach import AttachedRunner, AttachTransport, Ticket
 from paddock.runners.shared import Surroundings
 from paddock_sdk.protocol.ids import RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions
 
+MAX_OF_ONE = 50
+"""Connections of runners attached for one workspace, at one host."""
+MAX_GUESTS = 1000
 ELSEWHERE = "elsewhere"
 """The isolation of a runner on a machine we know nothing of."""
 
@@ -34,7 +38,11 @@ class Guests:
     def let_in(
         self, ticket: Ticket, transport: AttachTransport, ceiling: AgentRunnerPermissions | None
     ) -> AttachedRunner:
-        """It serves new runs of its plugin in its workspace once it has shaken hands."""
+        """It serves new runs of its plugin in its workspace once it has shaken hands. Raises HostError for too many."""
+        theirs = sum(visitor.ticket.workspace == ticket.workspace for visitor in self._visitors)
+        if theirs >= MAX_OF_ONE or len(self._visitors) >= MAX_GUESTS:
+            said = f"as many runners are attached as may be ({MAX_OF_ONE} for a workspace); let one go first"
+            raise HostError(ErrorCode.RATE_LIMITED, said, retryable=True)
         visitor = AttachedRunner(
             ticket,
             transport,

@@ -2,6 +2,7 @@
 the warnings. One bad manifest never hides the others.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermis
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 
 MAX_RUNNERS = 100
+MAX_BYTES = 128 * 1024
+"""Of all manifests of a plugin together, as JSON."""
 MAX_PROBLEM = 500
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -47,10 +50,16 @@ class Listing:
 
 def check_manifests(plugin: str, offered: Sequence[Any], ceiling: AgentRunnerPermissions | None) -> Listing:
     """Sort what a plugin offers. What is not listed is warned of; `None` sets no ceiling."""
-    listing, good = Listing(), list[AgentRunnerManifest]()
+    listing, good, left = Listing(), list[AgentRunnerManifest](), MAX_BYTES
     for raw in offered[:MAX_RUNNERS]:
         try:
+            size = len(json.dumps(raw))
+            if size > left:
+                raise ValueError(
+                    f"its manifest is too large; those of a plugin have at most {MAX_BYTES} bytes together"
+                )
             good.append(_checked(plugin, raw))
+            left -= size
         except ValueError as problem:
             listing.refuse(plugin, _said(raw, "id"), f"runner {_called(raw)}: {problem}")
     times = Counter(manifest.id for manifest in good)

@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from paddock.ports import RunListener
+from paddock.rules.outputs import MAX_CODE, MAX_REASON
 from paddock.rules.results import SHAPES, TERMINAL_TYPES, Result
 from paddock.runners.errors import PeerRefusedError
 from paddock.runners.frames import Frame
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from paddock.runners.connection import Connection
 
 MAX_SEQUENCE = 2**53
-MAX_CODE, MAX_MESSAGE = 100, 2000
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -103,7 +103,7 @@ class Run:
         if frame is None or not self.live:
             return
         if frame.error is not None:
-            self.lose(_code(frame.error.data), frame.error.message[:MAX_MESSAGE] or "the runner refused the run")
+            self.lose(_code(frame.error.data), frame.error.message[:MAX_REASON] or "the runner refused the run")
         elif problem := _problem_with_answer(frame.result, self.run_id):
             self._connection.fail_run(self, "runner.protocol_error", f"the runner's answer to run_agent {problem}")
         else:
