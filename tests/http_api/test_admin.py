@@ -214,3 +214,13 @@ async def test_only_whoever_runs_the_host_hands_over_what_dev_said_and_a_refusal
             assert stream.status_code == 200
         again = await doors.client.post(TAKE_OVER, json={"user": "ann"}, headers=LOCAL)
         assert again.json() == {"conversations": 0, "busy": 0, "left": 0}
+
+
+@pytest.mark.spec("http/take-over")
+async def test_one_request_hands_over_for_a_while_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paddock.host.taking_over.AT_ONCE_SECONDS", 0.0)
+    async with open_doors() as doors:
+        for _ in range(3):
+            await doors.client.post("/api/v1/agent/sessions", json={}, headers=LOCAL)
+        parts = [(await doors.client.post(TAKE_OVER, json={"user": "ann"}, headers=LOCAL)).json() for _ in range(3)]
+        assert [(part["conversations"], part["left"]) for part in parts] == [(1, 2), (1, 1), (1, 0)]

@@ -5,7 +5,7 @@ goes on stays; asked again, what is left follows.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 from paddock.host.open_streams import OpenStreams
@@ -74,19 +74,23 @@ class TakingOver:
         if user == DEV.user_id:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"user must be another than {DEV.user_id}, whose it is already")
         taken = busy = 0
-        before: int | None = None
         end = time.monotonic() + AT_ONCE_SECONDS
-        while time.monotonic() < end:
-            page = await self._store.sessions_of(DEV.workspace_id, DEV.user_id, before=before, limit=PART)
-            for session in page:
-                if await self._hand_over(by, session, user):
-                    taken += 1
-                else:
-                    busy += 1
-                before = session.number
-            if len(page) < PART:
+        async for session in self._of_dev():
+            if await self._hand_over(by, session, user):
+                taken += 1
+            else:
+                busy += 1
+            if time.monotonic() >= end:
                 break
         return Taken(taken, busy, await self._finished(by, user, any_taken=taken > 0))
+
+    async def _of_dev(self) -> AsyncIterator[SessionSummary]:
+        """The conversations of `dev`, the one opened last first."""
+        before: int | None = None
+        while page := await self._store.sessions_of(DEV.workspace_id, DEV.user_id, before=before, limit=PART):
+            for session in page:
+                yield session
+            before = page[-1].number
 
     async def _finished(self, by: Principal, user: str, *, any_taken: bool) -> int:
         """How many conversations are left; when none is, what is beside them follows."""
