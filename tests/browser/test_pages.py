@@ -201,10 +201,22 @@ def test_the_form_of_an_agent_keeps_what_is_written_and_says_saved_only_when_it_
         )
         assert client.get("/api/v1/agents/taken").json()["runnerId"] == "plugin:paddock/echo/default"
 
+    # Half a JSON is not saved in silence as what was there before, and it is kept like everything else.
+    arguments = form.locator("[data-field=extra_args] textarea")
+    arguments.fill('{"temperature": ')
+    form.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("What you changed here is not saved yet.")).to_be_visible()
+    expect(page.get_by_text("Saved", exact=True)).to_have_count(0)
+    page.goto(f"{top}#/agents")
+    expect(page.get_by_role("heading", name="Runners")).to_be_visible()
+    page.goto(f"{top}#/agents/kept")
+    expect(arguments).to_have_value('{"temperature": ')
+
     # What was written and is not wanted goes at a word.
     form.get_by_label("Instructions").fill("Shout.")
     page.get_by_role("button", name="Discard").click()
     expect(form.get_by_label("Instructions")).to_have_value("Be kind and brief.")
+    expect(arguments).to_have_value("{}")
 
     # An agent whose runner is not here says so, and is not shown with another one.
     def elsewhere(route: Route) -> None:

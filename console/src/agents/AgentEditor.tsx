@@ -13,7 +13,7 @@ import { useWords } from "../words";
 import type { WordKey } from "../words/en";
 import type { RunnerEntry } from "./AgentsPage";
 import { ConfigForm, readSchema, Several, type Offers } from "./ConfigForm";
-import { changed, draftOf, modeOf, namedIn, toSend, withRunner, type Definition, type Draft } from "./draft";
+import { changed, draftOf, modeOf, namedIn, toSend, withRunner, withUnread, type Definition, type Draft } from "./draft";
 
 const NEW = "+";
 
@@ -54,6 +54,8 @@ function Editor({ id, entry, runners, outcome, tell, onSaved }: Props & { id: st
   const [asking, setAsking] = useState(false);
   const [saving, setSaving] = useState(false);
   const [saves, setSaves] = useState(0);
+  // Fields that hold a text of their own begin anew when what was written is dropped or saved.
+  const [round, setRound] = useState(0);
   const editable = admin && (entry === null || entry.origin === "api");
   const allowance = useLoaded<Allowance>(admin && id ? `/api/v1/agents/${encodeURIComponent(id)}/allowance?round=${saves}` : null);
   const offers = useOffers(admin);
@@ -65,6 +67,10 @@ function Editor({ id, entry, runners, outcome, tell, onSaved }: Props & { id: st
     tell(null);
     setWritten(next);
   };
+  const drop = () => {
+    change(null);
+    setRound((count) => count + 1);
+  };
   const set = (fields: Definition) => change(changed(draft, fields));
 
   const save = (event: FormEvent) => {
@@ -75,6 +81,7 @@ function Editor({ id, entry, runners, outcome, tell, onSaved }: Props & { id: st
       .then((kept) => {
         onSaved(kept);
         setWritten(null);
+        setRound((count) => count + 1);
         tell(kept.health === "problem" ? { agent: name, tone: "wait", text: t("ag.saved_but", { problem: kept.problem ?? "" }) } : { agent: name, tone: "info", text: t("app.saved") });
         void agents.again();
         setSaves((count) => count + 1);
@@ -100,7 +107,7 @@ function Editor({ id, entry, runners, outcome, tell, onSaved }: Props & { id: st
         {!editable && <WhyNot origin={admin ? (entry?.origin ?? "file") : null} />}
         {editable && written && (
           <Notice tone="wait" title={t(id ? "ag.unsaved" : "ag.unsaved_new")}>
-            <button type="button" className="button quiet" onClick={() => change(null)}>
+            <button type="button" className="button quiet" onClick={drop}>
               {t("ag.discard")}
             </button>
           </Notice>
@@ -137,7 +144,15 @@ function Editor({ id, entry, runners, outcome, tell, onSaved }: Props & { id: st
           </label>
           <fieldset>
             <legend>{t("ag.config")}</legend>
-            <ConfigForm key={runnerId} schema={readSchema(runner?.manifest)} values={asRecord(definition["config"])} offers={offers} onChange={(config) => set({ config })} />
+            <ConfigForm
+              key={`${runnerId} ${round}`}
+              schema={readSchema(runner?.manifest)}
+              values={asRecord(definition["config"])}
+              offers={offers}
+              unread={draft.unread}
+              onChange={(config, field) => change(withUnread(changed(draft, { config }), field, null))}
+              onUnread={(field, text) => change(withUnread(draft, field, text))}
+            />
           </fieldset>
           <fieldset>
             <legend>{t("ag.policy")}</legend>

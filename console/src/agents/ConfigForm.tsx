@@ -39,7 +39,17 @@ export function readSchema(manifest: unknown): FormItem[] {
     .map((item) => ({ ...item, name: asText(item["name"]), type: asText(item["type"]) || "string" }) as FormItem);
 }
 
-export function ConfigForm({ schema, values, offers, onChange }: { schema: FormItem[]; values: Values; offers: Offers; onChange: (values: Values) => void }) {
+interface FormProps {
+  schema: FormItem[];
+  values: Values;
+  offers: Offers;
+  /** Texts that are not JSON yet, by field. */
+  unread: Record<string, string>;
+  onChange: (values: Values, field: string) => void;
+  onUnread: (field: string, text: string) => void;
+}
+
+export function ConfigForm({ schema, values, offers, unread, onChange, onUnread }: FormProps) {
   const { t } = useWords();
   if (!schema.length) return <p className="hint">{t("ag.no_config")}</p>;
   return schema.map((item) => (
@@ -48,11 +58,13 @@ export function ConfigForm({ schema, values, offers, onChange }: { schema: FormI
       item={item}
       offers={offers}
       value={values[item.name]}
+      unread={unread[item.name]}
+      onUnread={(text) => onUnread(item.name, text)}
       onChange={(value) => {
         const next = { ...values };
         if (value === undefined) delete next[item.name];
         else next[item.name] = value;
-        onChange(next);
+        onChange(next, item.name);
       }}
     />
   ));
@@ -62,7 +74,9 @@ interface FieldProps {
   item: FormItem;
   value: unknown;
   offers: Offers;
+  unread: string | undefined;
   onChange: (value: unknown) => void;
+  onUnread: (text: string) => void;
 }
 
 function Field(props: FieldProps) {
@@ -92,7 +106,7 @@ interface ControlProps extends FieldProps {
   helpId: string | undefined;
 }
 
-function Control({ item, value, offers, onChange, id, helpId }: ControlProps) {
+function Control({ item, value, offers, unread, onChange, onUnread, id, helpId }: ControlProps) {
   const { t, pick } = useWords();
   const shown = value ?? item.default;
   const unnamed = offers.models.find((one) => one.default);
@@ -126,7 +140,7 @@ function Control({ item, value, offers, onChange, id, helpId }: ControlProps) {
     case "prompt-editor":
       return <PromptEditor common={common} value={shown} onChange={onChange} />;
     default:
-      return <JsonField common={common} value={shown} onChange={onChange} />;
+      return <JsonField common={common} value={shown} unread={unread} onChange={onChange} onUnread={onUnread} />;
   }
 }
 
@@ -191,17 +205,21 @@ function PromptEditor({ common, value, onChange }: { common: Common; value: unkn
   return entries.map((entry, index) => <textarea key={index} {...common} id={index ? `${common.id}-${index}` : common.id} rows={6} aria-label={asText(entry["role"])} value={asText(entry["content"])} onChange={(event) => set(index, event.target.value)} />);
 }
 
-function JsonField({ common, value, onChange }: { common: Common; value: unknown; onChange: (value: unknown) => void }) {
-  const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
-  const [wrong, setWrong] = useState<string | null>(null);
+interface JsonProps {
+  common: Common;
+  value: unknown;
+  unread: string | undefined;
+  onChange: (value: unknown) => void;
+  onUnread: (text: string) => void;
+}
+
+function JsonField({ common, value, unread, onChange, onUnread }: JsonProps) {
+  const [text, setText] = useState(unread ?? (value === undefined ? "" : JSON.stringify(value, null, 2)));
+  const wrong = whyNot(text);
   const change = (given: string) => {
     setText(given);
-    try {
-      onChange(given.trim() ? JSON.parse(given) : undefined);
-      setWrong(null);
-    } catch (error) {
-      setWrong(error instanceof Error ? error.message : String(error));
-    }
+    if (whyNot(given) === null) onChange(given.trim() ? JSON.parse(given) : undefined);
+    else onUnread(given);
   };
   // What cannot be read is not what would be saved: the form is not sent until it can be.
   const field = useRef<HTMLTextAreaElement>(null);
@@ -212,4 +230,15 @@ function JsonField({ common, value, onChange }: { common: Common; value: unknown
       {wrong && <small className="error-text">{wrong}</small>}
     </>
   );
+}
+
+/** Why a text is no JSON; null when it is, or when there is none. */
+function whyNot(text: string): string | null {
+  if (!text.trim()) return null;
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }

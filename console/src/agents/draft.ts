@@ -8,10 +8,12 @@ export interface Draft {
   definition: Definition;
   /** Settings by runner: whoever looks at another runner and comes back finds them as they were. */
   configs: Record<string, Definition>;
+  /** What was written as JSON and cannot be read as such, by the name of its field. */
+  unread: Record<string, string>;
 }
 
 export function draftOf(name: string, definition: Definition): Draft {
-  return { name, definition, configs: {} };
+  return { name, definition, configs: {}, unread: {} };
 }
 
 export function changed(draft: Draft, change: Definition): Draft {
@@ -22,7 +24,13 @@ export function changed(draft: Draft, change: Definition): Draft {
 export function withRunner(draft: Draft, runner: string): Draft {
   const before = asText(draft.definition["runner"]);
   const configs = { ...draft.configs, [before]: asRecord(draft.definition["config"]) };
-  return { ...changed(draft, { runner, config: configs[runner] ?? {} }), configs };
+  return { ...changed(draft, { runner, config: configs[runner] ?? {} }), configs, unread: {} };
+}
+
+/** A text that cannot be read, or null once it can be. */
+export function withUnread(draft: Draft, field: string, text: string | null): Draft {
+  const { [field]: _, ...others } = draft.unread;
+  return { ...draft, unread: text === null ? others : { ...others, [field]: text } };
 }
 
 /** What is sent: fields without a value are left out, and the host fills in its own. */
