@@ -242,6 +242,7 @@ def app_of(
         keeping=house.keeping,
         open_streams=open_streams,
         keep_alive_seconds=keep_alive,
+        attachments=attachments,
     )
     branches = Branches(controls=house.controls, inbox=house.inbox, records=store, clock=clock)
     health = AgentHealth(house.agents, house.runs.authority)
@@ -272,6 +273,7 @@ def app_of(
             inbox=house.inbox,
             tails=house.tails,
             keep_alive_seconds=keep_alive,
+            attachments=attachments,
         ),
         BranchesDoor(auth=auth, names=names, branches=branches, controls=house.controls, exports=Exports(store)),
         HistoryDoor(

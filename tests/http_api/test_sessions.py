@@ -383,6 +383,8 @@ async def test_several_viewers_see_the_same_and_one_that_comes_back_gets_what_it
             cursor = first.cursor
         await a_turn(doors, thread, "again", agentId="two")
         async with viewing(doors, thread, **{"Last-Event-ID": cursor}) as back:
+            said = await back.next()
+            assert (said["event"], said["payload"]["text"]) == ("USER_INPUT", "again")
             added = await back.next()
             assert (added["subtype"], added["payload"]) == ("AGENT_ADDED", {"agent_id": "two"})
             switched = await back.next()

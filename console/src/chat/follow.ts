@@ -4,7 +4,7 @@
  */
 import { get, Problem, stream } from "../api/client";
 import type { HistoryDay, RunEntry, SessionLook } from "../api/shapes";
-import { readEvent, type AgUiEvent } from "../model/events";
+import { asRecord, readEvent, type AgUiEvent } from "../model/events";
 import { emptyThread, oldestDay, opened, reduceThread, refreshed, withEarlier, withKnown, withWhole, type SessionFrame, type Thread } from "../model/thread";
 
 export type Connection = "new" | "loading" | "live" | "lost" | "gone" | "deleted";
@@ -201,8 +201,10 @@ export class ThreadFollower {
   private take(frames: SessionFrame[]): void {
     const thread = frames.reduce(reduceThread, this.state.thread);
     if (thread !== this.state.thread) this.set({ thread, connection: "live", problem: null });
-    // An input that came by another way than ours is told by history only, and may have changed the course.
-    const unknown = frames.some(({ seq, event }) => event.type === "RUN_STARTED" && !event.input && !event.parentRunId && seq > thread.head);
+    // Some inputs are told by history only, and one that replaces an earlier one has changed the course.
+    const unknown = frames.some(
+      ({ seq, event }) => event.type === "RUN_STARTED" && ((!event.input && !event.parentRunId) || "replaces" in asRecord(event.metadata)) && seq > thread.head,
+    );
     if (unknown) this.reload();
   }
 

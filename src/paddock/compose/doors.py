@@ -104,6 +104,7 @@ def _entrance(house: House, settings: Settings, local_token: str | None) -> Entr
         keeping=house.keeping,
         open_streams=house.open_streams,
         keep_alive_seconds=settings.keep_alive_seconds,
+        attachments=house.attachments,
     )
     return Entrance(auth, runs, streams, ThreadNames(house.store, house.secret.key(NAMES)), ClientHistory(house.store))
 
@@ -139,6 +140,7 @@ def _talking(house: House, settings: Settings, entrance: Entrance) -> list[Door]
             inbox=house.inbox,
             tails=house.tails,
             keep_alive_seconds=settings.keep_alive_seconds,
+            attachments=house.attachments,
         ),
         BranchesDoor(auth=auth, names=names, branches=branches, controls=house.controls, exports=Exports(house.store)),
         HistoryDoor(

@@ -15,6 +15,7 @@ import msgspec
 from paddock.http_api.ag_ui_outputs import Event, Json, custom, mapping, output
 from paddock.rules.chain import StoredFact
 from paddock.rules.open_calls import questions_in
+from paddock.rules.run_events import MESSAGE, is_message
 from paddock.rules.values import Value
 
 PROTOCOL_VERSION = "1.0"
@@ -36,6 +37,11 @@ LAST_SECOND = 253_402_300_800
 _encode = msgspec.json.Encoder().encode
 
 
+SignedUrl = Callable[[str], str | None]
+"""The id of a file to an address under which the reader can have it for a while."""
+MEDIA = frozenset({"image", "audio", "video"})
+
+
 class Peer(Value, frozen=True):
     """Whom we talk to: the dialect, and what the client calls its thread and its run."""
 
@@ -44,6 +50,10 @@ class Peer(Value, frozen=True):
     run_id: str
     key: str
     """Under which its frames are shared: the dialect, and the thread's name when the client has its own for it."""
+    follows_all: bool = False
+    """Whether it reads the whole conversation: then it is told every input, and not only those of the native door."""
+    signed_url: SignedUrl | None = None
+    """Makes addresses of files that this reader may open; only where a frame needs one."""
 
     @property
     def is_new(self) -> bool:
@@ -59,6 +69,11 @@ def frames(fact: StoredFact, peer: Peer) -> list[bytes]:
         said = map(_encode, say(fact, peer)) if say else ()
     dialect, seq = peer.dialect.encode(), fact.seq
     return [b"id: %b.%d.%d\ndata: %b\n\n" % (dialect, seq, k, body) for k, body in enumerate(said)]
+
+
+def is_personal(fact: StoredFact) -> bool:
+    """Whether what this fact says holds addresses that are signed for one reader: its frames are not shared."""
+    return fact.kind.startswith("USER_INPUT") and b'"binary"' in fact.payload
 
 
 # --- text: the hot path ----------------------------------------------------------------------------------------------
@@ -113,13 +128,25 @@ def _run_started(fact: StoredFact, peer: Peer) -> list[Event]:
         event["parentRunId"] = params["parentRunId"]
     if mapping(payload.get("run")).get("door") == "native":
         event["input"] = _input(payload, params, peer)
+    elif peer.follows_all and (said := what_was_said(payload)):
+        event["input"] = {**_names(peer), "messages": [_user(said, peer)]}
     return [event]
+
+
+def what_was_said(payload: Json) -> Json:
+    """The message of an input; empty for one that is no message."""
+    event = mapping(mapping(payload.get("run")).get("event"))
+    message = mapping(payload.get("message"))
+    return message if message.get("content") and is_message(str(event.get("event_type") or MESSAGE)) else {}
+
+
+def _user(message: Json, peer: Peer) -> dict[str, Any]:
+    return {**message, "role": "user", "content": _content(message.get("content"), peer)}
 
 
 def _input(payload: Json, params: Json, peer: Peer) -> Json:
     """What the client sent, as AG-UI 1.0 spells it."""
-    message = mapping(payload.get("message"))
-    user = {**message, "role": "user", "content": _content(message.get("content"))}
+    user = _user(mapping(payload.get("message")), peer)
     if "encryptedValue" in params:
         user["encryptedValue"] = params["encryptedValue"]
     others: list[Any] = params.get("messages") or []
@@ -127,21 +154,29 @@ def _input(payload: Json, params: Json, peer: Peer) -> Json:
     return {**_names(peer), "messages": [user, *others], **kept}
 
 
-def _content(content: object) -> object:
+def _content(content: object, peer: Peer) -> object:
     if not isinstance(content, list):
         return content or ""
-    return [_part(mapping(part)) for part in cast("list[object]", content)]
+    return [_part(mapping(part), peer) for part in cast("list[object]", content)]
 
 
-def _part(part: Json) -> Json:
+def _part(part: Json, peer: Peer) -> Json:
     """1.0 retired `binary`: an image with a source took its place."""
     if part.get("type") != "binary":
         return part
-    source = {"type": "url", "value": part.get("url") or "", "mimeType": part.get("mimeType") or ""}
-    about = {
-        key: value for key, value in (("filename", part.get("filename")), ("attachmentId", part.get("id"))) if value
-    }
-    return {"type": "image", "source": source, **({"metadata": about} if about else {})}
+    file_id, name = str(part.get("id") or ""), part.get("filename")
+    url = part.get("url") or (peer.signed_url(file_id) if peer.signed_url is not None and file_id else None)
+    if not url:
+        return {"type": "text", "text": f"({name or 'a file'})"}
+    return media(file_id, str(part.get("mimeType") or ""), str(url), name)
+
+
+def media(file_id: str, mime: str, url: str, name: object) -> Json:
+    """A file in a message of 1.0."""
+    kind = mime.partition("/")[0]
+    about = {key: value for key, value in (("filename", name), ("attachmentId", file_id)) if value}
+    source = {"type": "url", "value": url, "mimeType": mime}
+    return {"type": kind if kind in MEDIA else "document", "source": source, **({"metadata": about} if about else {})}
 
 
 def started(peer: Peer) -> Event:

@@ -4,6 +4,8 @@ AG-UI itself has no way to ask for that. A live run is joined from its beginning
 itself; of a thread at rest the stream is one run that says what was said and ends as the last one did.
 """
 
+from functools import partial
+
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
@@ -11,10 +13,10 @@ from paddock.host.client_history import ClientHistory
 from paddock.host.controls import Controls
 from paddock.host.inbox import Accepted
 from paddock.host.principals import Principal, no_such_thread
-from paddock.http_api.ag_ui import Peer, finished, started
-from paddock.http_api.ag_ui_snapshot import MAX_ITEMS, SignedUrl, before_run, frame, snapshot
+from paddock.http_api.ag_ui import Peer, SignedUrl, finished, started
+from paddock.http_api.ag_ui_snapshot import MAX_ITEMS, before_run, frame, snapshot
 from paddock.http_api.errors import GUARDED
-from paddock.http_api.run_streams import RunStreams, peer_of
+from paddock.http_api.run_streams import RunStreams, peer_of, signed_for
 from paddock.ports import Records
 from paddock.ports.attachments import Attachments
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
@@ -72,9 +74,7 @@ class Standing:
         return await self._streams.from_the_start(principal, accepted, joined, after_start=told)
 
     def _signed(self, principal: Principal) -> SignedUrl:
-        return lambda file_id: self._attachments.signed_url(
-            file_id, workspace_id=principal.workspace_id, user_id=principal.user_id, by=principal.credential
-        )
+        return partial(signed_for, self._attachments, principal)
 
 
 def _at_rest(peer: Peer, told: bytes, end: bytes) -> ASGIApp:

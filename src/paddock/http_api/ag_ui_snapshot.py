@@ -4,23 +4,20 @@ Clients drop what a snapshot does not list, so it is sent only where that is mea
 it says what the log says, and a reader that comes back asks again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
 
-from paddock.http_api.ag_ui import Peer
+from paddock.http_api.ag_ui import Peer, SignedUrl, media
 from paddock.rules.client_history import RESULT, call_id_of, given_name, name_of
 from paddock.rules.rows import TranscriptRow
 
 Json = dict[str, Any]
-SignedUrl = Callable[[str], str | None]
-"""The id of a file to an address under which the reader can have it for a while."""
 
 MAX_ITEMS = 2_000
 MAX_BYTES = 4 * 1024 * 1024
 """Clients take no more than 10 MB at once; of a longer conversation the newest messages are told."""
-MEDIA = ("image", "audio", "video")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -109,11 +106,4 @@ def _part(block: Json, peer: Peer, signed_url: SignedUrl) -> Json | None:
     if not peer.is_new:
         named = {"filename": name} if name else {}
         return {"type": "binary", "mimeType": mime, "id": file_id, "url": url, **named}
-    return _media(file_id, mime, url, name)
-
-
-def _media(file_id: str, mime: str, url: str, name: object) -> Json:
-    kind = mime.partition("/")[0]
-    about: Mapping[str, Any] = {"attachmentId": file_id, **({"filename": name} if name else {})}
-    source = {"type": "url", "value": url, "mimeType": mime}
-    return {"type": kind if kind in MEDIA else "document", "source": source, "metadata": about}
+    return media(file_id, mime, url, name)

@@ -1,5 +1,7 @@
 """Opening the stream of a run: from which frame on, in which dialect, under which names."""
 
+from functools import partial
+
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
@@ -12,6 +14,7 @@ from paddock.host.tails import Tails
 from paddock.http_api.ag_ui import Peer
 from paddock.http_api.cursors import DIALECTS, Cursor, parse_cursor
 from paddock.http_api.stream import RunStream, WhenGone, nothing_more
+from paddock.ports.attachments import Attachments
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 
@@ -27,7 +30,9 @@ class RunStreams:
         keeping: Keeping,
         open_streams: OpenStreams,
         keep_alive_seconds: float,
+        attachments: Attachments,
     ) -> None:
+        self._attachments = attachments
         self._open_streams = open_streams
         self._keeping = keeping
         self._tails = tails
@@ -133,14 +138,22 @@ class RunStreams:
             place=place,
             keep_alive=self._keep_alive,
             is_over=is_over,
+            signed_url=partial(signed_for, self._attachments, principal),
             after_start=after_start,
             when_gone=when_gone,
         ).begin()
 
 
+def signed_for(attachments: Attachments, principal: Principal, file_id: str) -> str | None:
+    """An address under which this reader can have a file for a while."""
+    return attachments.signed_url(
+        file_id, workspace_id=principal.workspace_id, user_id=principal.user_id, by=principal.credential
+    )
+
+
 def peer_of(dialect: str, thread_id: str, run_id: str, name: str | None = None) -> Peer:
-    """Readers that call the thread by a name of their own do not share frames with those that do not."""
-    if name is None or name.lower() == thread_id:
+    """Readers that call the thread by a name or a spelling of their own do not share frames with those that do not."""
+    if name is None or name == thread_id:
         return Peer(dialect, thread_id, run_id, dialect)
     return Peer(dialect, name, run_id, f"{dialect}:{name}")
 

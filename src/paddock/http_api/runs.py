@@ -90,7 +90,7 @@ class RunsDoor:
         accepted = await self._inbox.accept(asked, complete if given.urls or _answers(given.params) else None)
         answer = {
             "taskId": accepted.task_id,
-            "threadId": accepted.thread_id,
+            "threadId": given.thread_as_sent,
             "runId": accepted.run_id,
             "created": accepted.created,
         }
@@ -196,7 +196,7 @@ def as_json(run: RunRow) -> Mapping[str, Any]:
     seen = {
         "taskId": run.run_id,
         "threadId": run.session_id,
-        "runId": run.client_run_id,
+        "runId": run.client_run_id or run.run_id,
         "agentId": run.agent_id or None,
         "status": run.status,
         "code": run.code,

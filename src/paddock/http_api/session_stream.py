@@ -6,7 +6,7 @@ reader sees the same, live or later; a reader that goes away ends its own stream
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 import msgspec
@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 from paddock.host.drawing import ACTIONS, HINTS
 from paddock.host.open_streams import Place
 from paddock.host.tails import Entry, Follower
-from paddock.http_api.ag_ui import SPOKEN_KINDS, Peer, frames
-from paddock.http_api.ag_ui_outputs import custom, mapping
+from paddock.http_api.ag_ui import SPOKEN_KINDS, Peer, SignedUrl, frames, is_personal, what_was_said
+from paddock.http_api.ag_ui_outputs import Json, custom, mapping
 from paddock.http_api.cursors import Cursor
 from paddock.http_api.stream import HEADERS, KEEP_ALIVE, cancel_when_gone, tell_why
 from paddock.rules.chain import StoredFact
@@ -49,7 +49,9 @@ class SessionStream:
         place: Place,
         keep_alive: float,
         is_gone: Callable[[], Awaitable[bool]],
+        signed_url: SignedUrl | None = None,
     ) -> None:
+        self._signed_url = signed_url
         self._follower = follower
         self._place = place
         self._thread_id = thread_id
@@ -110,16 +112,23 @@ class SessionStream:
         said = entry.frames.get(key)
         if said is None:
             make = as_ag_ui if self._form == "ag-ui" else as_message
-            said = entry.frames[key] = make(entry.fact, self._thread_id)
+            said = make(entry.fact, self._thread_id, self._signed_url)
+            if not is_personal(entry.fact):
+                entry.frames[key] = said
         return said[self._start.k + 1 :] if entry.fact.seq == self._start.seq else said
 
 
-def as_message(fact: StoredFact, thread_id: str) -> list[bytes]:
-    """One message of the bus, if it is for front ends."""
-    if fact.target not in FOR_FRONT_ENDS:
-        return []
+def as_message(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = None) -> list[bytes]:
+    """One message of the bus, if it is for front ends or somebody said it."""
     event, _, subtype = fact.kind.partition(":")
-    payload, metadata = _without_values(fact.read_payload(), fact.read_metadata())
+    if event == "USER_INPUT" and fact.target == "SYSTEM":
+        payload, metadata = _said(mapping(fact.read_payload()), signed_url), {}
+        if not payload:
+            return []
+    elif fact.target not in FOR_FRONT_ENDS:
+        return []
+    else:
+        payload, metadata = _without_values(fact.read_payload(), fact.read_metadata())
     item = {
         "id": fact.seq,
         "session_id": thread_id,
@@ -137,6 +146,26 @@ def as_message(fact: StoredFact, thread_id: str) -> list[bytes]:
     return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(item))]
 
 
+def _said(payload: Json, signed_url: SignedUrl | None) -> Json:
+    """What somebody said, with addresses of its files; nothing for an input that is no message."""
+    message = what_was_said(payload)
+    if not message:
+        return {}
+    content, choice = message["content"], mapping(payload.get("params")).get("payload")
+    if isinstance(content, list):
+        blocks = [mapping(block) for block in cast("list[object]", content)]
+        message = {**message, "content": [_with_address(block, signed_url) for block in blocks]}
+    return {"text": payload.get("text"), "message": message, **({"payload": choice} if choice is not None else {})}
+
+
+def _with_address(block: Json, signed_url: SignedUrl | None) -> Json:
+    file_id = str(block.get("id") or "")
+    if block.get("type") != "binary" or signed_url is None or not file_id:
+        return block
+    url = signed_url(file_id)
+    return block if url is None else {**block, "url": url}
+
+
 def _without_values(payload: Any, metadata: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
     """What a runner keeps with the host is its own: that it changed is told, not what it is. What a button stands for
     is the host's."""
@@ -148,11 +177,12 @@ def _without_values(payload: Any, metadata: Mapping[str, Any]) -> tuple[Any, Map
     return {"type": "state.updated", "data": {name: data.get(name) for name in ("scope", "key")}}, {}
 
 
-def as_ag_ui(fact: StoredFact, thread_id: str) -> list[bytes]:
+def as_ag_ui(fact: StoredFact, thread_id: str, signed_url: SignedUrl | None = None) -> list[bytes]:
     """The same in AG-UI 1.0; a run is called by its taskId here, and what has no word of its own is CUSTOM."""
-    peer = Peer("1", thread_id, fact.turn_id or "", "session")
+    peer = Peer("1", thread_id, fact.turn_id or "", "session", follows_all=True, signed_url=signed_url)
     if fact.kind in SPOKEN_KINDS and fact.turn_id is not None:
-        return [_of_turn(frame, fact.turn_id) for frame in frames(fact, peer)]
+        about = {"turnId": fact.turn_id, **_course(fact)}
+        return [_of_turn(frame, about) for frame in frames(fact, peer)]
     if fact.target not in FOR_FRONT_ENDS:
         return []
     about = {"turnId": fact.turn_id, "txId": fact.tx_id, "sender": fact.sender, "payload": fact.read_payload()}
@@ -160,12 +190,20 @@ def as_ag_ui(fact: StoredFact, thread_id: str) -> list[bytes]:
     return [b"id: 1.%d.0\ndata: %b\n\n" % (fact.seq, _encode(custom(_name(fact.kind), told)))]
 
 
-def _of_turn(frame: bytes, turn_id: str) -> bytes:
+def _course(fact: StoredFact) -> Json:
+    """Whether an input took the place of an earlier one: what followed that is left behind."""
+    if not fact.kind.startswith("USER_INPUT") or fact.target != "SYSTEM":
+        return {}
+    replaces = mapping(mapping(fact.read_payload()).get("run")).get("replaces")
+    return {"replaces": replaces} if replaces else {}
+
+
+def _of_turn(frame: bytes, about: Json) -> bytes:
     """Several runs share this stream, and few events of AG-UI say which one they belong to: `metadata` does."""
-    event = frame[: -len(b"}\n\n")]
+    event, told = frame[: -len(b"}\n\n")], _encode(about)
     if event.endswith(CUT):  # it has one already
-        return b'%b,"turnId":%b}}\n\n' % (event[: -len(b"}")], _encode(turn_id))
-    return b'%b,"metadata":{"turnId":%b}}\n\n' % (event, _encode(turn_id))
+        return b"%b,%b}\n\n" % (event[: -len(b"}")], told[1:])
+    return b'%b,"metadata":%b}\n\n' % (event, told)
 
 
 def _name(kind: str) -> str:

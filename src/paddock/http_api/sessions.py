@@ -20,9 +20,11 @@ from paddock.http_api.auth import Auth
 from paddock.http_api.bodies import has_body, json_response, read_object
 from paddock.http_api.cursors import Cursor, parse_cursor
 from paddock.http_api.routing import SESSION, route
+from paddock.http_api.run_streams import signed_for
 from paddock.http_api.runs import iso
 from paddock.http_api.session_stream import SessionStream
 from paddock.http_api.sources import source_of
+from paddock.ports.attachments import Attachments
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.naming import name_of
 from paddock.rules.rows import SessionSummary
@@ -52,6 +54,7 @@ class SessionsDoor:
         inbox: Inbox,
         tails: Tails,
         keep_alive_seconds: float,
+        attachments: Attachments,
     ) -> None:
         self._keeping = keeping
         self._auth = auth
@@ -60,6 +63,7 @@ class SessionsDoor:
         self._inbox = inbox
         self._tails = tails
         self._keep_alive = keep_alive_seconds
+        self._attachments = attachments
 
     # --- the list ----------------------------------------------------------------------------------------------------
 
@@ -101,13 +105,14 @@ class SessionsDoor:
         await self._controls.settled(thread_id, answer.tx_id)
         if title is not None:
             await self._controls.change(principal, thread_id, title=title, archived=None)
-        return json_response(await self._seen(principal, thread_id), 200 if answer.note else 201)
+        seen = await self._seen(principal, thread_id)
+        return json_response(_as_sent(seen, _text(given, "threadId") or ""), 200 if answer.note else 201)
 
     # --- one conversation --------------------------------------------------------------------------------------------
 
     async def get(self, request: Request) -> Response:
         principal, thread_id = await self._thread(request)
-        return json_response(await self._seen(principal, thread_id))
+        return json_response(_as_sent(await self._seen(principal, thread_id), request.path_params["thread"]))
 
     async def patch(self, request: Request) -> Response:
         principal, thread_id = await self._thread(request)
@@ -116,7 +121,7 @@ class SessionsDoor:
         if archived is not None and not isinstance(archived, bool):
             raise HostError(ErrorCode.INVALID_ARGUMENT, "archived must be true or false")
         await self._controls.change(principal, thread_id, title=_text(given, "title"), archived=archived)
-        return json_response(await self._seen(principal, thread_id))
+        return json_response(_as_sent(await self._seen(principal, thread_id), request.path_params["thread"]))
 
     async def delete(self, request: Request) -> Response:
         principal, thread_id = await self._thread(request)
@@ -144,7 +149,7 @@ class SessionsDoor:
             "runId": accepted.run_id,
             "created": accepted.created,
         }
-        return json_response(answer, 202)
+        return json_response(_as_sent(answer, request.path_params["thread"]), 202)
 
     async def control(self, request: Request) -> Response:
         """202 when the control is on record; what it leads to is in the stream."""
@@ -174,7 +179,17 @@ class SessionsDoor:
         place = self._auth.streams.stream(principal)
         follower = self._tails.follow(thread_id, None, start.seq - (start.k >= 0))
         gone = partial(self._keeping.is_gone, thread_id)
-        return SessionStream(follower, thread_id, start, form, place=place, keep_alive=self._keep_alive, is_gone=gone)
+        signed = partial(signed_for, self._attachments, principal)
+        return SessionStream(
+            follower,
+            thread_id,
+            start,
+            form,
+            place=place,
+            keep_alive=self._keep_alive,
+            is_gone=gone,
+            signed_url=signed,
+        )
 
     async def _start(self, request: Request, thread_id: str) -> Cursor:
         """After the cursor the reader has; from now on when it has none, from the very beginning for `0`."""
@@ -229,6 +244,11 @@ def _found(one: FoundThread, phrases: Sequence[Phrase]) -> dict[str, Any]:
         by = {"agentId": item.agent_id} if item.agent_id else {}
         shown["message"] = {**message, **by, "snippet": _pieces(item.content, phrases)}
     return shown
+
+
+def _as_sent(answer: Mapping[str, Any], thread: str) -> Mapping[str, Any]:
+    """A thread's id as the caller spells it; a name of the caller's own is not one."""
+    return {**answer, "threadId": thread} if thread.lower() == answer["threadId"] else answer
 
 
 def _pieces(text: str, phrases: Sequence[Phrase]) -> Sequence[dict[str, Any]]:

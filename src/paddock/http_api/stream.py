@@ -14,9 +14,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from paddock.host.open_streams import Place, while_let_in
 from paddock.host.tails import Entry, Follower
-from paddock.http_api.ag_ui import SPOKEN_KINDS, TERMINAL_KINDS, Peer, frames
+from paddock.http_api.ag_ui import SPOKEN_KINDS, TERMINAL_KINDS, Peer, SignedUrl, frames, is_personal
 from paddock.http_api.cursors import Cursor
 from paddock.rules.errors import HostError, StorageUnavailableError
+from paddock.rules.values import replace
 
 log = structlog.get_logger(__name__)
 
@@ -53,6 +54,7 @@ class RunStream:
         place: Place,
         keep_alive: float,
         is_over: IsOver,
+        signed_url: SignedUrl | None = None,
         after_start: bytes = b"",
         when_gone: WhenGone | None = None,
     ) -> None:
@@ -63,6 +65,7 @@ class RunStream:
         self._last = start.seq
         self._keep_alive = keep_alive
         self._is_over = is_over
+        self._signed_url = signed_url
         self._after_start = after_start
         self._when_gone = when_gone
         self.first: list[Entry] = []
@@ -167,7 +170,9 @@ class RunStream:
 
     def _frames(self, entry: Entry) -> list[bytes]:
         said = entry.frames.get(self._peer.key)
-        if said is None:
+        if said is None and is_personal(entry.fact):
+            said = frames(entry.fact, replace(self._peer, signed_url=self._signed_url))
+        elif said is None:
             said = entry.frames[self._peer.key] = frames(entry.fact, self._peer)
         self._last = entry.fact.seq
         return said[self._start.k + 1 :] if self._last == self._start.seq else said

@@ -57,6 +57,8 @@ class NativeInput:
     """A valid request in camelCase, without nulls. Nobody vouches for what is in `params`."""
 
     thread_id: str
+    thread_as_sent: str
+    """The same id as the client spells it."""
     run_id: str
     message: Mapping[str, Any]
     text: str
@@ -187,6 +189,7 @@ class _Draft:
     body: bytes
     document: Json = field(default_factory=dict[str, Any])
     thread_id: str = ""
+    thread_as_sent: str = ""
     run_id: str = ""
     messages: list[Json] = field(default_factory=list[Json])
     forwarded_props: Json = field(default_factory=dict[str, Any])
@@ -211,6 +214,7 @@ class _Draft:
             params["messages"] = others
         return NativeInput(
             thread_id=self.thread_id,
+            thread_as_sent=self.thread_as_sent,
             run_id=self.run_id,
             message=message,
             text="\n".join(_texts(user)),
@@ -233,7 +237,7 @@ def _thread_id(draft: _Draft, _: World) -> bool:
     given = draft.take("threadId")
     if not isinstance(given, str) or not is_uuid(given):
         return False
-    draft.thread_id = given.lower()
+    draft.thread_id, draft.thread_as_sent = given.lower(), given
     return True
 
 
