@@ -14,6 +14,7 @@ from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_hous
 from paddock.host.outcomes import Outcomes
 from paddock.ports import Caller
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
+from paddock.rules.calendar_rows import CalendarEventRow
 from paddock.rules.call_rows import ApprovalStepRow, ToolCallRow
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError, UnansweredWriteError
 from paddock.storage.memory import MemoryStore
@@ -198,6 +199,21 @@ async def test_a_write_is_worth_a_second_try_only_when_it_was_not_taken(
     assert (unanswered.retryable, unanswered.details) == (False, {"outcome": "unknown"})
     with pytest.raises(StorageUnavailableError):  # which the wire calls retryable
         await scene.ask(method, **params)
+
+
+async def test_a_tool_that_writes_to_the_hosts_own_store_has_an_unknown_outcome_when_that_is_not_answered(
+    scene: Scene,
+) -> None:
+    lunch = {"action": "create", "title": "Lunch", "event_timezone": "UTC", "start": "2026-03-16T12:00"}
+    scene.store.silent = lambda rows: any(isinstance(row, CalendarEventRow) for row in rows)
+    asking = asyncio.ensure_future(scene.ask("tools.call", tool_name="calendar_write", parameters=lunch))
+    async with asyncio.timeout(30):
+        while not scene.store.away:
+            await asyncio.sleep(0.01)
+    scene.store.away = False
+    answer = await asking
+    assert (answer["is_error"], "whether it did its work is not known" in answer["result"]["error"]) == (True, True)
+    assert (await scene.call()).status == "unknown"
 
 
 async def test_bytes_that_cannot_be_freed_do_not_undo_what_was_stored(

@@ -1,11 +1,15 @@
 """Input in the middle of a run: offered, taken in once, on the audit trail; else it waits its turn."""
 
 import uuid
+from typing import Any
 
 import pytest
 
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse, small_house
+from paddock.host import steering
 from paddock.ports import Caller
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.session.messages import SteeringTaken
 
 pytestmark = pytest.mark.anyio
 
@@ -80,3 +84,37 @@ async def test_input_for_another_agent_is_not_offered() -> None:
         run = await house.gateway.next()
         await house.say("@two and you?", thread=thread)
         assert await pull(house, run) == []
+
+
+async def test_more_input_than_fits_an_answer_is_taken_in_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steering, "PULL_BYTES", 5000)
+    thread = a_thread()
+    async with small_house(agents=AGENTS, gateway=ScriptedGateway(steering=True)) as house:
+        await house.say("write a poem", thread=thread)
+        run = await house.gateway.next()
+        for number in range(4):
+            await house.say(str(number) * 2000, thread=thread)
+        pulled = [[text[0] for text in await pull(house, run)] for _ in range(5)]
+        assert [text for answer in pulled for text in answer] == ["0", "1", "2", "3"]
+        assert max(len(answer) for answer in pulled) == 2 or pulled[0] == ["0"]
+
+
+async def test_input_that_was_taken_in_is_handed_over_though_the_next_cannot_be_taken_in() -> None:
+    thread = a_thread()
+    async with small_house(agents=AGENTS, gateway=ScriptedGateway(steering=True)) as house:
+        await house.say("write a poem", thread=thread)
+        run = await house.gateway.next()
+        first, second = [await house.say(text, thread=thread) for text in ("in French", "and short")]
+        session = await house.sessions.open(thread)
+        record = session.record
+
+        async def refuse_the_second(message: Any, **more: Any) -> Any:
+            if isinstance(message, SteeringTaken) and message.turn_id == second.task_id:
+                raise HostError(ErrorCode.UNAVAILABLE, "the store cannot write now", retryable=True)
+            return await record(message, **more)
+
+        session.record = refuse_the_second  # type: ignore[method-assign]
+        assert await pull(house, run) == ["in French"]
+        session.record = record  # type: ignore[method-assign]
+        assert await pull(house, run) == ["and short"]
+        assert (await house.run(first)).code == "steered_into"

@@ -20,6 +20,7 @@ from paddock.host.work import Work
 from paddock.http_api import mcp
 from paddock.http_api.arrivals import SENT_AHEAD
 from paddock.http_api.mcp_answers import said
+from paddock.rules.errors import UnansweredWriteError
 from paddock.rules.limits import Rates
 
 pytestmark = pytest.mark.anyio
@@ -385,3 +386,20 @@ async def test_the_way_out_of_a_sandbox_leads_to_the_endpoint(tmp_path: Path) ->
             answer = await client.post(run.url, json=INITIALIZE, headers=accept)
             assert (answer.status_code, "mcp-session-id" in answer.headers) == (200, True)
             assert (await client.get(f"{house.url}/api/v1/agents")).status_code == 404
+
+
+async def test_what_may_have_been_done_is_not_called_worth_a_second_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unanswered(*_: Any) -> None:
+        raise UnansweredWriteError("the connection was lost")
+
+    async with reach(tmp_path) as house:
+        run = await house.a_run()
+        async with run.client() as client:
+            asked = {"scope": "conversation", "key": "k", "value": 1}
+            with monkeypatch.context() as away:
+                away.setattr(house.house.store, "write", unanswered)
+                told = text_of(await client.call_tool("state_set", asked))
+        assert "whether it was done is not known" in told
+        assert "try again" not in told

@@ -21,6 +21,7 @@ NAMED_IN = {
     "fail_run": 1,
     "end": 0,
     "_failed": 0,
+    "_end": 3,
     "_let_go": 0,
     "_dismiss": 1,
     "_refuse": 2,

@@ -173,11 +173,7 @@ class ToolCalls:
         except asyncio.CancelledError:
             making.cancel()
             raise
-        try:
-            return making.result()
-        except StorageUnavailableError as away:  # of a tool that writes to the host's own store
-            log.warning("a tool met a store that is away", action="tools.call", tool=use.name, reason=str(away))
-            raise outcome_unknown(f"the host's store went away while {use.name} was at work") from away
+        return making.result()
 
     def _ended(self, making: "asyncio.Future[ToolAnswer]") -> None:
         self._under_way.discard(making)

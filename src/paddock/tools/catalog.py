@@ -32,4 +32,5 @@ class ToolCatalog:
             return await source.call(use)
         except Exception:
             log.exception("a source of tools failed", action="tools.call", tool=use.name, run_id=use.run_id)
-            return failed(f"the host failed to call {use.name}; its log has the details", unknown=True)
+            text = f"the host failed while {use.name} was at work; whether it did its work is not known"
+            return failed(text, unknown=True)
