@@ -28,7 +28,9 @@ CANCEL, DEADLINE, RUNNER_DIES, SIGTERM = "cancel", "deadline", "the runner dies"
 KILL = "the host is killed"
 FULL_SHORT, FULL_LONG = "disk full for a moment", "disk full for long"
 AWAY_SHORT, AWAY_LONG = "database away for 4 s", "database away for 15 s"
+SILENT = "database silent for 8 s"
 TAKE_OVER = "another host takes over"
+HAND_OVER = "SIGTERM, another host goes on"
 FAULTS = (
     CANCEL,
     DEADLINE,
@@ -39,7 +41,9 @@ FAULTS = (
     FULL_LONG,
     AWAY_SHORT,
     AWAY_LONG,
+    SILENT,
     TAKE_OVER,
+    HAND_OVER,
 )
 QUICK = (CANCEL, DEADLINE, RUNNER_DIES, SIGTERM, FULL_SHORT)
 """Those that `make test` strikes with; the others are part of the long set."""
@@ -58,7 +62,9 @@ _TOOL: Mapping[str, tuple[str, str]] = {
     FULL_LONG: ("unknown", "completed"),
     AWAY_SHORT: ("ok", "completed"),
     AWAY_LONG: ("unknown", "completed"),
+    SILENT: ("ok", "completed"),
     TAKE_OVER: (NOT_HEARD, "unknown"),
+    HAND_OVER: (NOT_HEARD, "unknown"),
 }
 _MODEL: Mapping[str, tuple[str, str]] = {
     CANCEL: (NOT_HEARD, "cancelled"),
@@ -70,15 +76,18 @@ _MODEL: Mapping[str, tuple[str, str]] = {
     FULL_LONG: ("ok", "ok"),
     AWAY_SHORT: ("ok", "ok"),
     AWAY_LONG: ("ok", "ok"),
+    SILENT: ("ok", "ok"),
     TAKE_OVER: (NOT_HEARD, "cancelled"),
+    HAND_OVER: (NOT_HEARD, "cancelled"),
 }
 _ACTION: Mapping[str, tuple[str, str]] = {
-    fault: ("ok", "unknown" if fault in {SIGTERM, KILL, TAKE_OVER} else "done") for fault in FAULTS
+    fault: ("ok", "unknown" if fault in {SIGTERM, KILL, TAKE_OVER, HAND_OVER} else "done") for fault in FAULTS
 }
 _MESSAGE: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(FAULTS, (NOT_HEARD, "delivered")),
     SIGTERM: (NOT_HEARD, "pending, then delivered, perhaps twice"),
     KILL: (NOT_HEARD, "delivered, perhaps twice"),
+    HAND_OVER: (NOT_HEARD, "delivered, perhaps twice"),
 }
 
 

@@ -98,6 +98,32 @@ def away_for(seconds: float) -> Strike:
     return strike
 
 
+def silent(scene: Scene) -> None:
+    assert scene.server is not None
+    scene.begin()
+    scene.server.signal_all(signal.SIGSTOP)
+    try:
+        scene.finish()
+        time.sleep(8.0)  # the same
+    finally:
+        scene.server.signal_all(signal.SIGCONT)
+    scene.settles(RECORDED)
+
+
+def handed_over(scene: Scene) -> None:
+    for host in scene.hosts:  # one of them was asleep before
+        wait_until(lambda host=host: host.client().get("/readyz").status_code == 200, PATIENT, "being ready")
+    scene.host, other = scene.hosts
+    scene.begin()
+    assert scene.host.process is not None
+    scene.host.process.send_signal(signal.SIGTERM)
+    assert scene.host.process.wait(PATIENT) == 0
+    scene.host = other
+    scene.settles([*table.TOOLS, *table.MODELS, "a platform action"])
+    scene.finish()
+    scene.settles(["a message"], 90)
+
+
 def taken_over(scene: Scene) -> None:
     scene.begin()
     asleep, other = scene.hosts
@@ -127,7 +153,9 @@ STRIKES: dict[str, Strike] = {
     table.FULL_LONG: full_for(11.0),
     table.AWAY_SHORT: away_for(4.0),
     table.AWAY_LONG: away_for(15.0),
+    table.SILENT: silent,
     table.TAKE_OVER: taken_over,
+    table.HAND_OVER: handed_over,
 }
 
 
@@ -174,7 +202,9 @@ WHERE = {
     table.FULL_LONG: "small_disk",
     table.AWAY_SHORT: "on_postgres",
     table.AWAY_LONG: "on_postgres",
+    table.SILENT: "on_postgres",
     table.TAKE_OVER: "two_hosts",
+    table.HAND_OVER: "two_hosts",
 }
 _struck: dict[str, Struck] = {}
 
