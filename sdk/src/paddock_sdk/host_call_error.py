@@ -17,7 +17,13 @@ class HostCallError(Exception):
 
     @property
     def retryable(self) -> bool:
+        """Whether nothing of it was done and the same call may work later."""
         return self.error.retryable
+
+    @property
+    def outcome_unknown(self) -> bool:
+        """Whether it may have been done: look before you ask for it again. Paddock's own, optional."""
+        return self.error.details.get("outcome") == "unknown"
 
 
 def host_call_error(

@@ -53,7 +53,7 @@ async def said(call):
     except HostCallError as error:
         if error.retryable:
             return "retryable"
-        return "unknown" if error.error.details.get("outcome") == "unknown" else error.code
+        return "unknown" if error.outcome_unknown else error.code
     return "unknown" if "is not known" in json.dumps(getattr(answer, "result", None)) else "ok"
 
 
