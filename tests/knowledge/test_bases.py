@@ -1,6 +1,7 @@
 """Knowledge as the host uses it: documents come in whole or not at all, are found with their place, and jobs go on."""
 
 import hashlib
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from contracts.conftest import PLUGS, open_plug
 from contracts.test_knowledge import AUDIT, Both, both_of
 from knowledge.makers import a_pdf
+from paddock.host.artifacts import ArtifactLimits, Artifacts
+from paddock.host.knowledge import DocumentOriginals
 from paddock.knowledge import bases as bases_module
 from paddock.knowledge import ingest as ingest_module
 from paddock.knowledge.bases import Bases
@@ -19,6 +22,7 @@ from paddock.ports.knowledge import JobRow, Passage, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.model_usage import Payer
 from paddock.rules.values import replace
+from paddock.storage.memory_blobs import MemoryBlobs
 
 pytestmark = pytest.mark.anyio
 ANN = Payer("w", "ann")
@@ -27,10 +31,24 @@ ANN = Payer("w", "ann")
 class House:
     """Both halves over one store; the test does the jobs itself."""
 
-    def __init__(self, both: Both, embed: Embed | None = None) -> None:
+    def __init__(self, both: Both, embed: Embed | None = None, room: int = 1 << 30) -> None:
         self.both = both
-        self.ingest = Ingest(both.knowledge, embed=embed)
-        self.bases = Bases(both.knowledge, self.ingest, embed=embed)
+        self.blobs = MemoryBlobs()
+        limits = ArtifactLimits(workspace_bytes=room)
+        artifacts = Artifacts(both.store, self.blobs, clock=time.time, limits=limits)
+        originals = DocumentOriginals(artifacts, both.store, self.blobs)
+        self.ingest = Ingest(both.knowledge, embed=embed, originals=originals)
+        self.bases = Bases(both.knowledge, self.ingest, embed=embed, originals=originals)
+
+    async def kept(self) -> dict[str, bytes]:
+        """The originals that are listed, by name, and their bytes."""
+        found: dict[str, bytes] = {}
+        for file in await self.bases.files("w"):
+            row = await self.both.store.artifact(file.file_id)
+            assert row is not None
+            assert (row.workspace_id, row.user_id, row.conversation_id, row.expires_at) == ("w", None, None, None)
+            found[file.name] = await self.blobs.read(row.sha256, 0, row.size)
+        return found
 
     async def add(self, name: str, content: str | bytes, **metadata: Any) -> JobRow:
         raw = content.encode() if isinstance(content, str) else content
@@ -279,3 +297,47 @@ async def test_the_documents_that_wait_are_bounded_for_a_workspace_and_leave_roo
             await adding
     with pytest.raises(HostError, match="too many documents"):  # room for one more of this workspace, and none in all
         await house.bases.add(other, "kb", "e.txt", b"e", AUDIT, {})
+
+
+# --- originals --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_original_of_a_document_is_kept_and_goes_with_it(house: House) -> None:
+    page = a_pdf("Trains leave at nine.")
+    await house.add("a.txt", "one")
+    job = await house.add("b.pdf", page)
+    assert await house.kept() == {"a.txt": b"one", "b.pdf": page}
+    assert await house.both.store.artifact_bytes("w") == 3 + len(page)
+    await house.bases.delete_document("w", "kb", job.document_id, AUDIT)
+    assert await house.kept() == {"a.txt": b"one"}
+    assert await house.both.store.artifact_bytes("w") == 3
+    with pytest.raises(HostError):
+        await house.blobs.read(hashlib.sha256(page).hexdigest(), 0, 1)
+    await house.add("a.txt", "another")
+    assert await house.kept() == {"a.txt": b"another"}, "the new version took its place"
+    assert await house.both.store.artifact_bytes("w") == 7
+    await house.bases.delete("w", "kb", AUDIT)
+    await house.both.knowledge.sweep()
+    assert (await house.kept(), await house.both.store.artifact_bytes("w")) == ({}, 0)
+    with pytest.raises(HostError):
+        await house.blobs.read(hashlib.sha256(b"another").hexdigest(), 0, 1)
+
+
+async def test_a_document_for_whose_original_there_is_no_room_is_refused(both: Both) -> None:
+    house = House(both, room=10)
+    await house.bases.create("w", "kb", AUDIT)
+    assert (await house.add("small.txt", "12345")).status == "completed"
+    job = await house.add("large.txt", "1234567")
+    assert (job.status, "room" in job.message or "more than" in job.message) == ("failed", True), job.message
+    assert list(await house.kept()) == ["small.txt"]
+    assert [row.name for row in await house.bases.documents("w", "kb", after="", limit=10)] == ["small.txt"]
+
+
+async def test_a_document_of_an_earlier_version_gets_its_original_when_it_is_added_again(both: Both) -> None:
+    house = House(both)
+    before = Ingest(both.knowledge)
+    await house.bases.create("w", "kb", AUDIT)
+    await before.do(await house.bases.add(ANN, "kb", "a.txt", b"as before", AUDIT, {}))
+    assert await house.kept() == {}
+    assert (await house.add("a.txt", "as before")).message.startswith("unchanged")
+    assert await house.kept() == {"a.txt": b"as before"}

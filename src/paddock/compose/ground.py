@@ -27,6 +27,7 @@ from paddock.host.calendar import Calendars
 from paddock.host.deliveries import Deliveries
 from paddock.host.embeddings import Embeddings
 from paddock.host.events import Events
+from paddock.host.knowledge import DocumentOriginals
 from paddock.host.metering import Metering
 from paddock.host.models import ModelCalls
 from paddock.host.offers import Offers
@@ -123,8 +124,9 @@ def gather_resources(ground: Ground, url: str) -> Resources:
     budgets = budgets_of(settings, store, clock)
     metering = Metering(models, note=ground.audit.soon, clock=clock, budgets=budgets)
     embed = Embeddings(models, metering)
-    ingest = Ingest(kept, embed=embed, clock=clock)
-    bases = Bases(kept, ingest, embed=embed, clock=clock)
+    originals = DocumentOriginals(ground.artifacts, store, ground.blobs)
+    ingest = Ingest(kept, embed=embed, clock=clock, originals=originals)
+    bases = Bases(kept, ingest, embed=embed, clock=clock, originals=originals)
     attachments = attachments_of(settings, ground.artifacts, store, clock)
     webhooks, platforms, deliveries = platforms_of(settings, store, ground.outcomes, clock, attachments, url)
     return Resources(

@@ -5,6 +5,7 @@ call `keep`; rooms that need a file for a user call `find` and `pieces`.
 """
 
 import binascii
+import math
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -97,6 +98,8 @@ class Artifacts:
     ) -> ArtifactRow:
         """Keep a file, streamed if it comes so. Row, cap of the workspace, conditions and audit rows are one commit.
 
+        `keep_seconds` is how long it is kept, when not as long as files are; `math.inf` for ever.
+
         Raises HostError(PAYLOAD_TOO_LARGE) for a file or a workspace that is too large; then nothing is kept.
         """
         pieces = _one_piece(content) if isinstance(content, bytes) else content
@@ -120,7 +123,7 @@ class Artifacts:
                 sha256=blob.sha256,
                 published=new.published,
                 created_at=now,
-                expires_at=self.kept_until(now) if keep_seconds is None else now + keep_seconds,
+                expires_at=self._until(now, keep_seconds),
                 metadata=new.metadata,
             )
             await self._records.write([row, self._cap(row), *conditions, *audit])
@@ -229,6 +232,11 @@ class Artifacts:
         if offset >= found.size or not length:
             return b""
         return await self._blobs.read(found.sha256, offset, min(length, found.size - offset))
+
+    def _until(self, now: float, seconds: float | None) -> float | None:
+        if seconds is None:
+            return self.kept_until(now)
+        return None if seconds == math.inf else now + seconds
 
     def kept_until(self, now: float) -> float | None:
         """How long a file is kept from now on; None for ever."""

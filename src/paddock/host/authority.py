@@ -79,7 +79,7 @@ class Authority:
             manifest = manifest or await self._gateway.manifest(binding.runner_id, workspace)
             self._remember(workspace, manifest)
             if self._offers is not None and _asks_for_resources(manifest):
-                await self._offers.look(workspace)
+                await self._offers.look(workspace, files="knowledge" in manifest.permissions.files)
             self._settled(binding, manifest, workspace)
             self._refused.pop(place, None)
             if self._offers is None or not _asks_for_resources(manifest):

@@ -3,15 +3,23 @@
 The very same value is given until something changes, so whatever was worked out from it can be kept.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import structlog
 
-from paddock.ports.knowledge import Knowledge, KnowledgeBaseInfo
+from paddock.ports.knowledge import Knowledge, KnowledgeBaseInfo, KnowledgeFile
 from paddock.ports.models import ModelInfo, Models
 from paddock.ports.tools import ToolInfo, Tools
 from paddock.rules.errors import HostError, StorageUnavailableError
-from paddock.rules.resources import NOTHING_OFFERED, Offered, OfferedBase, OfferedModel, OfferedTool, place_of_model
+from paddock.rules.resources import (
+    NOTHING_OFFERED,
+    Offered,
+    OfferedBase,
+    OfferedFile,
+    OfferedModel,
+    OfferedTool,
+    place_of_model,
+)
 
 log = structlog.get_logger("paddock.offers")
 
@@ -19,7 +27,9 @@ BASES_SECONDS = 1.0
 """How long a list of knowledge bases is believed: asking for it is a query, and every run asks."""
 MAX_WORKSPACES = 1024
 
-_Lists = tuple[tuple[ModelInfo, ...], tuple[ToolInfo, ...], tuple[KnowledgeBaseInfo, ...]]
+_Known = tuple[tuple[KnowledgeBaseInfo, ...], tuple[KnowledgeFile, ...]]
+_Lists = tuple[tuple[ModelInfo, ...], tuple[ToolInfo, ...], _Known]
+NO_KNOWLEDGE: _Known = ((), ())
 
 
 class Offers:
@@ -39,18 +49,26 @@ class Offers:
         self._knowledge = knowledge
         self._clock = clock
         self._known: dict[str, tuple[_Lists, Offered]] = {}
-        self._bases: dict[str, tuple[float, Sequence[KnowledgeBaseInfo]]] = {}
+        self._bases: dict[str, tuple[float, _Known]] = {}
+        self._want_files: set[str] = set()
+        """Workspaces with an agent whose runner asks for the files of knowledge bases: only theirs are listed."""
 
     def known(self, workspace: str) -> Offered:
         """What the last look found."""
         known = self._known.get(workspace)
         return NOTHING_OFFERED if known is None else known[1]
 
-    async def look(self, workspace: str) -> Offered:
+    async def look(self, workspace: str, *, files: bool = False) -> Offered:
+        """See what there is now; `files`: also the files of its knowledge bases, from now on."""
+        if files and workspace not in self._want_files:
+            if len(self._want_files) >= MAX_WORKSPACES:
+                self._want_files.clear()
+            self._want_files.add(workspace)
+            self.forget(workspace)
         lists: _Lists = (  # copies: a plug may change its own in place
             tuple(self._models.list(workspace)) if self._models is not None else (),
             tuple(self._tools.list(workspace)) if self._tools is not None else (),
-            tuple(await self._list_bases(workspace)),
+            await self._list_bases(workspace),
         )
         known = self._known.get(workspace)
         if known is not None and known[0] == lists:
@@ -65,14 +83,16 @@ class Offers:
         """A knowledge base came or went: look again at once."""
         self._bases.pop(workspace, None)
 
-    async def _list_bases(self, workspace: str) -> Sequence[KnowledgeBaseInfo]:
+    async def _list_bases(self, workspace: str) -> _Known:
         if self._knowledge is None:
-            return ()
-        at, known = self._bases.get(workspace, (0.0, ()))
+            return NO_KNOWLEDGE
+        at, known = self._bases.get(workspace, (0.0, NO_KNOWLEDGE))
         if workspace in self._bases and 0 <= self._clock() - at < BASES_SECONDS:
             return known
         try:
-            known = await self._knowledge.bases(workspace)
+            bases = tuple(await self._knowledge.bases(workspace))
+            wanted = bases and workspace in self._want_files
+            known = (bases, tuple(await self._knowledge.files(workspace)) if wanted else ())
         except (HostError, StorageUnavailableError) as error:
             log.warning(
                 "knowledge bases cannot be listed", action="offers.look", workspace=workspace, reason=str(error)
@@ -86,7 +106,7 @@ class Offers:
 
 def _offered(lists: _Lists, default_model: str) -> Offered:
     """In an order that stays the same while nothing changes: what a model is shown is to stay the same too."""
-    models, tools, bases = lists
+    models, tools, (bases, files) = lists
 
     def place(one: ModelInfo) -> tuple[bool, bool, float, str]:
         price = None if one.prices is None else one.prices.prompt + one.prices.completion
@@ -102,4 +122,8 @@ def _offered(lists: _Lists, default_model: str) -> Offered:
             for one in sorted(tools, key=lambda one: one.name)
         ),
         bases=tuple(OfferedBase(one.kb_id, one.name, one.kb_type) for one in sorted(bases, key=lambda one: one.kb_id)),
+        files=tuple(
+            OfferedFile(one.file_id, one.name, one.media_type, one.kb_id)
+            for one in sorted(files, key=lambda one: (one.kb_id, one.name, one.file_id))
+        ),
     )

@@ -22,7 +22,9 @@ from paddock.ports.knowledge import (
     FoundChunk,
     JobRow,
     KnowledgeBaseInfo,
+    KnowledgeFile,
     KnowledgeStore,
+    Originals,
     Passage,
 )
 from paddock.rules.errors import ErrorCode, HostError
@@ -38,6 +40,8 @@ MAX_METADATA_BYTES = 16 * 1024
 MAX_WAITING_JOBS, MAX_JOBS = 200, 4000
 """Documents on their way in, of one workspace and in all."""
 MAX_PASSAGES = 100
+MAX_FILES = 100
+"""Originals of a workspace that a run is told of: their ids are part of its context and of its grant."""
 DEPTH = 50
 """How far each ranking is read before they are merged."""
 FILTERED_DEPTH = 1000
@@ -57,7 +61,9 @@ class Bases:
         *,
         embed: Embed | None = None,
         clock: Callable[[], float] = time.time,
+        originals: Originals | None = None,
     ) -> None:
+        self._originals = originals
         self._store = store
         self._ingest = ingest
         self._embed = embed
@@ -68,6 +74,9 @@ class Bases:
 
     async def bases(self, workspace: str) -> Sequence[KnowledgeBaseInfo]:
         return [_info(row) for row in await self._store.bases(workspace)]
+
+    async def files(self, workspace: str) -> Sequence[KnowledgeFile]:
+        return await self._store.files(workspace, limit=MAX_FILES)
 
     async def retrieve(
         self, payer: Payer, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
@@ -135,8 +144,10 @@ class Bases:
         return await self._store.bases(workspace)
 
     async def delete(self, workspace: str, kb_id: str, audit: AuditRow) -> None:
+        hashes = await self._hashes(workspace, kb_id)
         if not await self._store.drop_base(workspace, kb_id, audit):
             raise _no_base(kb_id)
+        await self._free(hashes)
 
     async def add(
         self, payer: Payer, kb_id: str, name: str, content: bytes, audit: AuditRow, metadata: Mapping[str, Any]
@@ -183,8 +194,26 @@ class Bases:
 
     async def delete_document(self, workspace: str, kb_id: str, document_id: str, audit: AuditRow) -> None:
         await self._base(workspace, kb_id)
+        hashes = await self._originals.hashes(document_id) if self._originals is not None else ()
         if not await self._store.drop_document(workspace, kb_id, document_id, audit):
             raise HostError(ErrorCode.NOT_FOUND, "there is no such document in this knowledge base")
+        await self._free(hashes)
+
+    async def _hashes(self, workspace: str, kb_id: str) -> Sequence[str]:
+        """The hashes of all documents of a base."""
+        found: list[str] = []
+        after = ""
+        while self._originals is not None:
+            page = await self._store.documents(workspace, kb_id, after=after, limit=1000)
+            if not page:
+                break
+            found += [document.content_hash for document in page]
+            after = page[-1].document_id
+        return found
+
+    async def _free(self, hashes: Sequence[str]) -> None:
+        if self._originals is not None and hashes:
+            await self._originals.free(hashes)
 
     async def _base(self, workspace: str, kb_id: str) -> BaseRow:
         base = await self._store.base(workspace, kb_id)

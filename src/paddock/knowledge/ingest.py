@@ -16,7 +16,7 @@ import structlog
 from paddock.knowledge.extraction import extract
 from paddock.knowledge.reading import Extracted
 from paddock.knowledge.vectors import packed
-from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, StoredChunk
+from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, Originals, StoredChunk
 from paddock.rules.chunking import Chunk, chunks_of
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.model_usage import Payer
@@ -42,8 +42,15 @@ class Embed(Protocol):
 
 class Ingest:
     def __init__(
-        self, store: KnowledgeStore, *, embed: Embed | None = None, clock: Callable[[], float] = time.time
+        self,
+        store: KnowledgeStore,
+        *,
+        embed: Embed | None = None,
+        clock: Callable[[], float] = time.time,
+        originals: Originals | None = None,
     ) -> None:
+        """`originals` keeps what documents were made of; without it only their passages are kept."""
+        self._originals = originals
         self._store = store
         self._embed = embed
         self._clock = clock
@@ -100,24 +107,40 @@ class Ingest:
             await self._store.finish(ended)
         except HostError as gone:  # the base was deleted meanwhile, and the job with it; or another host ended it
             log.info("a job had ended already", action="knowledge.ingest", job_id=job.job_id, reason=gone.message)
+            if self._originals is not None and ended.status == "completed":
+                await self._drop_without_document(job)
         return ended
 
     async def _bring_in(self, job: JobRow) -> JobRow:
         known = await self._store.document_by_hash(job.workspace_id, job.kb_id, job.content_hash)
         if known is not None and known.document_id != job.document_id:
+            await self._keep_original(job, known, await self._store.source(job.job_id))
             message = f"unchanged: {known.name} has the same content"
             return replace(job, status="completed", message=message, done=known.chunk_count, total=known.chunk_count)
         base = await self._store.base(job.workspace_id, job.kb_id)
         if base is None:
             raise HostError(ErrorCode.NOT_FOUND, f"there is no knowledge base {job.kb_id!r}")
-        found = await extract(job.name, await self._store.source(job.job_id))
+        source = await self._store.source(job.job_id)
+        found = await extract(job.name, source)
         chunks = await anyio.to_thread.run_sync(chunks_of, found.sections)
         if not chunks:
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"{job.name[:120]} has no text (scanned pages need OCR first)")
         running = replace(job, status="running", total=len(chunks))
-        stored = await self._store.begin(running, _document(job, found, self._clock()))
+        document = _document(job, found, self._clock())
+        stored = await self._store.begin(running, document)
         await self._store_rest(replace(running, done=stored), chunks, base.embedding_model)
+        await self._keep_original(job, document, source)
         return replace(running, status="completed", done=len(chunks), message=_passages(len(chunks)))
+
+    async def _keep_original(self, job: JobRow, document: DocumentRow, content: bytes) -> None:
+        if self._originals is not None:
+            await self._originals.keep(job, document, content)
+
+    async def _drop_without_document(self, job: JobRow) -> None:
+        """The original may have been kept after the base, and with it the document, was deleted."""
+        known = await self._store.document_by_hash(job.workspace_id, job.kb_id, job.content_hash)
+        if self._originals is not None and (known is None or known.document_id != job.document_id):
+            await self._originals.drop(job.document_id)
 
     async def _store_rest(self, job: JobRow, chunks: Sequence[Chunk], model: str) -> None:
         for at in range(job.done, len(chunks), PART):

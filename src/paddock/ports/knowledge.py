@@ -28,8 +28,21 @@ class Passage(Value, frozen=True):
     metadata: Mapping[str, Any]
 
 
+class KnowledgeFile(Value, frozen=True):
+    """A document of a base whose original is kept, under the id of an artifact."""
+
+    file_id: str
+    name: str
+    media_type: str
+    kb_id: str
+
+
 class Knowledge(Protocol):
     async def bases(self, workspace: str) -> Sequence[KnowledgeBaseInfo]: ...
+    async def files(self, workspace: str) -> Sequence[KnowledgeFile]:
+        """Originals of documents, the newest ones if there are many."""
+        ...
+
     async def retrieve(
         self, payer: Payer, kb_id: str, query: str, *, top_k: int, filters: Mapping[str, Any]
     ) -> Sequence[Passage]:
@@ -152,6 +165,31 @@ class ChunkFilter(Value, frozen=True):
         )
 
 
+def original_id(document_id: str) -> str:
+    """The id of the artifact that holds the original of a document; both databases know this form."""
+    return f"doc_{document_id}"
+
+
+class Originals(Protocol):
+    """Keeps the bytes that documents were made of, as artifacts of their workspace."""
+
+    async def keep(self, job: JobRow, document: DocumentRow, content: bytes) -> None:
+        """Keep the original of a document, once. Raises HostError when the workspace has no room for it."""
+        ...
+
+    async def hashes(self, document_id: str) -> Sequence[str]:
+        """The hash of a document's original, if it is kept."""
+        ...
+
+    async def drop(self, document_id: str) -> None:
+        """Forget the original of a document that did not become one."""
+        ...
+
+    async def free(self, hashes: Sequence[str]) -> None:
+        """Remove the bytes of documents that are gone, unless something else needs them."""
+        ...
+
+
 class KnowledgeStore(Protocol):
     """Bases, documents, chunks and jobs. Chunks of a document are found from its `finish` on, and not after its drop.
 
@@ -172,6 +210,10 @@ class KnowledgeStore(Protocol):
         self, workspace: str, kb_id: str, *, after: str = "", limit: int = 100
     ) -> Sequence[DocumentRow]:
         """Finished documents in order of id, after that one."""
+        ...
+
+    async def files(self, workspace: str, *, limit: int = 100) -> Sequence[KnowledgeFile]:
+        """Finished documents whose original is kept, the newest first."""
         ...
 
     async def document_by_hash(self, workspace: str, kb_id: str, content_hash: str) -> DocumentRow | None: ...

@@ -6,10 +6,19 @@ from itertools import islice
 
 import msgspec
 
-from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, StoredChunk
+from paddock.ports.knowledge import (
+    BaseRow,
+    ChunkFilter,
+    DocumentRow,
+    FoundChunk,
+    JobRow,
+    KnowledgeFile,
+    StoredChunk,
+    original_id,
+)
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.ranking import bm25
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows import ArtifactGone, AuditRow
 from paddock.rules.tokens import Phrase
 from paddock.rules.values import replace
 from paddock.storage.memory import MemoryStore
@@ -56,8 +65,10 @@ class MemoryKnowledge:
         await self._store.write([audit])
 
     async def drop_base(self, workspace: str, kb_id: str, audit: AuditRow) -> bool:
-        if self._bases.pop((workspace, kb_id), None) is None:
+        base = self._bases.pop((workspace, kb_id), None)
+        if base is None:
             return False
+        await self._forget(base.documents)
         for job in [job for job in self._jobs.values() if (job.workspace_id, job.kb_id) == (workspace, kb_id)]:
             del self._jobs[job.job_id]
             self._sources.pop(job.job_id, None)
@@ -70,6 +81,14 @@ class MemoryKnowledge:
         ready = sorted(self._ready(workspace, kb_id), key=lambda document: document.row.document_id)
         return list(islice((one.row for one in ready if one.row.document_id > after), limit))
 
+    async def files(self, workspace: str, *, limit: int = 100) -> Sequence[KnowledgeFile]:
+        found: list[tuple[DocumentRow, str]] = []
+        for (of, kb_id), base in self._bases.items():
+            found += [(one.row, kb_id) for one in base.documents.values() if of == workspace and one.ready]
+        found.sort(key=lambda one: (-one[0].created_at, one[0].document_id))
+        files = [KnowledgeFile(original_id(row.document_id), row.name, row.media_type, kb) for row, kb in found]
+        return [file for file in files if await self._store.artifact(file.file_id) is not None][:limit]
+
     async def document_by_hash(self, workspace: str, kb_id: str, content_hash: str) -> DocumentRow | None:
         return next((one.row for one in self._ready(workspace, kb_id) if one.row.content_hash == content_hash), None)
 
@@ -78,9 +97,14 @@ class MemoryKnowledge:
         if base is None or document_id not in base.documents or not base.documents[document_id].ready:
             return False
         del base.documents[document_id]
+        await self._forget([document_id])
         base.version += 1
         await self._store.write([audit])
         return True
+
+    async def _forget(self, document_ids: Iterable[str]) -> None:
+        """Drop the originals of documents that are gone."""
+        await self._store.write([ArtifactGone(original_id(one)) for one in document_ids])
 
     async def add_job(self, job: JobRow, source: bytes, audit: AuditRow) -> None:
         if (job.workspace_id, job.kb_id) not in self._bases:
@@ -124,10 +148,12 @@ class MemoryKnowledge:
         if job.status != "completed":
             if document is not None and not document.ready:
                 del base.documents[job.document_id]
+                await self._forget([job.document_id])
         elif document is not None:
             for old in [one for one in base.documents.values() if one.ready and one.row.name == job.name]:
                 if old is not document:
                     del base.documents[old.row.document_id]
+                    await self._forget([old.row.document_id])
             document.ready, document.row = True, replace(document.row, chunk_count=job.total)
             base.version += 1
         self._jobs[job.job_id] = job

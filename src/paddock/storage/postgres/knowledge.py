@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, StoredChunk
+from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, KnowledgeFile, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 from paddock.rules.tokens import Phrase
@@ -113,6 +113,9 @@ class PostgresKnowledge:
         self, workspace: str, kb_id: str, *, after: str = "", limit: int = 100
     ) -> Sequence[DocumentRow]:
         return await queries.documents(self._store.reader, await self._kb_no(workspace, kb_id), after, limit)
+
+    async def files(self, workspace: str, *, limit: int = 100) -> Sequence[KnowledgeFile]:
+        return await queries.files(self._store.reader, workspace, limit)
 
     async def document_by_hash(self, workspace: str, kb_id: str, content_hash: str) -> DocumentRow | None:
         return await queries.document_by_hash(self._store.reader, await self._kb_no(workspace, kb_id), content_hash)

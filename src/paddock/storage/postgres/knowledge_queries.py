@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.ports.knowledge import BaseRow, DocumentRow, FoundChunk, JobRow
+from paddock.ports.knowledge import BaseRow, DocumentRow, FoundChunk, JobRow, KnowledgeFile
 from paddock.rules.chunking import Chunk
 from paddock.storage.postgres.reader import Reader
 
@@ -31,6 +31,11 @@ select c.chunk_no, c.vector from knowledge_chunks c
 _DOCUMENTS = f"""
 select {DOCUMENT} from knowledge_documents where kb_no = $1 and ready and document_id > $2 order by document_id
  limit $3"""
+_FILES = """
+select a.artifact_id, d.name, d.media_type, b.kb_id
+  from knowledge_bases b join knowledge_documents d on d.kb_no = b.kb_no and d.ready
+  join artifacts a on a.artifact_id = 'doc_' || d.document_id
+ where b.workspace_id = $1 order by d.created_at desc, d.document_id limit $2"""
 _BY_HASH = f"select {DOCUMENT} from knowledge_documents where kb_no = $1 and content_hash = $2 and ready limit 1"
 _NO = "select document_no from knowledge_documents"
 # Documents that are gone and whose chunks are not; and documents of a base that is gone.
@@ -71,6 +76,10 @@ async def version(reader: Reader, workspace: str, kb_id: str) -> int:
 
 async def documents(reader: Reader, kb_no: int | None, after: str, limit: int) -> list[DocumentRow]:
     return [DocumentRow(*row) for row in await reader.all(_DOCUMENTS, kb_no, after, limit)]
+
+
+async def files(reader: Reader, workspace: str, limit: int) -> list[KnowledgeFile]:
+    return [KnowledgeFile(*row) for row in await reader.all(_FILES, workspace, limit)]
 
 
 async def document_by_hash(reader: Reader, kb_no: int | None, content_hash: str) -> DocumentRow | None:

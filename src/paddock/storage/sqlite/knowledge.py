@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, StoredChunk
+from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, KnowledgeFile, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 from paddock.rules.tokens import Phrase
@@ -101,6 +101,9 @@ class SqliteKnowledge:
         self, workspace: str, kb_id: str, *, after: str = "", limit: int = 100
     ) -> Sequence[DocumentRow]:
         return await self._of(workspace, kb_id, partial(queries.documents, after=after, limit=limit))
+
+    async def files(self, workspace: str, *, limit: int = 100) -> Sequence[KnowledgeFile]:
+        return await self._store.ask(partial(queries.files, workspace=workspace, limit=limit))
 
     async def document_by_hash(self, workspace: str, kb_id: str, content_hash: str) -> DocumentRow | None:
         return await self._of(workspace, kb_id, partial(queries.document_by_hash, content_hash=content_hash))

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow
+from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, KnowledgeFile
 from paddock.rules.chunking import Chunk
 from paddock.rules.tokens import Phrase
 from paddock.storage.sqlite.connection import Connection
@@ -37,6 +37,11 @@ _VECTORS = """
 select c.chunk_no, c.vector from knowledge_chunks c indexed by knowledge_vectors
   join knowledge_documents d on d.document_no = c.document_no and d.ready
  where c.kb_no = ? and c.chunk_no > ? and c.vector <> x'' order by c.chunk_no limit ?"""
+_FILES = """
+select a.artifact_id, d.name, d.media_type, b.kb_id
+  from knowledge_bases b join knowledge_documents d on d.kb_no = b.kb_no and d.ready
+  join artifacts a on a.artifact_id = 'doc_' || d.document_id
+ where b.workspace_id = ? order by d.created_at desc, d.document_id limit ?"""
 
 
 def bases(connection: Connection, workspace: str) -> list[BaseRow]:
@@ -68,6 +73,10 @@ def documents(connection: Connection, kb_no: int | None, after: str, limit: int)
         f"select {DOCUMENT} from knowledge_documents where kb_no = ? and ready and document_id > ? order by document_id"
     )
     return [DocumentRow(*row) for row in connection.execute(f"{sql} limit ?", (kb_no, after, limit))]
+
+
+def files(connection: Connection, workspace: str, limit: int) -> list[KnowledgeFile]:
+    return [KnowledgeFile(*row) for row in connection.execute(_FILES, (workspace, limit))]
 
 
 def document_by_hash(connection: Connection, kb_no: int | None, content_hash: str) -> DocumentRow | None:
