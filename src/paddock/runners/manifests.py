@@ -19,7 +19,7 @@ from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermis
 from paddock_sdk.protocol.version import PROTOCOL_VERSION, is_compatible
 
 MAX_RUNNERS = 100
-MAX_BYTES = 128 * 1024
+MAX_BYTES = 64 * 1024
 """Of all manifests of a plugin together, as JSON."""
 MAX_PROBLEM = 500
 
