@@ -61,6 +61,9 @@ def a_scope(
         a_scope(content_length="5", content_type="application/json; charset=utf-8"),
         a_scope(transfer_encoding="chunked", content_type="multipart/form-data; boundary=x"),
         a_scope(content_length="0"),
+        a_scope(sec_fetch_site="none"),
+        a_scope(sec_fetch_site="same-origin"),
+        a_scope(origin="http://127.0.0.1:8484", sec_fetch_site="same-origin"),
     ],
 )
 async def test_before_any_key_exists_this_machine_itself_is_dev(scope: dict[str, Any]) -> None:
@@ -91,6 +94,12 @@ async def test_before_any_key_exists_this_machine_itself_is_dev(scope: dict[str,
         (a_scope(origin="http://127.0.0.1:3000"), "another origin: name it in the setting `cors_origins`, or send"),
         (a_scope(origin="https://127.0.0.1:8484"), "the call came from a web page of another origin"),
         (a_scope(origin="null"), "the call came from a web page of another origin"),
+        (a_scope(sec_fetch_site="cross-site"), "the call came from a web page of another origin"),  # a picture, a frame
+        (a_scope(sec_fetch_site="same-site"), "the call came from a web page of another origin"),
+        (
+            a_scope(sec_fetch_site="none", headers=[(b"sec-fetch-site", b"cross-site")]),
+            "the call came from a web page of another origin",
+        ),
         (
             a_scope(content_length="5"),
             "not declared as application/json: add the header `Content-Type: application/json`, or",

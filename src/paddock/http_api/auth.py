@@ -172,7 +172,9 @@ def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) 
         return "the Host header does not name a loopback address", ""
     if _through_a_proxy(tuple(given)):
         return "the call came through a proxy", ""
-    if origin is not None and origin.lower() not in {_page_of(scope, host), *own_pages}:
+    # A page sends no Origin with what it only embeds (pictures, frames, scripts); browsers say then whose page it is.
+    foreign = given.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin")
+    if foreign if origin is None else origin.lower() not in {_page_of(scope, host), *own_pages}:
         return "the call came from a web page of another origin", "name it in the setting `cors_origins`, or "
     if _has_body(given) and not _is_safe_type(given.get(b"content-type", b""), scope["path"]):
         return (
