@@ -1,5 +1,6 @@
 """What every store promises about calls of tools and models: begun, ended, unknown, and what they used."""
 
+from contextlib import suppress
 from math import inf
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from contracts.builders import Owner, a_decision, a_run, said
 from paddock.ports import Spent, Store
 from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
+from paddock.rules.errors import HostError
 from paddock.rules.values import replace
 
 pytestmark = pytest.mark.anyio
@@ -75,6 +77,27 @@ async def test_what_model_calls_used_is_listed_and_added_up(store: Store) -> Non
     assert await store.spent(workspace_id="w", since=150.0) == Spent(1, 10, 5, 15, 0.25)
     assert await store.spent(workspace_id="w", user_id="ann") == Spent(3, 10, 5, 15, 0.25)
     assert await store.spent(run_id="none") == Spent()
+
+
+async def test_what_was_used_on_a_day_is_added_up_for_users_and_for_their_workspace(store: Store) -> None:
+    day = 20_000 * 86_400.0
+    rows = [
+        used("u1", started_at=day),
+        used("u2", started_at=day + 86_399.5, cost=None, total_tokens=None),
+        used("u3", user_id="bob", started_at=day + 5),
+        used("u4", workspace_id="other", started_at=day + 5),
+        used("u5", started_at=day - 0.5, total_tokens=1000),
+    ]
+    for row in rows:
+        await store.write([row])
+    await store.write([used("u6", started_at=day + 7), used("u7", started_at=day + 8)])
+    assert await store.spent_on(day, "w") == (60, 1.0)
+    assert await store.spent_on(day, "w", "ann") == (45, 0.75)
+    assert await store.spent_on(day, "w", "cem") == (0, 0.0)
+    assert await store.spent_on(day - 86_400, "w") == (1000, 0.25)
+    with suppress(HostError):
+        await store.write([used("u6", started_at=day + 7)])  # on record already
+    assert await store.spent_on(day, "w", "ann") == (45, 0.75)
 
 
 async def test_usage_can_be_written_with_the_facts_of_a_session(store: Store) -> None:

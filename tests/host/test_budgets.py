@@ -95,7 +95,7 @@ async def test_what_is_on_record_counts_after_a_restart_and_so_do_other_hosts() 
     second = Room(store, workspace=Budget(cost_per_day=5.0))
     assert "the workspace w has spent" in (await second.refusal("bob")).message
     third = Room(MemoryStore(), workspace=Budget(cost_per_day=5.0))
-    third.store.spent = store.spent  # type: ignore[method-assign]
+    third.store.spent_on = store.spent_on  # type: ignore[method-assign]
     assert "the workspace w" in (await third.refusal()).message
 
 

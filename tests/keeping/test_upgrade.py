@@ -8,9 +8,11 @@ import json
 import lzma
 import os
 import shutil
+import sqlite3
 import tarfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,10 +36,11 @@ from keeping.upgrading import (
     native_body,
     shown,
 )
+from paddock.rules.budgets import day_of
 from paddock.rules.chain import word_bytes
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
-from postgres_server import the_server
+from postgres_server import database_of, the_server
 from walk.hosts import HostProcess
 
 NAMES = UUID("6f1de2a1-7c34-5f0b-9a55-3d8e6b7f0c21")
@@ -133,6 +136,38 @@ def test_data_of_an_earlier_version_is_all_there_and_goes_on(upgraded: Upgraded)
     for command in (["verify"], ["rebuild", "--check"]):
         done = warm.run(["admin", *command, *upgraded.places], env=upgraded.host.env | dict(os.environ))
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_was_used_of_the_models_is_added_up_by_the_upgrade(version: str, tmp_path: Path) -> None:
+    unpacked(version, tmp_path)
+    dump, newest = tmp_path / "dump.sql", "select workspace_id, max(started_at) from model_usage group by 1"
+    if dump.exists():
+        address = restored(dump)
+        lines = the_server().sql(newest, database_of(address)).split()
+        used = [(workspace, float(moment)) for workspace, moment in (line.split("|") for line in lines)]
+        store = PostgresStore(address)
+    else:
+        with closing(sqlite3.connect(tmp_path / "data" / "paddock.db")) as database:
+            used = database.execute(newest).fetchall()
+        store = SqliteStore(tmp_path / "data")
+    assert used
+    assert asyncio.run(spent_differs(store, used)) == []
+
+
+async def spent_differs(store: PostgresStore | SqliteStore, used: list[tuple[str, float]]) -> list[str]:
+    """Workspaces for whose last days other sums are kept than their calls add up to."""
+    await store.open()
+    try:
+        newest = day_of(max(moment for _, moment in used))
+        wrong: list[str] = []
+        for workspace, _ in used:
+            calls = await store.spent(workspace_id=workspace, since=newest)
+            if await store.spent_on(newest, workspace) != (calls.total_tokens, pytest.approx(calls.cost)):
+                wrong.append(workspace)
+        return wrong
+    finally:
+        await store.close()
 
 
 def without_digests(logs: dict[str, Any]) -> dict[str, Any]:

@@ -85,12 +85,12 @@ class Budgets:
         known = self._accounts.get(who)
         if known is not None and known.day == day_of(now) and now - known.read_at < BELIEVED_SECONDS:
             return known
-        spent = await self._records.spent(workspace_id=who[0], user_id=who[1], since=day_of(now))
+        tokens, cost = await self._records.spent_on(day_of(now), *who)
         if len(self._accounts) >= MAX_ACCOUNTS:
             self._accounts.clear()
         most = known if known is not None and known.day == day_of(now) else _Account(0, 0, 0, 0.0)
         # rows of calls that ended a moment ago may not be on record yet: the higher count is the right one
-        account = _Account(day_of(now), now, max(spent.total_tokens, most.tokens), max(spent.cost, most.cost))
+        account = _Account(day_of(now), now, max(tokens, most.tokens), max(cost, most.cost))
         self._accounts[who] = account
         return account
 

@@ -43,5 +43,10 @@ class CallRecords(Protocol):
         user_id: str | None = None,
         since: float = 0,
     ) -> Spent:
-        """The sum over all model calls that fit and began at `since` or later."""
+        """The sum over all model calls that fit and began at `since` or later. It reads each of them."""
+        ...
+
+    async def spent_on(self, day: float, workspace_id: str, user_id: str | None = None) -> tuple[int, float]:
+        """Tokens and cost of the model calls that began on a day, which is told by its midnight UTC and is one of the
+        last two. However many there were, it reads a row for each user."""
         ...

@@ -26,7 +26,7 @@ from paddock.storage.sqlite.connection import open_reader
 DERIVED = frozenset(
     {
         *("search", "search_progress", "thread_search", "thread_search_progress"),
-        *("knowledge_search", "knowledge_words"),
+        *("knowledge_search", "knowledge_words", "model_spent"),
     }
 )
 OUR_OWN = frozenset({"schema_version", "hosts", "errands", "probes", "meta", "signing_keys", "cluster_secret"})

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from paddock.ports import Spent
+from paddock.rules.budgets import DAY
 from paddock.rules.call_rows import ModelUsageRow, PlacedCall, ToolCallRow
 from paddock.rules.rows import TERMINAL_STATUSES, RunRow
 
@@ -48,6 +49,11 @@ class MemoryCalls:
 
     async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
         return [row for row in self._model_usage.values() if row.run_id == run_id][:limit]
+
+    async def spent_on(self, day: float, workspace_id: str, user_id: str | None = None) -> tuple[int, float]:
+        rows = [row for row in self._model_usage.values() if day <= row.started_at < day + DAY]
+        mine = [row for row in rows if row.workspace_id == workspace_id and user_id in (None, row.user_id)]
+        return sum(row.total_tokens or 0 for row in mine), sum(row.cost or 0.0 for row in mine)
 
     async def spent(
         self,

@@ -51,6 +51,10 @@ select count(*), coalesce(sum(prompt_tokens), 0)::bigint, coalesce(sum(completio
        {UNPRICED}
   from model_usage where started_at >= $1"""
 
+SPENT_ON = """
+select coalesce(sum(tokens), 0)::bigint, coalesce(sum(cost), 0)::double precision from model_spent
+ where day = $1 and workspace_id = $2 and ($3::text is null or user_id = $3)"""
+
 
 def called_again(known: ToolCallRow, row: ToolCallRow) -> ToolCallRow:
     """What is left of two writes of one call: what was asked first, and what became of it last; what is known is not
@@ -71,6 +75,10 @@ class CallReads(HasReader):
 
     async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
         return [ModelUsageRow(*found) for found in await self.reader.all(_USAGE, run_id, limit)]
+
+    async def spent_on(self, day: float, workspace_id: str, user_id: str | None = None) -> tuple[int, float]:
+        tokens, cost = await self.reader.one(SPENT_ON, day, workspace_id, user_id)
+        return tokens, cost
 
     async def spent(
         self,

@@ -1,8 +1,9 @@
 """A PostgreSQL store as files, of one moment and by the server's own COPY; and back into one that is empty.
 
-What belongs to a database and not to what is kept in it (its hosts, their errands) is left out. The bytes that rows
-name are moved by whoever asks. A copy goes back into a schema of the same step; it is text, every value as PostgreSQL
-writes and reads it in any version and on any machine, which its binary form does not promise.
+What belongs to a database and not to what is kept in it (its hosts, their errands) is left out, and so is what it adds
+up by itself. The bytes that rows name are moved by whoever asks. A copy goes back into a schema of the same step; it is
+text, every value as PostgreSQL writes and reads it in any version and on any machine, which its binary form does not
+promise.
 """
 
 import json
@@ -19,7 +20,7 @@ from paddock.storage.postgres.ownership import refuse_while_served
 
 TABLES = "tables"
 STOP_THEM = "stop them first: they would not end what was going on when the backup was made"
-OUR_OWN = ("schema_version", "hosts", "errands", "probes")
+OUR_OWN = ("schema_version", "hosts", "errands", "probes", "model_spent")
 PATIENCE_SECONDS = 24 * 3600.0
 """How long one table may take."""
 _COLUMNS = """

@@ -52,11 +52,15 @@ _GONE = f"""
 update hosts set gone = $2, beat_at = clock_timestamp() where boot = any($1::bigint[]) and gone is null
    and beat_at < clock_timestamp() - interval '{LEASE_SECONDS} s' returning boot"""
 _LEAVE = "update hosts set gone = $2, beat_at = clock_timestamp() where boot = $1 and gone is null"
-# What is unfinished has a run or a transaction; both are few, so no index over sessions is needed, which every run
-# would pay for. Who never had an owner is from before there were several hosts.
-_LEFT = """
+# What is unfinished has a run or a transaction, so no index over sessions is needed, which every run would pay for. A
+# run was accepted at a host that still has it, or is gone; which host has its session now is told by the session.
+_OPEN = "select session_id from runs where status in ('queued', 'running')"
+LEFT = f"""
 with open_ones as (
-  select session_id from runs where status in ('queued', 'running') union select session_id from transactions)
+  {_OPEN} and boot is null
+  union {_OPEN} and boot < (select min(boot) from hosts)
+  union {_OPEN} and boot = any(array(select boot from hosts where gone is not null))
+  union select session_id from transactions)
 select s.session_id, coalesce(h.gone, $1) from open_ones join sessions s using (session_id)
   left join hosts h on h.boot = s.boot
  where h.boot is null or h.gone is not null order by random() limit $2"""
@@ -141,7 +145,7 @@ class PostgresHosts:
         await self._now(_LEAVE, self.boot, why)
 
     async def left_behind(self, *, limit: int) -> Sequence[LeftBehind]:
-        return [LeftBehind(*found) for found in await self._reader().all(_LEFT, RESTARTED, limit)]
+        return [LeftBehind(*found) for found in await self._reader().all(LEFT, RESTARTED, limit)]
 
     async def settled(self, boots: Sequence[int]) -> None:
         await self._now(_SETTLED, list(boots))

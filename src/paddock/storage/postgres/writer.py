@@ -47,6 +47,7 @@ GATHER_SECONDS = 0.003
 """How long a group may gather at most."""
 _PROBE = """
 insert into probes (host, count) values ($1, 1) on conflict (host) do update set count = probes.count + 1"""
+_TELL_BOOT = "select set_config('paddock.boot', $1, false)"
 _AWAY = "the database is away; trying to come back"
 _log = logging.getLogger(__name__)
 
@@ -72,6 +73,8 @@ class Writer:
         self._waiting: dict[str, int] = {}
         self._claims: dict[str, int] = {}
         self._busy: Sequence[Work] = ()
+        self._told: tuple[Connection, int | None] | None = None
+        """Which connection was told for which host it writes."""
         self._away = False
         """The connection is lost and an attempt to replace it failed: nothing is taken until one succeeds."""
         self._crowded = False
@@ -160,7 +163,7 @@ class Writer:
         self._busy = take_group(self._queue)
         self._crowded = len(self._busy) > 1
         try:
-            work = self._write([work for work in self._busy if not self._is_stale(work)])
+            work = self._write_as_host([work for work in self._busy if not self._is_stale(work)])
             await self._silence.watch(self._connection, work)
         except Exception as error:  # noqa: BLE001 - a writer that stops would leave everybody waiting for ever
             self._failed(error)
@@ -182,6 +185,12 @@ class Writer:
             return False
         work.error = StaleOwnerError(f"session {batch.session_id} has another owner")
         return True
+
+    async def _write_as_host(self, works: Sequence[Work]) -> None:
+        if self._told != (told := (self._connection, self.boot)):
+            await self._connection.execute(_TELL_BOOT, "" if self.boot is None else str(self.boot))
+            self._told = told
+        await self._write(works)
 
     async def _write(self, works: Sequence[Work]) -> None:
         """Write all works whose fence and conditions hold, in order, and mark the others."""

@@ -66,6 +66,9 @@ select {TOOL_CALL} from tool_calls indexed by tool_calls_open where status = 'st
    where runs.run_id = tool_calls.run_id and (runs.status in ('queued', 'running') or runs.ended_at > ?))
  order by call_no limit ?"""
 _USAGE = f"select {MODEL_USAGE} from model_usage where run_id = ? order by usage_no limit ?"
+SPENT_ON = """
+select coalesce(sum(tokens), 0), coalesce(sum(cost), 0.0) from model_spent
+ where day = ?1 and workspace_id = ?2 and (?3 is null or user_id = ?3)"""
 _SPENT = f"""
 select count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0),
        coalesce(sum(total_tokens), 0), total(cost), {UNPRICED}
@@ -226,6 +229,9 @@ class Reader:
 
     def model_usage(self, run_id: str, limit: int) -> Sequence[ModelUsageRow]:
         return [ModelUsageRow(*found) for found in self._all(_USAGE, (run_id, limit))]
+
+    def spent_on(self, day: float, workspace_id: str, user_id: str | None) -> tuple[int, float]:
+        return self._one(SPENT_ON, (day, workspace_id, user_id))
 
     def spent(self, run_id: str | None, workspace_id: str | None, user_id: str | None, since: float) -> Spent:
         where = {"run_id": run_id, "workspace_id": workspace_id, "user_id": user_id}

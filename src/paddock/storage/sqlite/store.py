@@ -237,6 +237,9 @@ class SqliteStore(
     async def model_usage(self, run_id: str, *, limit: int = 1000) -> Sequence[ModelUsageRow]:
         return self._reader.model_usage(run_id, limit)
 
+    async def spent_on(self, day: float, workspace_id: str, user_id: str | None = None) -> tuple[int, float]:
+        return self._reader.spent_on(day, workspace_id, user_id)
+
     async def spent(
         self,
         *,
