@@ -218,10 +218,11 @@ class Scene:
 
     def settles(self, kinds: Iterable[str], seconds: float = SETTLED_SECONDS) -> None:
         """Nothing of these is open any more, soon."""
-        end = time.monotonic() + at_most(seconds)
+        began = time.monotonic()
         for kind in kinds:
-            while not self._is_settled(kind) and time.monotonic() < end:
+            while not self._is_settled(kind) and time.monotonic() < began + at_most(seconds):
                 time.sleep(0.05)
+        print(f"settled within {time.monotonic() - began:.1f} s")
 
     def _is_settled(self, kind: str) -> bool:
         found = self.record(kind)
