@@ -49,7 +49,7 @@ class Tail:
         """Who is called at each commit. They see to their own errors."""
         self.followers = 0
         self.gone = False
-        """Whether the session was deleted; its id is never used again."""
+        """Whether the session was deleted. Whoever follows one that begins anew under its id has another tail."""
         self.heard_from: Subscription | None = None
         """How it hears what other hosts commit, while somebody here follows."""
 
@@ -238,7 +238,7 @@ class Tails:
 
     def _tail(self, session_id: str) -> Tail:
         tail = self._tails.get(session_id)
-        if tail is None:
+        if tail is None or tail.gone:  # the id of one that only its time ended may begin anew
             tail = self._tails[session_id] = Tail()
             self._forget_some()
         else:
