@@ -131,17 +131,29 @@ async def main(base: Path) -> dict[str, Any]:
         command = ("python", str(base / "plugin" / "escapes.py"))
         hostile = plugin(isolation="L1", directory=base / "plugin", command=command)
         harmless = plugin("open", directory=base / "plugin", command=command)
+        networked = plugin("networked", isolation="L1", network=True, directory=base / "plugin", command=command)
         home = world.data / "runners" / "test" / "nasty"
         alone = Placement(isolation="L1", directory=str(world.work), directory_is_ours=True, conversation=MINE)
         place = Place("L1", world.work, directory_is_ours=True, conversation=MINE)
-        async with house(world.data, [hostile, harmless], data=world.data) as here:
+        async with house(world.data, [hostile, harmless, networked], data=world.data) as here:
             many = await asked(here, world.targets(writable=str(home)))
             one = await asked(here, world.targets(writable=str(world.work)), placement=alone)
             noticed = world.noticed()
+            home = world.data / "runners" / "test" / "networked"
+            wired = await asked(here, world.targets(writable=str(home)), "networked")
+            wired_alone = await asked(here, world.targets(writable=str(world.work)), "networked", alone)
+            visited = world.noticed()
             skipped = sorted(set(many["tried"]) - set(CONTROL))
             control = await asked(here, world.targets(writable=str(world.work), skipped=skipped), "open")
             lists = [seen_by(hostile, world.data, each) for each in (Place("L1"), place)]
-        return {"many": many, "one": one, "noticed": noticed, "control": control, "lists": lists, "as": os.geteuid()}
+        return {"wired": wired, "wired_alone": wired_alone, "visited": visited} | {
+            "many": many,
+            "one": one,
+            "noticed": noticed,
+            "control": control,
+            "lists": lists,
+            "as": os.geteuid(),
+        }
 
 
 print(json.dumps(asyncio.run(main(Path(sys.argv[1])))))

@@ -3,6 +3,7 @@
 The ways are in runners/fixtures/escapes.py, one function each. What it sees is exactly what the host's own list says.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -67,6 +68,39 @@ def test_a_plugin_at_l1_gets_out_by_no_way(attack: dict[str, Any], record_proper
     record_property("attempts", sum(len(attack[place]["tried"]) for place in PLACES))
     assert {place: attack[place]["got_out"] for place in PLACES} == {"many": {}, "one": {}}
     assert attack["noticed"] == []
+
+
+@pytest.mark.parametrize("place", ["wired", "wired_alone"])
+def test_a_plugin_at_l1_with_network_reaches_the_network_and_nothing_else(
+    attack: dict[str, Any], place: str, record_property: Record
+) -> None:
+    record_property("attempts", len(attack[place]["tried"]))
+    assert len(attack[place]["tried"]) >= 40
+    assert set(attack[place]["got_out"]) <= {"connect_to_the_hosts_port", "connect_to_another_machine"}
+    assert "connect_to_the_hosts_port" in attack[place]["got_out"], "else the attempt would prove nothing"
+    assert all("127.0.0.1" in sign for sign in attack["visited"]), attack["visited"]
+
+
+SOCKETS = """
+import ctypes, socket, struct
+from paddock.confinement.syscalls import call_filter
+calls = call_filter(unix=False)
+program = ctypes.create_string_buffer(calls, len(calls))
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+assert libc.prctl(22, 2, struct.pack("@HP", len(calls) // 8, ctypes.addressof(program)), 0, 0) == 0
+socket.socketpair()
+socket.socket(socket.AF_INET)
+try:
+    socket.socket(socket.AF_UNIX)
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def test_where_the_kernel_cannot_scope_them_a_process_with_network_has_no_unix_sockets_but_pairs() -> None:
+    done = subprocess.run([sys.executable, "-c", SOCKETS], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) == errno.EAFNOSUPPORT
 
 
 def test_the_ways_lead_out_where_nothing_holds_the_plugin(attack: dict[str, Any]) -> None:

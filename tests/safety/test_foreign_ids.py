@@ -3,13 +3,15 @@
 import json
 import re
 import uuid
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 
+from http_api.doors import Doors, a_body, open_doors
 from paddock.http_api.api_description.document import OPERATIONS
 from paddock.http_api.api_description.words import JSON, SSE, Operation
+from paddock.storage.memory import MemoryStore
 from safety.tenants import AGENT, Tenant
 
 Two = tuple[Tenant, Tenant]
@@ -171,3 +173,92 @@ def test_two_workspaces_have_agents_of_one_name_and_do_not_notice(tenants: Two) 
 def test_an_administrator_of_one_workspace_makes_no_key_for_another(tenants: Two) -> None:
     said = tenants[0].client.post("/api/v1/api-keys", json={"user": "eve", "workspace": "other", "role": "admin"})
     assert said.status_code == 403
+
+
+# --- how it is looked up ----------------------------------------------------------------------------------------------
+
+READS = [
+    ("GET", "/api/v1/agent/sessions/{}", None),
+    ("GET", "/api/v1/agent/sessions/{}/events", None),
+    ("PATCH", "/api/v1/agent/sessions/{}", {"title": "mine"}),
+    ("DELETE", "/api/v1/agent/sessions/{}", None),
+    ("POST", "/api/v1/agent/sessions/{}/control", {"subtype": "SESSION_CLOSE"}),
+    ("GET", "/api/v1/agent/history?threadId={}", None),
+    ("POST", "/api/v1/agent/ag-ui/connect", {"threadId": "{}", "runId": "r", "messages": []}),
+]
+OPENS = [
+    ("POST", "/api/v1/agent/runs", a_body(thread="{}")),
+    ("POST", "/api/v1/agent/sessions", {"threadId": "{}"}),
+    ("POST", "/api/v1/agent/sessions/{}/messages", {"payload": "hello"}),
+    (
+        "POST",
+        "/api/v1/agent/ag-ui",
+        {"threadId": "{}", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "hi"}]},
+    ),
+]
+PASSING = frozenset({"date", "content-length"})
+
+
+class Counted:
+    """A store whose calls are noted."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if callable(found) and not name.startswith("_"):
+            self.calls.append(name)
+        return found
+
+
+async def looked_up(doors: Doors, headers: dict[str, str], asked: Any, thread: str) -> tuple[Any, ...]:
+    """The answer whole, and how often the store was asked for it."""
+    method, path, body = asked
+    content = json.loads(json.dumps(body).replace("{}", thread)) if body is not None else None
+    store: Any = doors.house.store
+    store.calls.clear()
+    async with doors.client.stream(method, path.format(thread), json=content, headers=headers) as said:
+        kept = {name: value for name, value in said.headers.items() if name not in PASSING}
+        text = "" if said.is_success else (await said.aread()).decode()
+        calls = [name for name in store.calls if "key" not in name and "audit" not in name]
+    return said.status_code, kept, text.replace(thread, "ID"), calls
+
+
+async def theirs(doors: Doors, how: str) -> str:
+    """A conversation of another workspace, of which nobody here was ever told: live or deleted."""
+    thread, headers = str(uuid.uuid4()), await doors.key_for(f"bob-{how}", "other", role="admin")
+    made = await doors.client.post("/api/v1/agent/sessions", json={"threadId": thread}, headers=headers)
+    assert made.is_success, made.text
+    if how == "deleted":
+        gone = await doors.client.delete(f"/api/v1/agent/sessions/{thread}", headers=headers)
+        assert gone.is_success, gone.text
+    return thread
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("http/foreign-ids")
+@pytest.mark.parametrize("asked", READS, ids=lambda one: f"{one[0]} {one[1]}")
+async def test_reading_a_deleted_foreign_thread_costs_and_says_what_a_random_one_does(asked: Any) -> None:
+    async with open_doors(cast("Any", Counted(MemoryStore()))) as doors:
+        ann = await doors.key_for("ann", "mine", role="admin")
+        deleted = await theirs(doors, "deleted")
+        await looked_up(doors, ann, asked, str(uuid.uuid4()))  # whatever is looked up once
+        assert await looked_up(doors, ann, asked, deleted) == await looked_up(doors, ann, asked, str(uuid.uuid4()))
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("http/foreign-ids")
+@pytest.mark.parametrize("asked", OPENS, ids=lambda one: f"{one[0]} {one[1]}")
+async def test_opening_a_deleted_foreign_thread_costs_and_says_what_a_live_one_does(asked: Any) -> None:
+    """Whether an id was ever taken by somebody else shows when one wants to take it; nothing else of it does."""
+    kept = MemoryStore()
+    async with open_doors(kept) as doors:
+        deleted, live, other = [await theirs(doors, how) for how in ("deleted", "live", "too")]
+    async with open_doors(cast("Any", Counted(kept))) as doors:  # which remembers none of them
+        ann = await doors.key_for("ann", "mine", role="admin")
+        await looked_up(doors, ann, asked, other)  # from now on the caller is known
+        seen = await looked_up(doors, ann, asked, deleted)
+        assert seen == await looked_up(doors, ann, asked, live)
+        assert seen[0] == 404

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from paddock.confinement.homes import FIRST_UID
+from paddock.confinement.limits import landlock_version
 from paddock.confinement.syscalls import call_filter
 from paddock.confinement.trees import Pinned
 from paddock.ports import RUN_SOCKET
@@ -50,6 +51,9 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "pts", "ptmx", "c
 READ_ONLY_OF_PROCESSES = ("sys", "sysrq-trigger", "irq", "bus")
 """Parts of /proc over which a read-only view lies, as far as they could be written in at all."""
 PROGRAMS = ("bwrap", "prlimit", "setpriv", "env", "sh", "stat")
+SCOPES_SOCKETS = 6
+"""The Landlock that keeps a process from abstract sockets of others; the warden asks for it (`runners/warden.py`)."""
+_NO_NETWORK = "--unshare-net"
 _FILTER = "@filter"
 """Stands in a command line for the open file with the filter, which has a number only when the process is started."""
 
@@ -129,7 +133,7 @@ class Sandbox:
         yield from ("bwrap", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
         yield from ("--hostname", "runner", "--die-with-parent", "--new-session", "--seccomp", _FILTER)
         if not self.network:
-            yield "--unshare-net"
+            yield _NO_NETWORK
         if self.uid is None:
             yield from ("--unshare-user", "--disable-userns")
         else:  # setpriv needs these three, and gives them up; new user namespaces are refused by the filter
@@ -219,7 +223,7 @@ def interpreter(program: Path, packages: Iterable[str]) -> list[Path]:
 @contextmanager
 def filtered(argv: Sequence[str]) -> Generator[tuple[tuple[str, ...], tuple[int, ...]]]:
     """A command line ready to be started while the block lasts, and the open files that must go with it."""
-    calls = call_filter()
+    calls = call_filter(unix=_has_own_network(argv) or landlock_version() >= SCOPES_SOCKETS)
     if _FILTER not in argv or calls is None:
         yield tuple(argv), ()
         return
@@ -230,6 +234,11 @@ def filtered(argv: Sequence[str]) -> Generator[tuple[tuple[str, ...], tuple[int,
         yield tuple(str(opened) if one == _FILTER else one for one in argv), (opened,)
     finally:
         os.close(opened)
+
+
+def _has_own_network(argv: Sequence[str]) -> bool:
+    """Abstract sockets belong to the network: who shares the host's must be kept from them otherwise."""
+    return _FILTER not in argv or argv[argv.index(_FILTER) + 1] == _NO_NETWORK
 
 
 class ActiveLevel(NamedTuple):

@@ -6,7 +6,7 @@ make new user namespaces, in which a process would be root again. Everything els
 
 import platform
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 _LOAD, _JUMP_IF_EQUAL, _JUMP_IF_ANY_BIT, _JUMP_IF_GREATER, _RETURN = 0x20, 0x15, 0x45, 0x25, 0x06
@@ -31,8 +31,8 @@ REFUSED = (*_OLDER_WAY, *_WITH_FLAGS, *_NEVER, *_SOCKET)
 REFUSED_TO_READERS = (*REFUSED, *_NEW_PROGRAMS)
 """A process that only reads a file has no use for any of these, nor for any socket, process or thread."""
 FAMILIES = (1, 2, 10, 16)
-"""Unix, IPv4, IPv6, netlink. Others know no network namespace (AF_VSOCK leads to the machine around this one) or are
-parts of the kernel that runners do not need."""
+"""Unix (first, as it may be left out), IPv4, IPv6, netlink. Others know no network namespace (AF_VSOCK leads to the
+machine around this one) or are parts of the kernel that runners do not need."""
 
 
 def _numbers(*own: int) -> Mapping[str, int]:
@@ -52,37 +52,41 @@ _KINDS: Mapping[str, Mapping[int, Mapping[str, int]]] = {
 
 
 @cache
-def call_filter(*, for_reader: bool = False) -> bytes | None:
-    """The program for the kernel of this machine; None where its numbers are not known."""
+def call_filter(*, for_reader: bool = False, unix: bool = True) -> bytes | None:
+    """The program for the kernel of this machine; None where its numbers are not known.
+
+    Without `unix` there are no Unix sockets but pairs of them.
+    """
     kinds = _KINDS.get(platform.machine())
     if kinds is None:
         return None
-    known = b"".join(_of_kind(kind, numbers, for_reader=for_reader) for kind, numbers in kinds.items())
+    families = () if for_reader else FAMILIES if unix else FAMILIES[1:]
+    known = b"".join(_of_kind(kind, numbers, families, for_reader=for_reader) for kind, numbers in kinds.items())
     return _step(_LOAD, _ARCHITECTURE) + known + _step(_RETURN, _UNKNOWN)
 
 
-def _of_kind(architecture: int, numbers: Mapping[str, int], *, for_reader: bool) -> bytes:
-    body = b"".join(_checks(numbers, for_reader=for_reader))
+def _of_kind(architecture: int, numbers: Mapping[str, int], families: Sequence[int], *, for_reader: bool) -> bytes:
+    body = b"".join(_checks(numbers, families, for_reader=for_reader))
     return _step(_JUMP_IF_EQUAL, architecture, otherwise=len(body) // 8) + body
 
 
-def _checks(numbers: Mapping[str, int], *, for_reader: bool) -> Iterator[bytes]:
+def _checks(numbers: Mapping[str, int], families: Sequence[int], *, for_reader: bool) -> Iterator[bytes]:
     yield _step(_LOAD, _NUMBER)
     yield _step(_JUMP_IF_GREATER, _X32, otherwise=1) + _step(_RETURN, _UNKNOWN)
     for name in REFUSED_TO_READERS if for_reader else REFUSED:
-        body = b"".join(_answer(name, for_reader=for_reader))
+        body = b"".join(_answer(name, families, for_reader=for_reader))
         yield _step(_JUMP_IF_EQUAL, numbers[name], otherwise=len(body) // 8) + body
     yield _step(_RETURN, _ALLOW)
 
 
-def _answer(name: str, *, for_reader: bool) -> Iterator[bytes]:
+def _answer(name: str, families: Sequence[int], *, for_reader: bool) -> Iterator[bytes]:
     """How one of the calls is answered."""
     if name in _WITH_FLAGS and not for_reader:
         yield _step(_LOAD, _FIRST_ARGUMENT) + _step(_JUMP_IF_ANY_BIT, _NEW_USER_NAMESPACE, otherwise=1)
         yield _step(_RETURN, _REFUSE) + _step(_RETURN, _ALLOW)
     elif name in _SOCKET:
         yield _step(_LOAD, _FIRST_ARGUMENT)
-        for family in () if for_reader else FAMILIES:
+        for family in families:
             yield _step(_JUMP_IF_EQUAL, family, otherwise=1) + _step(_RETURN, _ALLOW)
         yield _step(_RETURN, _NO_FAMILY)
     else:

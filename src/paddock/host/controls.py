@@ -111,7 +111,7 @@ class Controls:
     async def _control(self, wish: Control) -> Answer:
         principal, thread_id, subtype, payload = wish.principal, wish.thread_id, wish.subtype, wish.payload
         session = await self._sessions.open(thread_id)
-        if subtype != "SESSION_OPEN" and not _is_of(session, principal):
+        if (subtype != "SESSION_OPEN" or session.exists) and not _is_of(session, principal):
             raise no_such_thread()
         if subtype in ADDS_WORDS:
             await self._sessions.words.check(principal)
