@@ -93,3 +93,59 @@ def health(host: HostProcess) -> dict[str, tuple[str, str | None]]:
     with host.client() as client:
         agents = client.get("/api/v1/agents").json()["agents"]
     return {agent["agentId"]: (agent["health"], agent.get("problem")) for agent in agents}
+
+
+OFFERS = """
+import sys
+from pathlib import Path
+from paddock_sdk import AgentRunner, message, serve
+
+SAID = Path(__file__).with_name("label").read_text()
+if not SAID:
+    sys.exit("it has no label")
+
+
+class Named(AgentRunner):
+    label = {"en": SAID}
+
+    async def run(self, ctx, api):
+        yield message(SAID)
+
+
+serve(Named())
+"""
+
+
+@pytest.mark.spec("wire/manifests-again", "http/runners-refresh")
+def test_manifests_are_read_again_when_somebody_asks(paddock: Command, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugins" / "fragile"
+    plugin.mkdir(parents=True)
+    (plugin / "paddock-plugin.toml").write_text(PLUGIN)
+    (plugin / "runner.py").write_text(OFFERS)
+    (plugin / "label").write_text("before")
+    host = HostProcess(tmp_path / "data", agents=AGENTS, plugins=(plugin.parent,)).start()
+    try:
+        assert (said(host, "x"), label(host)) == ("before", "before")
+        (plugin / "label").write_text("after")
+        assert (said(host, "x"), label(host)) == ("before", "before")
+        seen = paddock("runner", "refresh", "test/fragile", "--data", host.data)
+        assert (seen.returncode, seen.stdout) == (0, "plugin:test/fragile/default\n"), seen.stderr
+        assert (said(host, "x"), label(host)) == ("after", "after")
+        (plugin / "label").write_text("")
+        seen = paddock("runner", "refresh", "test/fragile", "--data", host.data)
+        assert (seen.returncode, seen.stdout) == (1, "")
+        assert "it has no label" in seen.stderr
+        assert "there is no plugin" in paddock("runner", "refresh", "test/none", "--data", host.data).stderr
+        assert "author/name" in paddock("runner", "refresh", "fragile", "--data", host.data).stderr
+        made = paddock("keys", "create", "--user", "ann", "--role", "admin", "--data", host.data).stdout
+        key = next(word for word in made.split() if word.startswith("pdk_"))
+        with host.client(headers={"Authorization": f"Bearer {key}"}) as client:
+            assert client.post("/api/v1/runners/test/fragile/refresh").status_code == 403
+    finally:
+        host.stop()
+
+
+def label(host: HostProcess) -> str:
+    with host.client() as client:
+        agents = client.get("/api/v1/agents").json()["agents"]
+    return next(agent["runnerLabel"]["en"] for agent in agents if agent["agentId"] == "fragile")

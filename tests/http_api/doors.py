@@ -79,6 +79,7 @@ from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.cluster_secret import ClusterSecret
+from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows import AuditRow
 from paddock.rules.signing import SigningKeys
 from paddock.storage.memory import MemoryStore
@@ -142,6 +143,12 @@ class AttachableGateway(ScriptedGateway):
     async def list_runners(self, workspace: str | None = None) -> list[RunnerStatus]:
         self.listed_for.append(workspace)
         return self.statuses
+
+    async def refresh(self, plugin: str, workspace: str) -> list[RunnerStatus]:
+        found = [status for status in self.statuses if status.plugin == plugin]
+        if not found:
+            raise HostError(ErrorCode.NOT_FOUND, "there is no such plugin")
+        return found
 
 
 @dataclass

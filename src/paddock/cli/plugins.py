@@ -1,12 +1,14 @@
-"""`paddock runner install`, `list`, `verify`, `remove`: what a person is told and asked. The work is elsewhere."""
+"""`paddock runner install`, `list`, `verify`, `refresh`, `remove`: what a person is told and asked."""
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from paddock import settings
 from paddock.cli import presence, sharing
 from paddock.cli.asking import want_yes
+from paddock.cli.client import connect
 from paddock.cli.failures import FAILED, CommandError
 from paddock.cli.output import write
 from paddock.cli.program import command
@@ -66,6 +68,23 @@ def verify(data: Path | None) -> int:
         sys.stderr.write(problem + "\n")
     _say(f"{len(entries) - len(problems)} of {len(entries)} installed plugins are as they were agreed to.")
     return FAILED if problems else 0
+
+
+def refresh(plugin: str, *, url: str | None, data: Path | None) -> int:
+    """Ask the host to read a plugin's manifests again; 1 when it offers nothing."""
+    author, _, name = plugin.partition("/")
+    if not author or not name or "/" in name:
+        raise CommandError(f"{plugin!r} names no plugin: say author/name, as {command('runner list', data=data)} does.")
+    path = f"/api/v1/runners/{quote(author, safe='')}/{quote(name, safe='')}/refresh"
+    listed = connect(url, data).call("POST", path)["runners"]
+    offered = [runner["runnerId"] for runner in listed if "manifest" in runner]
+    for runner_id in offered:
+        _say(runner_id)
+    if offered:
+        return 0
+    sys.stderr.write(listed[0].get("detail") or f"{plugin} did not say what it offers; the host's log tells why.")
+    sys.stderr.write("\n")
+    return FAILED
 
 
 def remove(plugin: str, data: Path | None) -> int:

@@ -51,6 +51,7 @@ class AdminDoor:
     def routes(self) -> Sequence[BaseRoute]:
         return [
             route("GET", "/api/v1/runners", self.runners),
+            route("POST", "/api/v1/runners/{author}/{name}/refresh", self.refresh_runner),
             route("POST", TOKENS, self.mint_attach_token),
             route("GET", "/api/v1/api-keys", self.keys),
             route("POST", "/api/v1/api-keys", self.create_key),
@@ -63,6 +64,16 @@ class AdminDoor:
         principal = await self._auth.principal(request.scope)
         listed = await self._gateway.list_runners(principal.workspace_id)
         return json_response({"runners": [_runner(status, for_operator=principal.operator) for status in listed]})
+
+    async def refresh_runner(self, request: Request) -> Response:
+        """Read what a plugin offers once more; the program is everybody's, so only whoever runs the host asks."""
+        principal = await self._auth.admin(request.scope)
+        plugin = f"{request.path_params['author']}/{request.path_params['name']}"
+        self._note(_decided(principal, "runners.refresh", plugin[:MAX_NAME], allowed=principal.operator))
+        if not principal.operator:
+            raise HostError(ErrorCode.UNAUTHORIZED, "only whoever runs the host has a plugin's manifests read again")
+        listed = await self._gateway.refresh(plugin, principal.workspace_id)
+        return json_response({"runners": [_runner(status, for_operator=True) for status in listed]})
 
     async def mint_attach_token(self, request: Request) -> Response:
         principal = await self._auth.admin(request.scope)

@@ -53,6 +53,10 @@ class AttachingGateway(RunnerGateway, Protocol):
         """Every runner, but those attached for another workspace than the one named."""
         ...
 
+    async def refresh(self, plugin: str, workspace: str) -> Sequence[RunnerStatus]:
+        """Ask an installed plugin what it offers. Raises HostError(NOT_FOUND)."""
+        ...
+
     async def attach(self, token: str, transport: AttachTransport) -> AttachedPeer:
         """Take a runner in. Raises HostError when the token is not good (any more)."""
         ...

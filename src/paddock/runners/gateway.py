@@ -35,7 +35,7 @@ from paddock.runners.isolation import MEMORY_MB, Ground, active_level
 from paddock.runners.leftovers import Leftovers
 from paddock.runners.plugins import Level, Place, Plugin
 from paddock.runners.process import Launch
-from paddock.runners.runs import workspace_of
+from paddock.runners.runs import NoRun, workspace_of
 from paddock.runners.shared import START_SECONDS, Surroundings, not_refused
 from paddock.runners.spares import SPARE_SECONDS
 from paddock.runners.staff import Staff
@@ -47,27 +47,6 @@ LIST_SECONDS = 5.0
 RETIRE_SECONDS = 300.0
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-class NoRun:
-    """The handle of a run that never began."""
-
-    connection_id = ""
-
-    async def cancel(self, reason: str) -> bool:  # noqa: ARG002 - there is nothing to tell
-        return True
-
-    def give_credit(self, count: int) -> None:
-        """Nobody to give it to."""
-
-    def steering_available(self, waiting: int) -> None:
-        """Nobody to tell."""
-
-    async def force_stop(self) -> None:
-        """Nothing to stop."""
-
-    def release(self) -> None:
-        """Nothing to forget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +133,24 @@ class Gateway:
         Says what became of each plugin that came, changed or went.
         """
         changes = self._staff.take(catalog)
-        if changes:  # names are new mappings also where they are the same: what was worked out from them is old
-            self._without_guests = _installed_names(self._staff)
-            for workspace in list(self._names):
-                self._name_guests(workspace)
+        if changes:
+            self._name_anew()
         return changes
+
+    async def refresh(self, plugin: str, workspace: str) -> Sequence[RunnerStatus]:
+        """Ask an installed plugin what it offers, in a new process. Raises HostError(NOT_FOUND)."""
+        supervisor = self._staff.renew(plugin)
+        if supervisor is None:
+            raise HostError(ErrorCode.NOT_FOUND, f"there is no plugin {plugin[:200]!r} on this host")
+        self._name_anew()
+        await _introduce(supervisor)
+        return _statuses(supervisor, self._isolation, workspace)
+
+    def _name_anew(self) -> None:
+        """Names are new mappings also where they are the same: what was worked out from them is old."""
+        self._without_guests = _installed_names(self._staff)
+        for workspace in list(self._names):
+            self._name_guests(workspace)
 
     async def manifest(self, runner_id: str, workspace: str | None = None) -> AgentRunnerManifest:
         """Raises HostError(NOT_FOUND) for a runner nobody offers, RUNTIME_ERROR when its process cannot be started.

@@ -164,6 +164,27 @@ class Run:
             self._listener.lost(code, message)
 
 
+class NoRun:
+    """The handle of a run that never began."""
+
+    connection_id = ""
+
+    async def cancel(self, reason: str) -> bool:  # noqa: ARG002 - there is nothing to tell
+        return True
+
+    def give_credit(self, count: int) -> None:
+        """Nobody to give it to."""
+
+    def steering_available(self, waiting: int) -> None:
+        """Nobody to tell."""
+
+    async def force_stop(self) -> None:
+        """Nothing to stop."""
+
+    def release(self) -> None:
+        """Nothing to forget."""
+
+
 def workspace_of(context: Mapping[str, Any]) -> str:
     """Whose run this is. The host made the context, so it can be believed; a run of nobody is no workspace's."""
     conversation: object = context.get("conversation")

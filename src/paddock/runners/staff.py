@@ -52,6 +52,15 @@ class Staff:
         self._in_place = now
         return changes
 
+    def renew(self, plugin: str) -> Supervisor | None:
+        """Begin anew with a plugin as it is: new runs go to new processes, which are asked what they offer."""
+        known = self._in_place.get(plugin)
+        if known is None:
+            return None
+        self._in_place[plugin] = Supervisor(known.plugin, self._around)
+        self._retire(known)
+        return self._in_place[plugin]
+
     async def stop(self) -> None:
         """End every run and every process, and go on to the end even when the caller is cancelled."""
         stops = [asyncio.ensure_future(each.stop()) for each in (*self._in_place.values(), *self._retiring)]

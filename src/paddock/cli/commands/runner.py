@@ -67,3 +67,14 @@ def runner_remove(plugin: str, data: Path | None) -> None:
     from paddock.cli.plugins import remove
 
     sys.exit(remove(plugin, data))
+
+
+@runner.command("refresh")
+@argument("plugin", says="author/name")
+@with_url
+@with_data
+def runner_refresh(plugin: str, url: str | None, data: Path | None) -> None:
+    """Have a running host read once more what a plugin offers. Runs under way finish as they began."""
+    from paddock.cli.plugins import refresh
+
+    sys.exit(refresh(plugin, url=url, data=data))

@@ -298,6 +298,19 @@ OPERATIONS = (
     ),
     Operation(
         "POST",
+        "/api/v1/runners/{author}/{name}/refresh",
+        "Read what a plugin offers once more",
+        "Agents",
+        {200: ("Its runners, as they are now.", Said(ref("RunnerList"), {"runners": [_RUNNER]}))},
+        parameters=(
+            Parameter("author", "Of the plugin.", TEXT, place="path", own_example="paddock"),
+            Parameter("name", "Of the plugin.", TEXT, place="path", own_example="echo"),
+        ),
+        problems=(404,),
+        admin=True,
+    ),
+    Operation(
+        "POST",
         TOKENS,
         "Let a runner attach from elsewhere",
         "Agents",
