@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from host.scripted import ANN, BOB, CountingStore, ScriptedGateway, small_house
+from paddock.host.arrivals import NewRun
 from paddock.host.draft import Draft
 from paddock.host.live_run import LiveRun
 from paddock.rules.chain import verify
@@ -331,3 +332,31 @@ async def test_what_cannot_be_stored_is_refused_and_the_conversation_goes_on() -
             await asyncio.wait_for(house.say("x", thread=thread, params={"bad": object()}), 30)
         accepted = await house.say("fine", thread=thread)
         assert (await house.gateway.next()).run_id == accepted.task_id
+
+
+@pytest.mark.spec("route/mention-is-cut")
+async def test_an_agent_gets_the_words_without_its_name_and_the_log_keeps_them_whole() -> None:
+    async with small_house() as house:
+        thread = str(uuid.uuid4())
+        accepted = await house.say("@two what is the time?", thread=thread)
+        run = await house.gateway.next()
+        assert run.context["conversation"]["bot_id"] == "two"
+        assert run.context["input"]["text"] == "what is the time?"
+        assert run.context["input"]["contents"] == [{"type": "text", "text": "what is the time?"}]
+        [item] = await house.store.transcript(thread)
+        assert item.content == "@two what is the time?"
+        run.say("run.completed")
+        await house.story(accepted)
+        parts = [{"type": "text", "text": "@one look"}, {"type": "text", "text": "@one here"}]
+        await house.inbox.accept(
+            NewRun(ANN, thread, "r2", b"2" * 32, message={"id": "m2", "content": parts}, text="@one look\n@one here")
+        )
+        second = await house.gateway.next()
+        assert [part["text"] for part in second.context["input"]["contents"]] == ["look", "@one here"]
+
+
+@pytest.mark.spec("route/mention-is-cut")
+async def test_the_name_of_another_agent_is_text() -> None:
+    async with small_house() as house:
+        await house.say("@two is not asked", thread=str(uuid.uuid4()), agent_id="one")
+        assert (await house.gateway.next()).context["input"]["text"] == "@two is not asked"

@@ -16,7 +16,7 @@ from paddock.ports import Records
 from paddock.rules.errors import HostError
 from paddock.rules.permissions import Grant
 from paddock.rules.rows import AuditRow
-from paddock.rules.run_context import RunInput
+from paddock.rules.run_context import RunInput, addressed_to
 from paddock.rules.run_events import RunEvent, actor_of, subject_of
 from paddock.rules.session.messages import SteeringTaken
 from paddock_sdk.protocol.history import SteeringInputItem, SteeringPullResult
@@ -81,6 +81,7 @@ def _item(run: LiveRun, turn_id: str, at: float) -> SteeringInputItem | None:
 
 def _described(run: LiveRun, turn_id: str, given: RunInput, at: float) -> dict[str, Any]:
     scope, event = run.grant.scope, given.event or RunEvent()
+    given = addressed_to(given, scope.agent_id)
     place = {"thread_id": scope.subthread_id} if scope.subthread_id is not None else {}
     about = {"source_event_type": event.source_event_type} if event.source_event_type is not None else {}
     return {

@@ -24,6 +24,7 @@ from paddock.rules.resources import (
 )
 from paddock.rules.rows import View
 from paddock.rules.run_events import MESSAGE, RunEvent, actor_of, is_large, subject_of
+from paddock.rules.session.mentions import SIGNS, without_mention
 from paddock.rules.time_zones import LAST_RESORT, device_zone
 from paddock.rules.values import Value, nothing, replace
 from paddock_sdk.protocol.manifest import AgentRunnerManifest
@@ -215,7 +216,7 @@ def run_context(
     host_version: str,
 ) -> dict[str, Any]:
     """Put one run's context together."""
-    at = grant.scope
+    at, given = grant.scope, addressed_to(given, grant.scope.agent_id)
     event = given.event
     stamp = int(given.at if event is None or event.event_time is None else event.event_time)
     event_type = MESSAGE if event is None else event.event_type
@@ -312,6 +313,20 @@ def _tell_more(context: dict[str, Any], event: RunEvent) -> None:
         context["conversation"]["thread_id"] = context["context"]["thread_id"] = event.subthread_id
     if event.delivery is not None:
         context["delivery"] = {**context["delivery"], **event.delivery}
+
+
+def addressed_to(given: RunInput, agent_id: str) -> RunInput:
+    """An input as this agent gets it: without its own name in front. The log keeps the words as they were said."""
+    if not given.text.startswith(SIGNS) or (text := without_mention(given.text, agent_id)) == given.text:
+        return given
+    content = given.message.get("content")
+    if not isinstance(content, list):
+        return replace(given, text=text)
+    blocks = [dict(block) for block in cast("list[Mapping[str, Any]]", content)]
+    first = next((block for block in blocks if block.get("type") == "text"), None)
+    if first is not None:
+        first["text"] = without_mention(str(first["text"]), agent_id)
+    return replace(given, text=text, message={**given.message, "content": blocks})
 
 
 def _contents(given: RunInput) -> list[dict[str, str]]:

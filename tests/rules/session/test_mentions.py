@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.rules.session.mentions import leading_mention
+from paddock.rules.session.mentions import leading_mention, without_mention
 from rules.session.playing import spec
 
 AGENTS = frozenset({"ada", "code-helper", "小明"})
@@ -57,3 +57,24 @@ def test_names_that_differ_only_in_spelling_are_told_apart_by_it() -> None:
     assert leading_mention("@ada hello", agents) == "ada"
     assert leading_mention("@ADA hello", agents) is None
     assert leading_mention("@ADA-two hello", agents) == "ada-two"
+
+
+@spec("route/mention-is-cut")
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("@beta hello", "hello"),
+        ("@Beta, hello", "hello"),
+        ("＠beta：你好", "你好"),
+        ("@beta你好", "你好"),
+        ("@beta\nhello\n", "hello\n"),
+        ("@beta", "@beta"),
+        ("@beta  ", "@beta  "),
+        ("@betamax hello", "@betamax hello"),
+        ("@gamma hello", "@gamma hello"),
+        ("hello @beta", "hello @beta"),
+        ("@beta @beta twice", "@beta twice"),
+    ],
+)
+def test_the_name_that_calls_an_agent_is_cut_from_what_it_gets(said: str, heard: str) -> None:
+    assert without_mention(said, "beta") == heard

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from unicodedata import normalize
 
 SIGNS = ("@", "＠")
+_BETWEEN = " \t\r\n\u3000,:，：、"
+"""What may stand between a mention and the words for whom it is."""
 _CJK = 0x2E80
 """From here on letters are of scripts that put no space between words: none of them goes on a name of other letters."""
 
@@ -19,6 +21,13 @@ def leading_mention(text: str, agents: Iterable[str]) -> str | None:
     exact = [name for name in fitting if said.startswith(name)]
     found = exact or fitting
     return found[0] if len(found) == 1 else None
+
+
+def without_mention(text: str, agent_id: str) -> str:
+    """Cut the leading mention of this agent off a text; one that says nothing else stays as it is."""
+    if leading_mention(text, [agent_id]) is None:
+        return text
+    return text[1 + len(agent_id) :].lstrip(_BETWEEN) or text
 
 
 def _calls(said: str, name: str) -> bool:
