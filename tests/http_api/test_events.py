@@ -115,6 +115,12 @@ async def test_an_old_event_is_a_replay_and_a_key_does_not_help() -> None:
         (b"nonsense", "the event is not valid JSON"),
         (b"[]", "the event must be a JSON object"),
         (encoded(event_type="Message"), "event_type: "),
+        (encoded(event_type="handover.received"), "event_type: handover.received is an event that only"),
+        (
+            encoded(event_type="conversation.continued"),
+            "event_type: conversation.continued is an event that only",
+        ),
+        (encoded(event_type="run.completed"), "event_type: run.completed is an event that only"),
         (encoded(event_id=""), "event_id: "),
         (encoded(actor={}), "actor.actor_id: "),
         (encoded(input={"text": "x" * 10_001}), "input.text: "),

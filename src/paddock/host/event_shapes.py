@@ -4,21 +4,29 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Self, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from paddock.rules.attachments import MAX_NAME_CHARS
 from paddock.rules.chat_questions import SUBMITTED, Submission
 from paddock.rules.client_history import Media
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.events import HOST_EVENTS
 from paddock.rules.run_events import is_message
 from paddock.rules.run_input import MAX_ATTACHMENTS, MAX_TEXT
 
 Id = Annotated[str, Field(min_length=1, max_length=256)]
 MAX_TIME = 1e11
 MAX_ANSWERS = 128
+ONLY_THE_HOST = "{event_type} is an event that only the host makes; send it under a name of the platform's own"
 FILES_OF_MESSAGES = "only a message.received carries files"
 ANSWERS_OF_SUBMISSIONS = "only an interaction.submitted says in input.interaction what was chosen"
+
+
+def _of_a_platform(event_type: str) -> str:
+    if event_type in HOST_EVENTS:
+        raise PydanticCustomError("host_event", ONLY_THE_HOST, {"event_type": event_type})
+    return event_type
 
 
 def _seconds(given: object) -> float | None:
@@ -109,7 +117,9 @@ class EventShape(_Shape):
     """The envelope of an event, in the words of the runner protocol."""
 
     event_id: Id
-    event_type: Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+$", max_length=100)]
+    event_type: Annotated[
+        str, Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+$", max_length=100), AfterValidator(_of_a_platform)
+    ]
     event_time: Annotated[float | None, BeforeValidator(_seconds)] = None
     source_event_type: Id | None = None
     bot_id: Id | None = None

@@ -15,10 +15,10 @@ import msgspec
 from paddock.rules.call_rows import PlacedCall
 from paddock.rules.chain import ERASED, StoredFact
 from paddock.rules.delivery_rows import PARTS, DeliveryRow
-from paddock.rules.outputs import as_object, text_of
+from paddock.rules.outputs import KNOWN_TYPES, as_object, text_of
 from paddock.rules.permissions import RunScope
 from paddock.rules.places import Place
-from paddock.rules.run_events import HANDOVER, MESSAGE, RunEvent, actor_of, from_payload, subject_of
+from paddock.rules.run_events import CONTINUED, HANDOVER, MESSAGE, RunEvent, actor_of, from_payload, subject_of
 from paddock.rules.values import Value, nothing, replace
 from paddock_sdk.protocol.history import AgentEventRecord
 
@@ -54,6 +54,8 @@ EVENT_TYPES: Final[Mapping[str, str]] = {
 KINDS: Final = tuple(EVENT_TYPES)
 
 TOOL_CALLED, DELIVERY_MADE = "tool.called", "delivery.made"
+HOST_EVENTS: Final = {*EVENT_TYPES.values(), *KNOWN_TYPES, CONTINUED, TOOL_CALLED, DELIVERY_MADE} - {"", MESSAGE}
+"""Events that only the host makes: what it did, what agents said, what became of runs and sessions."""
 CALL, DELIVERY, RAW = "call.", "delivery.", "raw_"
 """How the ids of events begin that are beside the log, after their session; and how references to data begin."""
 CALLS, DELIVERIES = 1, 2
