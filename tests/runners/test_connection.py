@@ -1,6 +1,7 @@
 """The connection by itself, over a transport that only remembers what was sent."""
 
 import json
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -470,3 +471,15 @@ def test_every_code_of_the_house_has_one_of_the_wires_seven() -> None:
     assert set(calls.API_CODE) == set(ErrorCode)
     assert set(calls.API_CODE.values()) <= seven | {"runtime_error"}
     assert len(HOST_CALLS) == 23
+
+
+async def test_a_line_that_comes_in_very_many_pieces_takes_no_more_than_its_length() -> None:
+    wire, length = Wire(), 1_000_000
+    tracemalloc.start()
+    for number in range(length):
+        wire.connection.feed(b"%d" % (number % 10))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4 * length
+    assert not wire.connection.closed
+    wire.connection.feed(b"\n")

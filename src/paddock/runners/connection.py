@@ -100,8 +100,7 @@ class Connection:
         self._runs: dict[str, Run] = {}
         self._pending: dict[int, Reply] = {}
         self._last_id = 0
-        self._partial: list[bytes] = []
-        self._partial_bytes = 0
+        self._partial = bytearray()
         self._noise = Noise()
         self._foreign_told = Allowance(FOREIGN_PER_SECOND)
         self._overload_told = Allowance(FOREIGN_PER_SECOND)
@@ -248,15 +247,15 @@ class Connection:
         """Take bytes as they come; whole lines are handled at once, the rest is kept, never more than one frame."""
         head, newline, rest = data.rpartition(b"\n")
         if newline:
-            self._partial.append(head)
-            block = b"".join(self._partial)
-            self._partial, self._partial_bytes = [], 0
-            for line in block.split(b"\n"):
+            if self._partial:
+                self._partial += head
+                head = bytes(self._partial)
+                self._partial.clear()
+            for line in head.split(b"\n"):
                 self.feed_line(line)
         if rest and not self.closed:
-            self._partial.append(rest)
-            self._partial_bytes += len(rest)
-            if self._partial_bytes > self.limits.max_frame_bytes:
+            self._partial += rest
+            if len(self._partial) > self.limits.max_frame_bytes:
                 self._too_large()
 
     def feed_line(self, line: bytes) -> None:
@@ -367,7 +366,7 @@ class Connection:
             return
         self.closed, self.reason = True, message
         self.lost = frozenset(run.workspace for run in self._runs.values())
-        self._partial, self._partial_bytes = [], 0
+        self._partial.clear()
         pending, self._pending = self._pending, {}
         for run in list(self._runs.values()):
             run.lose(code, message)
