@@ -236,7 +236,7 @@ def lost(old: Any, new: Any, where: str = "") -> list[str]:
         return gone + [line for name in kept for line in lost(old[name], new[name], f"{where}/{name}")]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         return [line for at, pair in enumerate(zip(old, new, strict=True)) for line in lost(*pair, f"{where}[{at}]")]
-    return [] if old == new else [f"{where}: was {str(old)[:300]}, is {str(new)[:300]}"]
+    return [] if old in (new, "") else [f"{where}: was {str(old)[:300]}, is {str(new)[:300]}"]
 
 
 def _may_differ(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
