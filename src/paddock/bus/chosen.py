@@ -1,6 +1,7 @@
 """Which bus an installation uses. Loads only the one chosen."""
 
 from paddock.ports.bus import Bus
+from paddock.rules.extras import needed_for
 
 EMBEDDED = "embedded"
 
@@ -11,6 +12,7 @@ def bus_at(address: str) -> Bus:
         from paddock.bus.in_process import InProcessBus
 
         return InProcessBus()
-    from paddock.bus.nats import NatsBus
+    with needed_for("a bus on NATS"):
+        from paddock.bus.nats import NatsBus
 
     return NatsBus(address)

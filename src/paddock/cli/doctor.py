@@ -12,12 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 
 from paddock.cli import logs
 from paddock.cli.doctor_host import agents, data_directory, port, runners
 from paddock.cli.findings import Finding, shown
 from paddock.cli.output import write
 from paddock.cli.secret import secret
+from paddock.rules.extras import EXTRAS
 from paddock.settings import EMBEDDED, Settings
 
 MIN_FREE_BYTES = 500 * 1024 * 1024
@@ -51,6 +53,13 @@ def _python(_: Settings) -> Finding:
 def _paddock(_: Settings) -> Finding:
     names = ("paddock", "paddock-sdk", "uvicorn", "starlette", "pydantic")
     return Finding("packages", "ok", ", ".join(f"{name} {importlib.metadata.version(name)}" for name in names))
+
+
+def _extras(_: Settings) -> Finding:
+    missing = sorted({extra for package, extra in EXTRAS.items() if find_spec(package) is None})
+    if not missing:
+        return Finding("extras", "ok", f"all installed: {', '.join(sorted(set(EXTRAS.values())))}")
+    return Finding("extras", "ok", f"not installed: {', '.join(missing)} (pip install 'paddock[{missing[0]}]')")
 
 
 def _store(settings: Settings) -> Finding:
@@ -230,6 +239,7 @@ def _ask_echo() -> bool:
 CHECKS: tuple[Callable[[Settings], Finding], ...] = (
     _python,
     _paddock,
+    _extras,
     _store,
     _bus,
     _artifacts,

@@ -24,6 +24,7 @@ from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.ports.bus import Bus
 from paddock.ports.hosts import Hosts
+from paddock.rules.extras import needed_for
 from paddock.runners.gateway import Gateway
 from paddock.runners.packages import InstalledPlugins
 from paddock.runners.shared_plugins import SharedPlugins
@@ -133,6 +134,7 @@ def blobs_of(settings: Settings) -> Blobs:
     """Where the bytes of files are kept. A bucket is shared by all hosts, a directory is this host's own."""
     if settings.artifacts == "embedded":
         return FileBlobs(settings.data / "blobs")
-    from paddock.storage.s3 import S3Blobs
+    with needed_for("keeping files in S3"):
+        from paddock.storage.s3 import S3Blobs
 
     return S3Blobs(settings.artifacts, beside=Path(settings.data) / "blobs")

@@ -43,6 +43,7 @@ from paddock.ports import Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.attachments import AttachmentLimits
 from paddock.rules.budgets import Budget
+from paddock.rules.extras import needed_for
 from paddock.rules.mcp_specs import McpServerSpec
 from paddock.rules.model_specs import ModelSpec
 from paddock.rules.named_resources import NamedResources
@@ -261,7 +262,8 @@ def traces_of(settings: Settings) -> "Traces | None":
     """Traces to the collector that is set. The library is loaded only then."""
     if settings.traces is None:
         return None
-    from paddock.telemetry.traces import traces_to
+    with needed_for("sending traces"):
+        from paddock.telemetry.traces import traces_to
 
     return traces_to(settings.traces, version("paddock"))
 

@@ -18,6 +18,7 @@ from paddock.ports.tools import ToolUse
 from paddock.rules.calendar import LOOK_AHEAD, Event, Occurrence, from_body, occurrences, overlapping, span, to_body
 from paddock.rules.calendar_rows import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.extras import needed_for
 from paddock.rules.rows import AuditRow
 
 MAX_EVENTS = 2000
@@ -71,7 +72,8 @@ class Calendars:
 
     async def export(self, workspace_id: str, user_id: str) -> bytes:
         """The whole calendar as iCalendar."""
-        from paddock.host.calendar_export import as_ics  # its library is not quick to import
+        with needed_for("exporting a calendar"):
+            from paddock.host.calendar_export import as_ics  # its library is not quick to import
 
         rows = await self._records.calendar_events(
             workspace_id, user_id, since=float("-inf"), until=float("inf"), limit=MAX_EVENTS

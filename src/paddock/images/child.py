@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from paddock.confinement.limits import hold_still
+from paddock.rules.extras import advice
 
 CPU_SECONDS = 20
 MEMORY_BYTES = 1536 * 1024 * 1024
@@ -32,6 +33,8 @@ def main(mime_type: str, max_pixels: int) -> None:
         head: dict[str, Any] = {"width": size[0], "height": size[1]}
     except UnfitError as error:
         head, content = {"problem": str(error)}, b""
+    except ModuleNotFoundError as error:
+        head, content = {"problem": advice("drawing pictures", error) or str(error)}, b""
     except MemoryError:
         head, content = {"problem": "it needs more memory than a picture may take"}, b""
     sys.stdout.buffer.write(msgspec.json.encode(head) + b"\n" + content)

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from paddock.knowledge.reading import UnreadableError, trail
 from paddock.knowledge.word import sections_of_word
 from paddock.rules.chunking import Section
+from paddock.rules.extras import advice
 
 MAX_PAGES = 2_000
 MAX_CHARS = 20_000_000
@@ -169,8 +170,11 @@ def _html(content: bytes) -> Iterator[Section]:
 
 
 def _pdf(content: bytes) -> Iterator[Section]:
-    from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
+    try:
+        from pypdf import PdfReader
+        from pypdf.errors import PyPdfError
+    except ModuleNotFoundError as error:
+        raise UnreadableError(advice("reading a PDF", error) or str(error)) from error
 
     try:
         reader = PdfReader(io.BytesIO(content))

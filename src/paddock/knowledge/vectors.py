@@ -8,6 +8,7 @@ import anyio.to_thread
 
 from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.extras import needed_for
 
 BLOCK = 4096
 CACHED_ROWS = 256
@@ -20,7 +21,8 @@ Place = tuple[str, str]
 
 def packed(vectors: Sequence[Sequence[float]], expected: int) -> list[bytes]:
     """Unit vectors as bytes: then the nearest is the one with the largest product."""
-    import numpy as np
+    with needed_for("searching by meaning"):
+        import numpy as np
 
     matrix = np.asarray(vectors, dtype=np.float32)
     if matrix.ndim != 2 or matrix.shape[0] != expected or not matrix.shape[1]:

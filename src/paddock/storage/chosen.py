@@ -6,13 +6,15 @@ from paddock.ports import Store
 from paddock.ports.hosts import Hosts
 from paddock.ports.knowledge import KnowledgeStore
 from paddock.rules.addresses import is_postgres
+from paddock.rules.extras import needed_for
 from paddock.storage.lock import host_id
 
 
 def store_at(address: str, directory: Path, *, serving: bool = False, url: str = "") -> Store:
     """The store of a data directory, not opened yet. `serving`: as a host, which others reach at `url`."""
     if is_postgres(address):
-        from paddock.storage.postgres import PostgresStore
+        with needed_for("a store on PostgreSQL"):
+            from paddock.storage.postgres import PostgresStore
 
         return PostgresStore(address, host_id=host_id(directory) if serving else "", url=url)
     from paddock.storage.sqlite import SqliteStore
