@@ -92,7 +92,7 @@ def _furnish(host: HostProcess) -> Tenant:
     key = key_of(host, OWNER["workspace"])
     client = host.client(headers={"Authorization": f"Bearer {key}"})
     thread = str(uuid.uuid4())
-    ids = {**OWNER, "thread": thread, "agent": "helper", "name": "index.js"}
+    ids = {**OWNER, "thread": thread, "agent": "helper", "author": "test", "name": "index.js"}
     got(client.put("/api/v1/agents/helper", json=_agent()))
     ids["run"] = _ask(client, thread, f"hello {PRIVATE}")
     day = got(client.get("/api/v1/agent/history", params={"threadId": thread}))

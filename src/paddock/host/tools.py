@@ -157,10 +157,11 @@ class ToolCalls:
         says so."""
         try:
             await self._records.write([intent, audit])
-        except (UnansweredWriteError, asyncio.CancelledError) as error:
+        except UnansweredWriteError as error:  # nothing was called: it may be asked for again
             self._outcomes.later(intent.workspace_id, [self._not_called(intent)])
-            if isinstance(error, UnansweredWriteError):  # nothing was called: it may be asked for again
-                raise StorageUnavailableError(str(error)) from error
+            raise StorageUnavailableError(str(error)) from error
+        except asyncio.CancelledError:
+            self._outcomes.later(intent.workspace_id, [self._not_called(intent)])
             raise
 
     async def _made(self, use: ToolUse) -> ToolAnswer:

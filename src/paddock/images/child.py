@@ -18,6 +18,7 @@ from paddock.rules.extras import advice
 CPU_SECONDS = 20
 MEMORY_BYTES = 1536 * 1024 * 1024
 MAX_FRAMES = 500
+NOT_LOADED = "the library that draws pictures cannot be loaded"
 ORIENTATION = 0x0112
 FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/webp": "WEBP", "image/gif": "GIF"}
 
@@ -34,7 +35,7 @@ def main(mime_type: str, max_pixels: int) -> None:
     except UnfitError as error:
         head, content = {"problem": str(error)}, b""
     except ModuleNotFoundError as error:
-        head, content = {"problem": advice("drawing pictures", error) or str(error)}, b""
+        head, content = {"problem": advice("drawing pictures", error) or NOT_LOADED}, b""
     except MemoryError:
         head, content = {"problem": "it needs more memory than a picture may take"}, b""
     sys.stdout.buffer.write(msgspec.json.encode(head) + b"\n" + content)

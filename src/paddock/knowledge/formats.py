@@ -174,7 +174,9 @@ def _pdf(content: bytes) -> Iterator[Section]:
         from pypdf import PdfReader
         from pypdf.errors import PyPdfError
     except ModuleNotFoundError as error:
-        raise UnreadableError(advice("reading a PDF", error) or str(error)) from error
+        raise UnreadableError(
+            advice("reading a PDF", error) or "the library that reads PDFs cannot be loaded"
+        ) from error
 
     try:
         reader = PdfReader(io.BytesIO(content))
