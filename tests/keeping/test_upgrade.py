@@ -41,7 +41,7 @@ from paddock.rules.chain import word_bytes
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
 from postgres_server import database_of, the_server
-from walk.hosts import HostProcess
+from walk.hosts import HostProcess, wait_until
 
 NAMES = UUID("6f1de2a1-7c34-5f0b-9a55-3d8e6b7f0c21")
 """What schema 24 made ids of names with."""
@@ -117,8 +117,15 @@ def upgraded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Upgrade
         settings.write(OPENED)
     env = ENVIRONMENT | FOR_EVER | ({"PADDOCK_STORE": store} if store else {})
     host = HostProcess(tmp_path / "data", agents=AGENTS, plugins=(PLUGINS,), env=env).start()
-    yield Upgraded(host, Talk(host.url, picture["noted"]["keys"]), picture, store)
+    talk = Talk(host.url, picture["noted"]["keys"])
+    wait_until(lambda: everything_has_ended(talk), what="the answer to what waited in line")
+    yield Upgraded(host, talk, picture, store)
     host.end()
+
+
+def everything_has_ended(talk: Talk) -> bool:
+    runs = (run for who in talk.keys for run in talk.get(who, "agent/runs?limit=200")["runs"])
+    return all(run["status"] in {"completed", "failed", "cancelled"} for run in runs)
 
 
 def test_data_of_an_earlier_version_is_all_there_and_goes_on(upgraded: Upgraded) -> None:
