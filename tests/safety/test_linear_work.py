@@ -228,7 +228,7 @@ CASES: dict[str, Case] = {
     "tokens: a body": Case(lambda n: b"eyJhbGciOiJIUzI1NiJ9." + b"W1tb" * (n // 4) + b".AAAA", read_token, 16 * 1024),
     "mcp: events": Case(lambda n: [b"data: " + b'{"a":[' * (n // 6), b"\n\n"], read_events, 4 * FRAME, seconds=3.0),
     "mcp: events of lines": Case(lambda n: [b"\n:" * (n // 2)], read_events, 4 * FRAME, seconds=3.0),
-    "mcp: events in drops": Case(lambda n: [b'"\\'] * (n // 2), read_events, FRAME // 4, seconds=3.0),
+    "mcp: events in drops": Case(lambda n: [b'"\\'] * (n // 2), read_events, FRAME // 16, seconds=3.0),
     "cron: a rare day": Case(
         lambda _: "59 23 29 2 0#5", lambda t: schedule.check(Schedule("cron", t, START), ZONE), most=4
     ),
