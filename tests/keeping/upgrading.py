@@ -50,8 +50,6 @@ ERASED = re.compile(rb"\x00erased:.{32}", re.DOTALL)
 LATER = "later"
 NUMBERS = frozenset({"seq", "messageId"})
 """Where something stands in its log: another host may have noted more before what came later."""
-ADDRESS = "value"
-"""Where a picture of a replayed input is."""
 GROWING = frozenset({"cursor", "inflightCursor"})
 """Where a log ends, and where its turns begin that have not ended."""
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)")
@@ -242,8 +240,6 @@ def lost(old: Any, new: Any, where: str = "") -> list[str]:
 
 
 def _may_differ(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    if name == ADDRESS and old[name] == "":  # earlier versions told a picture without its address
-        return True
     return (name in NUMBERS and LATER in old.values()) or (name in GROWING and int(new[name]) > int(old[name]))
 
 
