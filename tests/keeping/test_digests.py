@@ -20,7 +20,7 @@ from grants import a_grant
 from host.calling import a_gateway
 from host.scripted import ANN, SmallHouse, small_house
 from keeping.conversations import THREAD, a_turn
-from keeping.upgrading import FIXTURES
+from keeping.upgrading import CAREFULLY, FIXTURES
 from paddock.host.retention import Retention
 from paddock.ports import Store
 from paddock.rules.approvals import approval_for
@@ -152,7 +152,7 @@ async def test_every_column_with_a_digest_is_in_the_table(tmp_path: Path) -> Non
 
 async def test_no_digest_of_an_earlier_version_is_left_after_an_upgrade(tmp_path: Path) -> None:
     with tarfile.open(FIXTURES / "0024-sqlite.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extractall(tmp_path, **CAREFULLY)
     with closing(apsw.Connection(str(tmp_path / "data" / FILE_NAME))) as connection:
         facts = list(connection.execute("select payload, metadata, digest from facts where kind not like '%:CHUNK'"))
         requests = [row[0] for row in connection.execute("select body_hash from inbox")]

@@ -24,6 +24,7 @@ import warm
 from keeping.upgrading import (
     AGENTS,
     API,
+    CAREFULLY,
     DATABASE,
     ENVIRONMENT,
     FIXTURES,
@@ -70,7 +71,7 @@ class Upgraded:
 def unpacked(name: str, place: Path) -> dict[str, Any]:
     """Unpack a fixture; return its picture."""
     with tarfile.open(FIXTURES / f"{name}.tar.xz") as archive:
-        archive.extractall(place, filter="data")
+        archive.extractall(place, **CAREFULLY)
     (place / "data").chmod(0o700)
     return json.loads(lzma.decompress((FIXTURES / f"{name}.json.xz").read_bytes()))
 

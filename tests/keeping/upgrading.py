@@ -7,6 +7,7 @@ import asyncio
 import hmac
 import json
 import re
+import tarfile
 import time
 import uuid
 from base64 import b64encode
@@ -48,6 +49,8 @@ PASSING = frozenset(
 ERASED = re.compile(rb"\x00erased:.{32}", re.DOTALL)
 """Schema 24 told it in the story of a run, in front of what is left of erased words."""
 LATER = "later"
+CAREFULLY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+"""How an archive is unpacked; the first versions of Python 3.11 do not know it."""
 NUMBERS = frozenset({"seq", "messageId"})
 """Where something stands in its log: another host may have noted more before what came later."""
 GROWING = frozenset({"cursor", "inflightCursor"})

@@ -17,8 +17,9 @@ OWNED = (
     "knowledge_jobs",
 )
 """Tables whose column `user_id` says whose a row is."""
-APART = ("sessions", "thread_names", "users", "calendars", "api_keys")
-"""Tables with such a column that are treated in their own way; a key stays its user's."""
+APART = ("sessions", "thread_names", "users", "calendars", "api_keys", "model_spent")
+"""Tables with such a column that are treated in their own way. A key stays its user's, and what was spent on a day
+counts for the budget of the one who spent it."""
 _OF_RUNS = ("runs", "tool_calls", "model_usage", "approvals")
 _GIVEN = f"set user_id = :to_user where {_THEIRS}"
 
