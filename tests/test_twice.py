@@ -1,5 +1,6 @@
-"""The suite's own runner: a starved test gets a second chance alone, a wrong program does not."""
+"""The suite's own runner: in CI a starved test gets a second try alone, elsewhere it fails like a wrong one."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,13 +25,20 @@ def test_starved(who):
 WRONG = "def test_wrong():\n    assert False\n"
 
 
-def run(place: Path, source: str) -> subprocess.CompletedProcess[str]:
+def run(place: Path, source: str, *, ci: str = "true") -> subprocess.CompletedProcess[str]:
     (place / "test_it.py").write_text(source)
     command = [sys.executable, str(RUNNER), "-n", "1", "--dist", "loadgroup"]
-    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=60, check=False)
+    env = os.environ | {"CI": ci}
+    return subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_what_passes_alone_is_green_and_named_as_unsteady(tmp_path: Path) -> None:
+def test_outside_ci_an_unsteady_test_fails_and_is_not_run_again(tmp_path: Path) -> None:
+    said = run(tmp_path, STARVED, ci="")
+    assert said.returncode == 1, said.stdout
+    assert "once more" not in said.stdout
+
+
+def test_in_ci_what_passes_alone_is_green_and_named_as_unsteady(tmp_path: Path) -> None:
     said = run(tmp_path, STARVED)
     assert said.returncode == 0, said.stdout
     assert "UNSTEADY, passed alone only: test_it.py::test_starved[a@b]" in said.stdout
