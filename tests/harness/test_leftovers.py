@@ -4,17 +4,21 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.fixtures import alive
 from paddock_runners.harness import process as processes
-from paddock_runners.harness.heard import HarnessError
+from paddock_runners.harness.attachments import Picture
+from paddock_runners.harness.heard import HarnessError, Heard, Permission
 from paddock_runners.harness.leftovers import MARK_VARIABLE, bystanders, started_at, starts, survivors, sweep
 from paddock_runners.harness.process import HarnessProcess
+from paddock_runners.harness.wire import Wire
 
 pytestmark = pytest.mark.anyio
 
@@ -62,6 +66,41 @@ async def test_a_number_that_may_be_anothers_by_now_is_looked_at_again() -> None
     assert now.still() == now.names != frozenset()
     assert replace(now, starts=starts() - numbers // 2 - 1).still() == frozenset()
     assert replace(now, starts=0).still() == frozenset(), "not known"
+
+
+class Deaf(Wire):
+    """A harness that is asked to stop and says nothing."""
+
+    def __init__(self, process: HarnessProcess) -> None:
+        super().__init__(process)
+        self.asked = asyncio.Event()
+
+    async def interrupt(self) -> None:
+        self.asked.set()
+
+    async def open(self, session_id: str | None) -> None: ...
+
+    async def ask(self, text: str, pictures: Sequence[Picture] = ()) -> None: ...
+
+    async def steer(self, text: str) -> None: ...
+
+    async def answer(self, asked: Permission, allowed: bool, why: str, *, stop: bool = False) -> None: ...
+
+    def read(self, said: dict[str, Any]) -> Iterable[Heard]:
+        return ()
+
+    def on_silence(self) -> None: ...
+
+
+async def test_a_second_cancel_while_it_is_asked_to_stop_leaves_no_process(tmp_path: Path) -> None:
+    process = await HarnessProcess.start(["sleep", "60"], cwd=tmp_path, env={"PATH": os.environ["PATH"]})
+    wire = Deaf(process)
+    closing = asyncio.create_task(wire.close())
+    await wire.asked.wait()
+    closing.cancel()
+    with suppress(asyncio.CancelledError):
+        await closing
+    assert not alive(process.pid)
 
 
 async def test_ending_twice_or_while_cancelled_is_as_good_as_once(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from paddock_runners.harness.attachments import Picture
@@ -82,20 +83,23 @@ class Wire(ABC):
         """The whole ladder: its own cancel while a turn goes on, then the process and what it left."""
         self._deaf = True
         finished = self._over.is_set() or self._pump.done()
-        if not finished:
-            await self._stop_politely()
-        await self.process.end(PATIENT if finished else HURRIED)
-        self._pump.cancel()
+        try:
+            if not finished:
+                await self._stop_politely()
+        finally:
+            await self.process.end(PATIENT if finished else HURRIED)
+            self._pump.cancel()
 
     async def _stop_politely(self) -> None:
         while not self._heard.empty():
             self._heard.get_nowait()  # else the reader could wait for room and never hear the end
-        try:
-            async with asyncio.timeout(COOPERATIVE_SECONDS):
-                await self.interrupt()
-                await self._over.wait()
-        except (TimeoutError, HarnessError, ConnectionError):
-            return
+        with suppress(TimeoutError, HarnessError, ConnectionError):
+            # `asyncio.timeout` before Python 3.11.4 raises CancelledError in a task that is being cancelled
+            await asyncio.wait_for(self._interrupted(), COOPERATIVE_SECONDS)
+
+    async def _interrupted(self) -> None:
+        await self.interrupt()
+        await self._over.wait()
 
     async def _listen(self) -> None:
         try:
