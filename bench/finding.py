@@ -39,7 +39,7 @@ async def fill(store: Store, conversations: int) -> None:
 async def talk(store: Store, name: str) -> None:
     claim, chance = await store.claim(name), random.Random(name)
     facts = [Fact(Event.USER_INPUT, "", Target.SYSTEM, "user:b", payload={"n": n}) for n in range(MESSAGES)]
-    sealed, after = seal(Head(), facts, chance(SALTS_BYTES * len(facts)))
+    sealed, after = seal(Head(), facts, chance.randbytes(SALTS_BYTES * len(facts)))
     rows = [row_of(name, fact.seq, sentence(chance)) for fact in sealed]
     await store.append(Batch(name, claim.epoch, Head(), after, sealed, [SessionRow(name, "w", "u", 0.0), *rows]))
 

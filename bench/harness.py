@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -176,7 +176,7 @@ def survivors(home: str) -> list[int]:
 
 
 @contextmanager
-def a_host(place: Path) -> Iterator[Client]:
+def a_host(place: Path) -> Generator[Client]:
     agents = place / "agents.yaml"
     agents.write_text(AGENTS.format(fake=FAKE, quick=QUICK))
     paddock = str(Path(sys.executable).with_name("paddock"))

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,7 +99,7 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench_in(work: Path, at: str) -> AsyncIterator[Bench]:
+async def bench_in(work: Path, at: str) -> AsyncGenerator[Bench]:
     plugins = work / "plugins"
     ours = Path(__file__).parent / "call_runner"
     shutil.copytree(ours, plugins / "calls", ignore=shutil.ignore_patterns("__pycache__"))

@@ -37,8 +37,8 @@ PER_DOCUMENT = 100
 
 
 async def embed(
-    _payer: Payer,
-    _model: str,
+    payer: Payer,  # noqa: ARG001
+    model_id: str,  # noqa: ARG001
     texts: Sequence[str],
     *,
     deadline_at: float,  # noqa: ARG001

@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -98,7 +98,7 @@ async def _serve(chunks: int, pause: float) -> None:
 
 
 @contextmanager
-def _server(chunks: int, pause: float) -> Iterator[str]:
+def _server(chunks: int, pause: float) -> Generator[str]:
     command = [sys.executable, "-m", "bench.models", "--serve", "--chunks", str(chunks), "--pause", str(pause)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -183,7 +183,8 @@ async def _measure(chunks: int, rounds: int, pause: float) -> list[Line]:
         for api, path in APIS.items():
             gateway = Gateway(api, url)
             async with aiohttp.ClientSession() as client:
-                await gateway.read(), await _bare(client, url + path)  # connections and imports
+                await gateway.read()  # connections and imports
+                await _bare(client, url + path)
                 floor_of = partial(_bare, client, url + path)
                 pairs = [(await _cpu(floor_of, chunks), await _cpu(gateway.read, chunks)) for _ in range(rounds)]
             await gateway.catalog.close()

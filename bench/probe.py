@@ -11,6 +11,8 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import psutil
+
 from bench.servers import spawned
 
 PAUSE_SECONDS = 0.02
@@ -28,7 +30,7 @@ def work() -> int:
 class Probe:
     """A probe at work in a process of its own."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: psutil.Popen) -> None:
         self._process = process
 
     def microseconds(self) -> float:

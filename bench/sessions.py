@@ -26,7 +26,6 @@ async def kilobytes_per_session(count: int = COUNT) -> float:
             controls = Controls(
                 sessions=house.sessions,
                 agents=lambda: house.agents,
-                readiness=house.runs,
                 records=house.store,
                 clock=house.sessions.clock,
             )

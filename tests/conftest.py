@@ -1,14 +1,19 @@
-"""What every test shares: the event loop that production uses, and one worker for tests that share what is dear."""
+"""What every test shares: the event loop that production uses, commands, and one worker for what is dear."""
 
 import gc
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
 import reference_servers as servers_of_npm
 import stalled
+import warm
+from warm import Command
 
 hypothesis.settings.register_profile("busy", deadline=None)  # what a case takes says more of the machine than of it
 hypothesis.settings.load_profile("busy")
@@ -68,3 +73,21 @@ def reference_servers() -> Path:
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture
+def clean_env(tmp_path: Path) -> dict[str, str]:
+    """No setting from outside; what a command remembers stays in the test."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PADDOCK_")}
+    return {**kept, "XDG_STATE_HOME": str(tmp_path / "state"), "NO_COLOR": "1"}
+
+
+@pytest.fixture
+def paddock(clean_env: dict[str, str], tmp_path: Path) -> Command:
+    """Run a command to its end, in an empty directory."""
+
+    def run(*arguments: object, env: dict[str, str] | None = None, **more: Any) -> "subprocess.CompletedProcess[str]":
+        more = {"cwd": tmp_path, **({} if "input" in more else {"stdin": subprocess.DEVNULL}), **more}
+        return warm.run(arguments, env={**clean_env, **(env or {})}, **more)
+
+    return run

@@ -10,6 +10,7 @@ import socket
 import ssl
 from contextlib import suppress
 from functools import partial
+from http.server import BaseHTTPRequestHandler
 
 import httpx
 
@@ -18,6 +19,13 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 get = partial(httpx.get, timeout=60, verify=NO_TLS)
 post = partial(httpx.post, timeout=60, verify=NO_TLS)
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Answers requests as its subclass says, and writes no line about them."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        pass
 
 
 def free_port() -> int:

@@ -5,7 +5,7 @@ how a real one behaves when disks or networks fail.
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import httpx
@@ -16,7 +16,7 @@ BUCKET = "paddock"
 
 
 @contextmanager
-def an_imitation_of_s3() -> Iterator[str]:
+def an_imitation_of_s3() -> Generator[str]:
     """The address of a bucket with nothing in it."""
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +31,8 @@ READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "SSL_")
 LEFT_OUT = {"paddock.cli.hosting.run", "paddock.cli.hosting.serve"}  # the second is loaded first, by who knows how
 PIPE, DEVNULL, STDOUT = subprocess.PIPE, subprocess.DEVNULL, subprocess.STDOUT
 Stream = int | IO[Any] | None
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+"""Runs `paddock` with these arguments to its end, as the fixture `paddock` does."""
 
 
 class Process:
@@ -41,7 +43,9 @@ class Process:
     ) -> None:
         self.args = [str(PADDOCK), *map(str, arguments)]
         self.returncode: int | None = None
-        self.stdin, self.stdout, self.stderr = None, None, None
+        self.stdin: IO[str] | None = None
+        self.stdout: IO[str] | None = None
+        self.stderr: IO[str] | None = None
         self._lock = threading.Lock()
         given = self._open(**streams)
         asked = {"argv": self.args, "env": dict(env), "cwd": str(cwd or Path.cwd())}

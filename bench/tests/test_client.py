@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -24,7 +24,7 @@ def with_length(status: str, body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def server(answer: Answer) -> AsyncIterator[int]:
+async def server(answer: Answer) -> AsyncGenerator[int]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := (await reader.readuntil(b"\r\n\r\n") if not reader.at_eof() else b""):
             length = re.search(rb"content-length: (\d+)", head)

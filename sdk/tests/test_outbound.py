@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -91,7 +91,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @asynccontextmanager
-async def a_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[tuple[int, list[bytes]]]:
+async def a_server(tls: ssl.SSLContext | None = None) -> AsyncGenerator[tuple[int, list[bytes]]]:
     heard: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,9 +1,9 @@
 """A real host with the console in it, and a real browser in front: Debian's Chromium, driven by Playwright."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,7 @@ import pytest
 
 from browser.people import PATIENCE_MS, Visitor, words
 from browser.wide import LANGUAGES, SIZES, Reader
+from loopback import QuietHandler
 from model_server import ModelServer, model_server
 from needs import not_run
 from paddock.http_api.admin.console import ASSETS
@@ -67,19 +68,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.timeout(300))
 
 
-class Gone(BaseHTTPRequestHandler):
+class Gone(QuietHandler):
     """A chat platform that takes nothing any more."""
 
     def do_POST(self) -> None:
         self.send_response(410)
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @contextmanager
-def a_platform() -> Iterator[str]:
+def a_platform() -> Generator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Gone) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/hook"

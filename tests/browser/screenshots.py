@@ -5,7 +5,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,7 +106,7 @@ def take(browser: Browser, url: str, folder: Path) -> None:
 
 
 @contextmanager
-def stage() -> Iterator[tuple[Browser, str]]:
+def stage() -> Generator[tuple[Browser, str]]:
     chromium = shutil.which("chromium")
     assert chromium, "there is no Chromium here; `make browser` installs it"
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright, a_platform() as webhook:

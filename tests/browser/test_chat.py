@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Route, expect
@@ -388,7 +389,7 @@ IN_SIGHT = """(wanted) => {
 }"""
 
 
-def hit(thread: str, turn: int, item: int, word: str) -> dict[str, object]:
+def hit(thread: str, turn: int, item: int, word: str) -> dict[str, Any]:
     """What the host answers when this is found in a conversation."""
     run = f"00000000-0000-7000-8000-{turn:012d}"
     pieces = [{"text": "…", "hit": False}, {"text": word, "hit": True}]

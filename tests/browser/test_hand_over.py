@@ -1,7 +1,7 @@
 """What somebody types, opens or presses while the page learns more of the conversation: none of it is lost or moved."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 
 from playwright.sync_api import Locator, Page, Route, expect
@@ -15,7 +15,7 @@ GROWN = "([box, height]) => box.scrollHeight > height + 60"
 
 
 @contextmanager
-def pressed(page: Page, button: Locator) -> Iterator[None]:
+def pressed(page: Page, button: Locator) -> Generator[None]:
     """The button is down meanwhile."""
     place = button.bounding_box()
     assert place is not None
@@ -26,7 +26,7 @@ def pressed(page: Page, button: Locator) -> Iterator[None]:
 
 
 @contextmanager
-def held(page: Page, pattern: str) -> Iterator[None]:
+def held(page: Page, pattern: str) -> Generator[None]:
     """Requests of this kind wait meanwhile."""
     waiting: list[Route] | None = []
     page.route(re.compile(pattern), lambda route: route.continue_() if waiting is None else waiting.append(route))

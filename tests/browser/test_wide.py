@@ -179,7 +179,9 @@ def say_by_another_client(host: HostProcess, thread: str, number: int) -> None:
     assert "RUN_FINISHED" in answer.text
 
 
-def test_memory_stays_flat_over_a_thousand_streamed_turns(visit: Visit, host: HostProcess, record_property) -> None:
+def test_memory_stays_flat_over_a_thousand_streamed_turns(
+    visit: Visit, host: HostProcess, record_property: Callable[[str, object], None]
+) -> None:
     ann = visit(agent="echo")
     ann.ask("first")
     thread = ann.page.url.rpartition("/")[2]

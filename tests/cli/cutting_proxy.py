@@ -6,7 +6,7 @@ comes through would never arrive.
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -58,7 +58,7 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
 
 
 @contextmanager
-def cutting_proxy(url: str, cut_after: int, most: int) -> Iterator[CuttingProxy]:
+def cutting_proxy(url: str, cut_after: int, most: int) -> Generator[CuttingProxy]:
     proxy = CuttingProxy(url, cut_after, most)
     threading.Thread(target=proxy.serve, daemon=True).start()
     try:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Command
 from walk.hosts import HostProcess, text_of
+from warm import Command
 
 SECRET = "zanzibarquux"
 ECHO = 'default_agent: echo\nagents:\n  echo: {runner: "plugin:paddock/echo/default"}\n'

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Command
 from walk.hosts import HostProcess
+from warm import Command
 
 
 @pytest.fixture

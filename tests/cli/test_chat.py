@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import loopback
-from cli.conftest import AGENTS, Command
+from cli.conftest import AGENTS
 from cli.cutting_proxy import cutting_proxy
 from cli.package_makers import a_directory
 from cli.terminals import CALLED, CTRL_C, CTRL_D, PADDOCK, UP, Person
@@ -23,6 +23,7 @@ from paddock.rules.run import input as run_input
 from paddock.runners.packages import InstalledPlugins, read_package
 from patience import at_most
 from walk.hosts import NASTY, HostProcess, wait_until
+from warm import Command
 
 People = Callable[..., Person]
 
@@ -135,12 +136,12 @@ def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path, person: People) -> None:
         started = time.monotonic()
         talking.press(CTRL_C)
         talking.sees("[stopping; Ctrl-C again leaves]")
-        host.process.send_signal(signal.SIGSTOP)  # no end of the turn can be heard any more
+        host.send_signal(signal.SIGSTOP)  # no end of the turn can be heard any more
         talking.press(CTRL_C)
         assert talking.leaves() == 130
         assert time.monotonic() - started < at_most(2.4)
     finally:
-        host.process.send_signal(signal.SIGCONT)
+        host.send_signal(signal.SIGCONT)
         host.stop()
 
 
@@ -279,10 +280,9 @@ def test_too_long_a_message_is_refused_with_its_length_before_anything_is_sent(p
 
 @pytest.mark.parametrize("way", ["pipe", "argument"])
 def test_what_is_no_text_is_a_sentence(served: HostProcess, clean_env: dict[str, str], way: str) -> None:
-    words = [b"caf\xe9"] if way == "argument" else []
-    more = {"stdin": subprocess.DEVNULL} if words else {"input": b"caf\xe9"}
-    command = [os.fsencode(PADDOCK), b"chat", b"--url", served.url.encode(), *words]
-    said = subprocess.run(command, capture_output=True, check=False, timeout=60, env=clean_env, **more)
+    argument, piped = ([b"caf\xe9"], b"") if way == "argument" else ([], b"caf\xe9")
+    command = [os.fsencode(PADDOCK), b"chat", b"--url", served.url.encode(), *argument]
+    said = subprocess.run(command, capture_output=True, check=False, timeout=60, env=clean_env, input=piped)
     assert (said.returncode, said.stdout) == (1, b"")
     assert said.stderr == b"paddock: What you say must be text in UTF-8, and this is not.\n"
 

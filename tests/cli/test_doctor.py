@@ -3,11 +3,11 @@
 import socket
 from pathlib import Path
 
-from cli.conftest import Command
 from cli.package_makers import a_directory
 from paddock.cli.hosting import presence
 from paddock.runners.packages import InstalledPlugins, read_package
 from walk.hosts import HostProcess
+from warm import Command
 
 
 def test_a_healthy_machine_passes_and_nothing_is_left_behind(paddock: Command, tmp_path: Path) -> None:

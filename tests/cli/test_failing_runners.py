@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Command
 from walk.hosts import HostProcess, text_of
+from warm import Command
 
 PLUGIN = """[plugin]
 author = "test"

@@ -6,14 +6,14 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from cli.conftest import Command
 from paddock.cli.plugin_work.scaffold import files
 from paddock.host.agents.file import parse_agents, read_agents
 from paddock.host.agents.schema import agents_schema
@@ -22,6 +22,7 @@ from paddock_sdk import AgentRunner, HostApi, HostCallError, Results, RunContext
 from paddock_sdk.protocol.ids import PluginId
 from paddock_sdk.testing import pretend_host, pretend_host_for
 from walk.hosts import wait_until
+from warm import Command
 
 TOP = Path(__file__).parents[2]
 GUIDES = TOP / "docs" / "guides"
@@ -37,7 +38,7 @@ def test_the_first_runner_in_the_guide_is_the_one_that_new_writes() -> None:
 def test_the_test_in_the_guide_passes() -> None:
     [_, shown] = re.findall(r"```python\n(.*?)```", (GUIDES / "first-runner.md").read_text(), re.DOTALL)
     body = "async def shown():\n" + "".join(f"    {line}\n" for line in shown.splitlines())
-    space: dict[str, object] = {"pretend_host": pretend_host, "__name__": "guide"}
+    space: dict[str, Any] = {"pretend_host": pretend_host, "__name__": "guide"}
     exec(files(PluginId("me", "hello"))["runner.py"], space)
     exec(body, space)
     asyncio.run(space["shown"]())
@@ -78,7 +79,7 @@ def test_every_key_of_the_agents_file_is_in_the_guide_and_its_example_is_read() 
         assert f"| `{key}` | {default} | {field.description}" in guide, key
 
 
-def _as_yaml(default: object) -> str:
+def _as_yaml(default: Any) -> str:
     words = {None: "unset", True: "`true`", False: "`false`", "": "empty"}
     if isinstance(default, list):
         return f"`[{', '.join(default)}]`"
@@ -152,7 +153,7 @@ class Typist:
 
 
 @contextmanager
-def a_typist(directory: Path, env: dict[str, str]) -> Iterator[Typist]:
+def a_typist(directory: Path, env: dict[str, str]) -> Generator[Typist]:
     typist = Typist(directory, env)
     try:
         yield typist
@@ -193,7 +194,7 @@ def test_the_node_example_is_tried_as_its_page_says(tmp_path: Path, clean_env: d
 def test_the_counter_in_the_guide_counts() -> None:
     shown = re.findall(r"```python\n(.*?)```", (GUIDES / "keeping-things.md").read_text(), re.DOTALL)[0]
     body = "async def count(api):\n" + "".join(f"    {line}\n" for line in shown.splitlines())
-    space: dict[str, object] = {"HostCallError": HostCallError, "__name__": "guide"}
+    space: dict[str, Any] = {"HostCallError": HostCallError, "__name__": "guide"}
     exec(body, space)
 
     class Counter(AgentRunner):

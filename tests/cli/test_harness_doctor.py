@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Command
 from paddock.cli.checks.harness import HARNESSES, judge
+from warm import Command
 
 PINS = Path(__file__).parents[2] / "harnesses"
 

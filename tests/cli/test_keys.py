@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import loopback
-from cli.conftest import Command
 from cli.terminals import CALLED
 from walk.hosts import HostProcess
+from warm import Command
 
 
 def bearer(key: str) -> dict[str, str]:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Command
 from cli.terminals import Person
 from walk.hosts import HostProcess
+from warm import Command
 
 ERASED = "\x1b[2K"
 """What a terminal is told to take a line away."""

@@ -5,6 +5,7 @@ import stat
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -209,7 +210,7 @@ def test_every_permission_has_words_a_person_can_answer() -> None:
         (name, literal)
         for name, field in AgentRunnerPermissions.model_fields.items()
         if name not in {"platform_api", "history_scope"}
-        for literal in field.annotation.__args__[0].__args__
+        for literal in get_args(get_args(field.annotation)[0])
     }
     assert literals == set(WORDS)
     everything = {name: [what for kind, what in WORDS if kind == name] for name, _ in WORDS}

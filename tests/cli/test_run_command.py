@@ -5,10 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import warm
-from cli.conftest import Command
 from cli.terminals import CALLED, CTRL_D
 from cli.test_chat import People
 from walk.hosts import wait_until
+from warm import Command
 
 AGENT = 'from paddock import Agent\n\nagent = Agent("You are kind.")\n'
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import warm
-from cli.conftest import Command
 from cli.terminals import CALLED
 from loopback import free_port
 from paddock.cli.plugin_work.watching import snapshot
 from patience import at_most
 from walk.hosts import HostProcess, wait_until
+from warm import Command
 
 AGENTS = 'agents:\n  hello: {runner: "plugin:me/hello/default"}\n'
 

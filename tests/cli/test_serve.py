@@ -15,12 +15,13 @@ from subprocess import PIPE, STDOUT
 import pytest
 
 import loopback
-from cli.conftest import AGENTS, Command
+from cli.conftest import AGENTS
 from cli.package_makers import a_directory
 from cli.terminals import CALLED, PADDOCK
 from paddock.telemetry.loop_watch import DEAF_SECONDS
 from patience import at_most
 from walk.hosts import NASTY, HostProcess, wait_until
+from warm import Command
 
 
 @pytest.fixture
@@ -45,13 +46,13 @@ def test_a_host_says_where_it_is_and_leaves_nothing_behind_when_stopped(new_host
     assert host.says(f"  data  {host.data}\n")
     assert host.says(f'  chat  {CALLED} chat --data {host.data} "hello"\n')
     said = json.loads((host.data / "serve.json").read_text())
-    assert said == {"url": host.url, "pid": host.process.pid}
+    assert said == {"url": host.url, "pid": host.pid}
     assert stat.S_IMODE((host.data / "local-token").stat().st_mode) == 0o600
     assert stat.S_IMODE(host.data.stat().st_mode) == 0o700
 
-    host.process.send_signal(signal.SIGTERM)
+    host.send_signal(signal.SIGTERM)
 
-    assert host.process.wait(30) == 0
+    assert host.wait(30) == 0
     assert not (host.data / "serve.json").exists()
     assert not (host.data / "local-token").exists()
 
@@ -70,7 +71,7 @@ def test_the_local_token_is_what_lets_the_command_line_in(new_host: Callable[...
 def test_a_second_host_on_the_same_data_is_refused_with_a_sentence(served: HostProcess, paddock: Command) -> None:
     second = paddock("serve", "--data", served.data, "--port", "0")
     assert second.returncode == 2
-    assert f"is in use by process {served.process.pid}" in second.stderr
+    assert f"is in use by process {served.pid}" in second.stderr
     assert "another --data" in second.stderr
     assert loopback.get(f"{served.url}/readyz").status_code == 200
     assert (served.data / "serve.json").exists()
@@ -176,7 +177,7 @@ def test_what_a_killed_host_left_behind_does_not_stop_the_next_one(new_host: Cal
     first.kill()
     assert (first.data / "serve.json").exists()
     second = new_host().start()
-    assert json.loads((second.data / "serve.json").read_text())["pid"] == second.process.pid
+    assert json.loads((second.data / "serve.json").read_text())["pid"] == second.pid
     assert second.stop() == 0
 
 
@@ -187,13 +188,13 @@ def test_stopping_ends_open_streams_with_their_last_event(new_host: Callable[...
 
     def ask_to_stop(event: object) -> bool:
         if not stop:
-            stop.append(host.process.send_signal(signal.SIGTERM))
+            stop.append(host.send_signal(signal.SIGTERM))
         return False
 
     events = host.events(task, stop_when=ask_to_stop)
 
     assert (events[-1].type, events[-1].data["code"]) == ("RUN_ERROR", "host_shutdown")
-    assert host.process.wait(30) == 0
+    assert host.wait(30) == 0
 
 
 def test_a_second_signal_does_not_wait() -> None:
@@ -247,22 +248,29 @@ def stuck_host(tmp_path: Path, clean_env: dict[str, str]) -> Iterator["subproces
             process.kill()
 
 
+def said_by(process: "subprocess.Popen[str]", word: str) -> str:
+    """Its next line with this word, when it comes."""
+    assert process.stdout is not None
+    return next(line for line in process.stdout if word in line)
+
+
 def test_a_host_whose_loop_never_comes_back_ends_when_it_is_asked_to(stuck_host: "subprocess.Popen[str]") -> None:
+    assert ".stuck:" in said_by(stuck_host, "loop.stalling"), "the log tells where"
     asked = time.monotonic()
     stuck_host.send_signal(signal.SIGTERM)
     said, _ = stuck_host.communicate(timeout=60)
     assert stuck_host.returncode == 130
     assert time.monotonic() - asked < at_most(DEAF_SECONDS + 2)
     assert "Stopping at once: the event loop does not answer.\n" in said
-    assert "loop.stalling" in said
-    assert ".stuck:" in said, "the log tells where"
 
 
 def test_a_second_signal_ends_a_host_whose_loop_never_comes_back_at_once(stuck_host: "subprocess.Popen[str]") -> None:
-    stuck_host.send_signal(signal.SIGTERM)
-    time.sleep(0.2)  # two that come together count once
-    stuck_host.send_signal(signal.SIGTERM)
-    assert stuck_host.wait(at_most(2)) == 130
+    def ended() -> bool:
+        stuck_host.send_signal(signal.SIGTERM)  # again and again: two that come together count once
+        return stuck_host.poll() is not None
+
+    wait_until(ended, min(at_most(2), DEAF_SECONDS - 1), "its end")
+    assert stuck_host.returncode == 130
 
 
 def test_callers_that_come_while_it_starts_are_answered(tmp_path: Path, clean_env: dict[str, str]) -> None:

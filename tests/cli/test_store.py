@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Command
 from nats_server import NatsServer
 from paddock.rules.agents.addresses import place_of, without_secrets
 from paddock.settings import Settings, SettingsError, load
 from postgres_server import Server, a_database, new_server
 from s3_server import an_imitation_of_s3
+from warm import Command
 
 SECRET = "s3cret"
 NOBODY_THERE = f"postgresql://ann:{SECRET}@127.0.0.1:1/paddock"

@@ -1,6 +1,6 @@
 """One turn from outside, with a host that answers as the test says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -15,11 +15,11 @@ STARTED, TEXT, END = (f'{{"type": "{name}"}}' for name in ("RUN_STARTED", "TEXT_
 class ScriptedHost:
     """Each call for events plays the next scene: events, then perhaps a failure."""
 
-    def __init__(self, *scenes: list[Event | Exception]) -> None:
+    def __init__(self, *scenes: Sequence[Event | Exception]) -> None:
         self.scenes = list(scenes)
         self.asked_after: list[str] = []
 
-    def call(self, method: str, path: str, body: object = None) -> Any:
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return {"taskId": "t1"}
 
     def events(self, path: str, *, after: str = "") -> Iterator[Event]:
@@ -76,6 +76,6 @@ def test_a_refusal_is_no_reason_to_try_again() -> None:
 
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.02)
-    host = ScriptedHost(*([[HostGoneError("nobody there")]] * 1000))
+    host = ScriptedHost(*[[HostGoneError("nobody there")] for _ in range(1000)])
     with pytest.raises(HostGoneError, match="nobody there"):
         played(host)

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
 import httpx
 import pytest
 
-from cluster.conftest import Hosts
+from cluster.conftest import Hosts as NewHosts
+from paddock.ports.hosts import Hosts
 from paddock.storage.postgres import PostgresStore
 from postgres_server import database_of, the_server
 from walk.hosts import HostProcess
@@ -23,11 +24,12 @@ ANSWER = json.dumps(
 
 
 @asynccontextmanager
-async def an_older_host(database: str) -> AsyncIterator[PostgresStore]:
+async def an_older_host(database: str) -> AsyncGenerator[PostgresStore]:
     """One that is there, and does nothing that it is asked."""
     store = PostgresStore(database, host_id="older", url="http://older")
     await store.open()
-    answering = asyncio.create_task(_answer_everything(store))
+    assert store.hosts is not None
+    answering = asyncio.create_task(_answer_everything(store.hosts))
     try:
         yield store
     finally:
@@ -38,16 +40,16 @@ async def an_older_host(database: str) -> AsyncIterator[PostgresStore]:
         await store.close()
 
 
-async def _answer_everything(store: PostgresStore) -> None:
+async def _answer_everything(hosts: Hosts) -> None:
     while True:
-        await store.hosts.beat()
-        for errand in await store.hosts.asked(limit=10):
-            await store.hosts.answer(errand.errand_id, ANSWER)
+        await hosts.beat()
+        for errand in await hosts.asked(limit=10):
+            await hosts.answer(errand.errand_id, ANSWER)
         await asyncio.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
-def host(new_host: Hosts) -> HostProcess:
+def host(new_host: NewHosts) -> HostProcess:
     return new_host("newer").start()
 
 

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loopback import QuietHandler
 from nats_server import NatsServer
 from paddock.rules.access.approvals import DECIDED
 from paddock.rules.platforms.webhook_signatures import headers_for
@@ -38,7 +39,7 @@ class Chat:
         self.go_on = threading.Event()
         chat = self
 
-        class Takes(BaseHTTPRequestHandler):
+        class Takes(QuietHandler):
             def do_POST(self) -> None:
                 told = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 name, text = self.headers["webhook-id"], json.dumps(told)
@@ -48,8 +49,6 @@ class Chat:
                     chat.go_on.wait(10)
                 self.send_response(200)
                 self.end_headers()
-
-            def log_message(self, *_: object) -> None: ...
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Takes)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Command, clean_env, paddock  # noqa: F401 - fixtures
 from contracts.builders import Owner, a_run, a_value, an_item, said
 from contracts.test_postgres import read_by
 from paddock.rules.errors import StorageUnavailableError
@@ -21,6 +20,7 @@ from paddock.storage.sqlite import SqliteStore
 from postgres_server import database_of, new_server, shared_server
 from s3_server import an_imitation_of_s3
 from walk.hosts import HostProcess, text_of, wait_until
+from warm import Command
 
 S3 = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 A_PIXEL = base64.b64decode(
@@ -39,7 +39,7 @@ def test_an_embedded_installation_moves_into_the_cluster_without_loss(
     tmp_path: Path,
     database: str,
     bucket: str,
-    paddock: Command,  # noqa: F811
+    paddock: Command,
 ) -> None:
     before, thread = HostProcess(tmp_path / "alone", agents=ECHO).start(), str(uuid.uuid4())
     task = before.post("words that last", thread=thread).json()["taskId"]
@@ -66,7 +66,7 @@ def test_an_embedded_installation_moves_into_the_cluster_without_loss(
 def test_plugins_installed_in_it_are_moved_too_unless_they_were_changed(
     tmp_path: Path,
     database: str,
-    paddock: Command,  # noqa: F811
+    paddock: Command,
 ) -> None:
     shared_server().empty(database)
     alone = HostProcess(tmp_path / "alone", agents=ECHO).start()
@@ -98,7 +98,7 @@ def test_a_cluster_is_backed_up_while_it_works_and_goes_on_elsewhere(
     tmp_path: Path,
     database: str,
     bucket: str,
-    paddock: Command,  # noqa: F811
+    paddock: Command,
 ) -> None:
     shared_server().empty(database)
     env = {"PADDOCK_STORE": database, "PADDOCK_ARTIFACTS": bucket, **S3}
@@ -196,7 +196,7 @@ select 1, document_no, n, '', 0, 1, '', '' from knowledge_documents, generate_se
     assert read_by(json.loads(plan)[0]["Plan"]) <= documents * passages
 
 
-def test_migrate_says_what_is_to_come_and_does_it(paddock: Command) -> None:  # noqa: F811
+def test_migrate_says_what_is_to_come_and_does_it(paddock: Command) -> None:
     server = new_server()
     try:
         server.sql("create database fresh")

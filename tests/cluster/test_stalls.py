@@ -33,13 +33,13 @@ def stall(awake: HostProcess, sleepers: list[HostProcess], server: Server, name:
     tasks = [begun(host)[0] for host in sleepers]
     threads = [awake.run(task)["threadId"] for task in tasks]
     for host in sleepers:
-        os.kill(host.process.pid, signal.SIGSTOP)
+        os.kill(host.pid, signal.SIGSTOP)
     try:
         ends = [awake.finished(task, TAKE_OVER_SECONDS + PATIENT) for task in tasks]
     finally:
         before = written(server, name, threads)
         for host in sleepers:
-            os.kill(host.process.pid, signal.SIGCONT)
+            os.kill(host.pid, signal.SIGCONT)
     assert {(run["status"], run["code"]) for run in ends} == {("failed", "host_lost")}
     wait_until(lambda: len(refused(server, name, threads)) >= len(tasks), PATIENT, "each refusal being on record")
     for host in sleepers:

@@ -5,7 +5,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -87,7 +87,7 @@ def live_run(host: HostProcess, headers: dict[str, str]) -> tuple[str, str]:
 
 
 @contextmanager
-def holding(owner: HostProcess, reader: HostProcess, headers: dict[str, str]) -> Iterator[list[Held]]:
+def holding(owner: HostProcess, reader: HostProcess, headers: dict[str, str]) -> Generator[list[Held]]:
     """A run that goes on at one host, and every kind of stream of it that is read at the other."""
     thread, task = live_run(owner, headers)
     connected = {"threadId": thread, "runId": "c", "messages": []}

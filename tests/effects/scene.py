@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -252,7 +252,7 @@ class Scene:
 
 
 @contextmanager
-def a_small_disk(place: Path) -> Iterator[Path]:
+def a_small_disk(place: Path) -> Generator[Path]:
     place.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={FULL_MB}m", "tmpfs", str(place)], check=True)
     try:
@@ -262,7 +262,7 @@ def a_small_disk(place: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def full(place: Path, is_full: Callable[[], bool]) -> Iterator[None]:
+def full(place: Path, is_full: Callable[[], bool]) -> Generator[None]:
     """While inside, nothing more can be written there."""
     filler = place / "filler"
     with filler.open("wb", buffering=0) as file, suppress(OSError):
@@ -276,7 +276,7 @@ def full(place: Path, is_full: Callable[[], bool]) -> Iterator[None]:
 
 
 @contextmanager
-def a_scene(home: Path, server: Server | None = None, hosts: int = 1, disk: Path | None = None) -> Iterator[Scene]:
+def a_scene(home: Path, server: Server | None = None, hosts: int = 1, disk: Path | None = None) -> Generator[Scene]:
     with ExitStack() as stack:
         stub = Stub()
         stack.callback(stub.close)

@@ -7,6 +7,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from loopback import QuietHandler
+
 HELD_SECONDS = 120.0
 
 
@@ -20,15 +22,13 @@ class Stub:
         self._go_on = threading.Event()
         stub = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
                 with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked is gone
                     stub.answer(self, body)
-
-            def log_message(self, *_: object) -> None: ...
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

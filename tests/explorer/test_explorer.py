@@ -1,6 +1,6 @@
 """The search finds nothing in the shipped rules, and finds each rule that is taken away."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -210,7 +210,7 @@ def test_the_world_runs_down_so_that_every_path_comes_to_an_end() -> None:
     explorer = Explorer(replace(SMALL, agents=1))
     first = beginning(replace(SMALL, agents=1))
     done: set[World] = set()
-    path: dict[World, object] = {first: explorer.successors(first)}
+    path: dict[World, Iterator[tuple[object, World | None, object]]] = {first: explorer.successors(first)}
     while path:
         world, successors = next(reversed(path.items()))
         _, after, _ = next(successors, (None, None, None))

@@ -40,6 +40,7 @@ from paddock.rules.session.messages import (
     HandoverRequested,
     InputAcknowledged,
     InviteRequested,
+    ManagerAnswer,
     ManagerReplied,
     ManagerTimedOut,
     Message,
@@ -374,7 +375,7 @@ def _about_the_session(heard: Heard, bounds: Bounds) -> Message:  # noqa: PLR091
             raise ValueError(heard)
 
 
-_ANSWERS = {
+_ANSWERS: dict[tuple[str, str], ManagerAnswer] = {
     ("add_agent", "done"): "ADD_AGENT_DONE",
     ("add_agent", "failed"): "ADD_AGENT_FAILED",
     ("remove_agent", "done"): "REMOVE_AGENT_DONE",

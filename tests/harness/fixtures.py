@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +81,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def a_desk(kind: Kind, tmp_path: Path, **host: Any) -> AsyncIterator[Desk]:
+async def a_desk(kind: Kind, tmp_path: Path, **host: Any) -> AsyncGenerator[Desk]:
     directory = tmp_path / "work"
     directory.mkdir(parents=True, exist_ok=True)
     old = os.environ.get("HOME", "")

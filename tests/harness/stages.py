@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +110,7 @@ class Stage:
 
 
 @contextmanager
-def a_further_server() -> Iterator[dict[str, str]]:
+def a_further_server() -> Generator[dict[str, str]]:
     """An MCP server that adds, as an agent lists one."""
     port = free_port()
     with subprocess.Popen([sys.executable, MOODY, str(port)], stderr=subprocess.DEVNULL) as process:
@@ -128,7 +128,7 @@ def _takes_connections(port: int) -> bool:
 
 
 @contextmanager
-def a_house(real: Real, **more: Any) -> Iterator[tuple[Real, HostProcess, ModelServer]]:
+def a_house(real: Real, **more: Any) -> Generator[tuple[Real, HostProcess, ModelServer]]:
     """Two agents: `free` may do everything, `strict` nothing that must be asked for."""
     real.path()
     place = WORK / uuid.uuid4().hex

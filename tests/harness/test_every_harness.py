@@ -5,7 +5,7 @@ import gc
 import json
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ async def test_words_are_streamed_and_said_once(desk: Desk) -> None:
 
 async def test_calls_of_tools_have_a_beginning_and_an_end(desk: Desk) -> None:
     results = await desk.run("tool")
-    calls = [one.data for one in results if one.type.startswith("tool.call")]
+    calls: list[Any] = [one.data for one in results if one.type.startswith("tool.call")]
     assert [call.tool_name for call in calls] == [desk.kind.tool("Look")] * 4
     assert (calls[0].parameters, calls[1].result, calls[3].error) == ({"path": "."}, "a.txt", "no such file")
     said = [one.data.message.text for one in results if one.type == "message.completed"]
@@ -300,7 +300,7 @@ async def test_a_further_server_that_is_not_reached_is_said_until_it_is_known(na
 
 
 @asynccontextmanager
-async def words_on_their_way(kind: Kind, place: Path, text: str) -> AsyncIterator[PretendRun]:
+async def words_on_their_way(kind: Kind, place: Path, text: str) -> AsyncGenerator[PretendRun]:
     """A run that has begun to speak, and further words that wait for it."""
     item = {"event": {"event_id": "e", "event_type": "message.received", "source": "api"}, "input": {"text": "hello"}}
     waits = [[{**item, "claimed_run_id": "r", "runner_id": "x"}]]

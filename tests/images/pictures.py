@@ -30,8 +30,11 @@ def telling(mime_type: str, *, orientation: int = 1) -> bytes:
         return picture(mime_type, comment=SECRET.encode())
     notes = PngImagePlugin.PngInfo()
     notes.add_text("Comment", SECRET)
-    more = {"pnginfo": notes} if mime_type == "image/png" else {"comment": SECRET.encode()}
-    return picture(mime_type, exif=exif, **(more if mime_type != "image/webp" else {"xmp": SECRET.encode()}))
+    more: dict[str, Any] = {
+        "image/png": {"pnginfo": notes},
+        "image/webp": {"xmp": SECRET.encode()},
+    }.get(mime_type, {"comment": SECRET.encode()})
+    return picture(mime_type, exif=exif, **more)
 
 
 def moving(mime_type: str, frames: int = 3) -> bytes:

@@ -107,7 +107,7 @@ def run_as_host(shift: float, words: list[str]) -> None:
     time.time = lambda: real() + shift
     time.time_ns = lambda: real_ns() + int(shift * 1e9)
     from paddock.cli.main import main
-    from paddock.host import retention
+    from paddock.host.keeping import retention
 
     retention.FIRST_SWEEP_SECONDS = float(os.environ.get("SWEEP_AFTER", "3600"))
     sys.argv = ["paddock", *words]

@@ -6,7 +6,7 @@
 import re
 import tarfile
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
 from hashlib import sha256
 from pathlib import Path
@@ -80,7 +80,7 @@ Houses = Callable[[], Any]
 @pytest.fixture(params=["sqlite", "postgres"])
 def a_house(request: pytest.FixtureRequest, tmp_path: Path, days: Days) -> Houses:
     @asynccontextmanager
-    async def open_house() -> AsyncIterator[SmallHouse]:
+    async def open_house() -> AsyncGenerator[SmallHouse]:
         blobs = FileBlobs(tmp_path / "data" / "blobs") if request.param == "sqlite" else MemoryBlobs()
         with open_plug(request.param, tmp_path) as store:
             async with small_house(store, gateway=a_gateway(), clock=days, blobs=blobs) as house:

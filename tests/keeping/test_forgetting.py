@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ Houses = Callable[[], Any]
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def a_house(request: pytest.FixtureRequest, tmp_path: Path, days: Days) -> Houses:
     @asynccontextmanager
-    async def open_house() -> AsyncIterator[SmallHouse]:
+    async def open_house() -> AsyncGenerator[SmallHouse]:
         embedded = request.param == "sqlite"
         blobs = FileBlobs(tmp_path / "data" / "blobs") if embedded else MemoryBlobs()
         with open_plug(request.param, tmp_path) as store:
@@ -215,7 +215,9 @@ async def test_an_erased_message_is_no_longer_found(a_house: Houses, tmp_path: P
         query = TranscriptQuery(phrases=phrases_of(SECRET), limit=5)
         assert len(await house.store.search(THREAD, query)) == 1
         if isinstance(house.store, SqliteStore):
-            await house.store._indexing.catch_up(THREAD)
+            indexing = house.store._indexing
+            assert indexing is not None
+            await indexing.catch_up(THREAD)
         await house.keeping.erase(ANN, THREAD, f"{accepted.task_id}.0")
         assert await house.store.search(THREAD, query) == []
         assert words_in(tmp_path, SECRET) == []

@@ -24,8 +24,8 @@ async def conversations(directory: Path) -> None:
 
 
 def rows(directory: Path) -> dict[str, list[tuple[object, ...]]]:
-    with apsw.Connection(str(directory / "paddock.db")) as connection:
-        return {table: connection.execute(f"select * from {table} order by 1, 2").fetchall() for table in TABLES}
+    connection = apsw.Connection(str(directory / "paddock.db"))
+    return {table: list(connection.execute(f"select * from {table} order by 1, 2")) for table in TABLES}
 
 
 def change(directory: Path, *statements: str) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import asyncpg
 import pytest
 
-from cli.conftest import Command, clean_env, paddock  # noqa: F401 - fixtures
 from host.scripted import small_house
 from keeping.conversations import THREAD, a_lively_conversation, a_turn
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.postgres.rebuilding import check, compare, rebuild
 from postgres_server import a_database
+from warm import Command
 
 TABLES = ("runs", "transcript", "sessions")
 
@@ -110,7 +110,7 @@ def test_nothing_is_put_right_under_a_host_that_serves(address: str, tmp_path: P
 
 def test_an_operator_verifies_and_rebuilds_a_database(
     address: str,
-    paddock: Command,  # noqa: F811
+    paddock: Command,
     tmp_path: Path,
 ) -> None:
     env = {"PADDOCK_STORE": address, "PADDOCK_DATA": str(tmp_path)}

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def clock() -> Clock:
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 def a_house(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Houses:
     @asynccontextmanager
-    async def open_house() -> AsyncIterator[SmallHouse]:
+    async def open_house() -> AsyncGenerator[SmallHouse]:
         with open_plug(request.param, tmp_path) as store:
             async with small_house(store, gateway=a_gateway(), clock=clock) as house:
                 yield house

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ MANIFEST: dict[str, Any] = {"label": {"en_US": "Fake"}, "capabilities": {"stream
 
 
 @asynccontextmanager
-async def a_plugin(*argv: str, kind: str = "AgentRunner", **host: Any) -> AsyncIterator[PretendHost]:
+async def a_plugin(*argv: str, kind: str = "AgentRunner", **host: Any) -> AsyncGenerator[PretendHost]:
     about = About((AboutRunner("default", kind, MANIFEST),), {"greeting": "hello"})
     processes = Processes((sys.executable, *argv), FAKE.parent)
     try:

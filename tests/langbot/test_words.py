@@ -33,7 +33,7 @@ def test_a_message_of_any_length_comes_back_whole(value: Any, length: int) -> No
 
 def test_too_long_a_message_is_not_said() -> None:
     with pytest.raises(ValueError, match="too long for a LangBot plugin"):
-        [*lines_of({"text": "x" * 16 * 1024 * 1024})]
+        list(lines_of({"text": "x" * 16 * 1024 * 1024}))
 
 
 @pytest.mark.parametrize("line", [b"", b"hello", b"[1]", b"{not json}", b"\xff\xfe"])

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ class Reachable:
         return {"Authorization": f"Bearer {self.token}"}
 
     @asynccontextmanager
-    async def client(self, token: str | None = None) -> AsyncIterator[ClientSession]:
+    async def client(self, token: str | None = None) -> AsyncGenerator[ClientSession]:
         """The official client, with this run's token or another's."""
         headers = {"Authorization": f"Bearer {token}"} if token else self.headers
         async with (
@@ -88,7 +88,7 @@ async def reach(
     permissions: Mapping[str, Any] = EVERYTHING,
     work: Mapping[str, Work] | None = None,
     **more: Any,
-) -> AsyncIterator[Reach]:
+) -> AsyncGenerator[Reach]:
     gateway = SearchingGateway(permissions)
     tasks: set[asyncio.Task[None]] = set()
 

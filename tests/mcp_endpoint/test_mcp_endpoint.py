@@ -122,7 +122,9 @@ async def test_passages_are_found_in_the_granted_knowledge_and_in_no_other(tmp_p
         async with run.client() as client:
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert tools["knowledge_retrieve"].input_schema["properties"]["kb_id"]["enum"] == ["kb"]
-            assert tools["knowledge_retrieve"].annotations.read_only_hint
+            annotations = tools["knowledge_retrieve"].annotations
+            assert annotations is not None
+            assert annotations.read_only_hint
             found = json.loads(text_of(await client.call_tool("knowledge_retrieve", {"query_text": "trains"})))
             assert "Book trains first." in found["results"][0]["content"][0]["text"]
             other = await client.call_tool("knowledge_retrieve", {"kb_id": "secret", "query_text": "trains"})

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.types import ImageContent, TextContent
 from PIL import Image
 
 from images.pictures import opened, picture
@@ -50,7 +51,9 @@ async def test_a_picture_of_a_granted_tool_is_handed_on_as_a_picture_in_its_plac
         async with run.client() as client:
             answer = await client.call_tool("current_time", {})
         words, drawn, other = answer.content
-        assert (words.type, drawn.type, other.type) == ("text", "image", "text")
+        assert isinstance(words, TextContent)
+        assert isinstance(drawn, ImageContent)
+        assert isinstance(other, TextContent)
         assert (words.text, drawn.mime_type) == ("it is late", "image/png")
         assert opened(b64decode(drawn.data)).size == (6, 4)
         assert '"type":"file"' in other.text

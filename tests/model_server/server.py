@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,7 +144,7 @@ def _frame(event: Event) -> bytes:
 
 
 @contextmanager
-def model_server(port: int = 0) -> Iterator[ModelServer]:
+def model_server(port: int = 0) -> Generator[ModelServer]:
     """A server on loopback, on a thread of its own."""
     server = ModelServer()
     config = uvicorn.Config(server.app(), host="127.0.0.1", port=port, log_level="critical", lifespan="off", ws="none")

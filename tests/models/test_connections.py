@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 
 import anthropic
@@ -33,7 +33,7 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 @asynccontextmanager
-async def proxy(heads: list[bytes]) -> AsyncIterator[int]:
+async def proxy(heads: list[bytes]) -> AsyncGenerator[int]:
     """Answers everything itself, and notes what it was asked."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import clean_env  # noqa: F401 - a fixture
 from paddock.cli.hosting import run
 from paddock.host.agents.shapes import AgentShape
 from paddock.rules.access.permissions import FILLS, GIVES, OPENS
@@ -31,7 +30,7 @@ def shell(command: str, place: Path, env: dict[str, str]) -> "subprocess.Complet
 
 
 @pytest.mark.timeout(300)  # seven starts of a host, one after the other
-def test_the_tutorial_works_as_it_is_written(tmp_path: Path, clean_env: dict[str, str]) -> None:  # noqa: F811
+def test_the_tutorial_works_as_it_is_written(tmp_path: Path, clean_env: dict[str, str]) -> None:
     """Code is written into the file, commands are typed, and what comes out is what the page shows."""
     code, said, steps = "", "", 0
     page = (GUIDES / "tutorial.md").read_text()
@@ -53,7 +52,7 @@ def test_the_tutorial_works_as_it_is_written(tmp_path: Path, clean_env: dict[str
 
 def test_the_first_agent_of_the_readme_talks_while_the_host_of_make_run_goes_on(
     tmp_path: Path,
-    clean_env: dict[str, str],  # noqa: F811
+    clean_env: dict[str, str],
 ) -> None:
     """Its commands are typed one after the other, so the host that the page started first is still there."""
     page = (GUIDES.parents[1] / "README.md").read_text()
@@ -84,7 +83,7 @@ def test_the_first_agent_of_the_readme_talks_while_the_host_of_make_run_goes_on(
 )
 def test_what_cannot_be_run_is_said_in_the_words_that_were_typed(
     tmp_path: Path,
-    clean_env: dict[str, str],  # noqa: F811
+    clean_env: dict[str, str],
     words: str,
     sentence: str,
 ) -> None:
@@ -183,7 +182,7 @@ async def test_what_a_page_of_a_resource_shows_is_granted_and_works(page: str) -
         ),
     ],
 )
-def test_a_mistake_in_the_file_is_one_sentence(text: str, says: str, tmp_path: Path, clean_env: dict[str, str]) -> None:  # noqa: F811
+def test_a_mistake_in_the_file_is_one_sentence(text: str, says: str, tmp_path: Path, clean_env: dict[str, str]) -> None:
     (tmp_path / "wrong.py").write_text(text)
     done = subprocess.run(
         [PADDOCK, "run", "wrong.py", "hello"], cwd=tmp_path, env=clean_env, capture_output=True, text=True, check=False

@@ -1,14 +1,15 @@
 """The HTTP runner against real agents on loopback: JSON, server-sent events, AG-UI, and what goes wrong."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from pydantic_core import from_json
 
+from loopback import QuietHandler
 from paddock_runners.http import HttpRunner
 from paddock_sdk.protocol.results import RunFailed
 from paddock_sdk.testing import RunResults, pretend_host
@@ -33,11 +34,11 @@ A_PIECE = 'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"Hel"}\n
 @contextmanager
 def an_agent(
     answer: str, kind: str = "application/json", status: int = 200, missing: int = 0
-) -> Iterator[tuple[str, list[Any]]]:
+) -> Generator[tuple[str, list[Any]]]:
     """Its URL, and what it was asked. It is gone before it has said the bytes that are `missing`."""
     asked: list[Any] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             asked.append(
                 (
@@ -50,9 +51,6 @@ def an_agent(
             self.send_header("content-length", str(len(answer.encode()) + missing))
             self.end_headers()
             self.wfile.write(answer.encode())
-
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

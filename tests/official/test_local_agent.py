@@ -37,7 +37,7 @@ async def test_it_remembers_what_was_said_by_reading_the_history() -> None:
 async def test_a_run_that_has_said_its_last_word_leaves_nothing_to_be_collected() -> None:
     left: list[str] = []
     hooks = sys.get_asyncgen_hooks()
-    sys.set_asyncgen_hooks(finalizer=lambda generator: left.append(generator.__qualname__))
+    sys.set_asyncgen_hooks(finalizer=lambda generator: left.append(repr(generator)))
     try:
         async with pretend_host(LocalAgent(), calls=calls_of([])) as host:
             assert (await host.run("hello", resources=resources())).text

@@ -8,7 +8,7 @@ import pytest
 from official.speaking import ADD, adding, resources
 from paddock_runners.local_agent.approvals import KEY
 from paddock_runners.router_worker import RouterWorker
-from paddock_sdk.protocol.results import ToolCallCompleted
+from paddock_sdk.protocol.results import StepFinished, StepStarted, ToolCallCompleted
 from paddock_sdk.testing import RunResults, pretend_host
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +49,8 @@ async def test_the_two_stages_are_steps_and_the_worker_has_only_the_routers_tool
         "step.finished",
         "run.completed",
     ]
-    assert [one.data.step_name for one in results if one.type.startswith("step")] == ["router", "router", "worker", "worker"]  # fmt: skip  # noqa: E501
+    steps = [one.data.step_name for one in results if isinstance(one, StepStarted | StepFinished)]
+    assert steps == ["router", "router", "worker", "worker"]
     assert results.text == "offered: add"
     hints = next(one.data.ui_hints for one in results if one.type == "message.completed")
     assert (hints["title"], hints["label"]) == ("sums", "chat")

@@ -1,7 +1,7 @@
 """The Node example over real stdio: the protocol is enough to write a runner in another language."""
 
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ def node() -> None:
 
 
 @asynccontextmanager
-async def node_runner(**kept: Any) -> AsyncIterator[PretendHost]:
+async def node_runner(**kept: Any) -> AsyncGenerator[PretendHost]:
     command = tomllib.loads((FOLDER / "paddock-plugin.toml").read_text())["plugin"]["command"]
     async with pretend_host_for(command, cwd=FOLDER, **kept) as host:
         yield host

@@ -25,7 +25,7 @@ def a_grant(**changes: Any) -> Grant:
         "subthread_id": "t",
     }
     more = {key: changes.pop(key) for key in ("files", "history_scope", "runner_id") if key in changes}
-    known = {"runner_id": "plugin:x/y/z", **more}
+    known: dict[str, Any] = {"runner_id": "plugin:x/y/z", **more}
     every = frozenset({"plugin", "workspace", "binding"})
     return Grant(
         RunScope(**at | changes), actions=frozenset(), state_scopes=every, storage_areas=every, deadline_at=0, **known

@@ -91,10 +91,11 @@ def test_a_rule_ends_where_it_says() -> None:
         ({"rrule": "FREQ=DAILY;UNTIL=20250101"}, "never comes true"),
     ],
 )
-def test_what_is_wrong_is_said_with_what_to_write(given: dict[str, str], complaint: str) -> None:
-    whole = {"title": "x", "event_timezone": "Europe/Berlin", "start": "2026-03-15T09:00", "end": ""}
+def test_what_is_wrong_is_said_with_what_to_write(given: dict[str, Any], complaint: str) -> None:
+    start = "2026-03-15T09:00"
+    whole: dict[str, Any] = {"title": "x", "event_timezone": "Europe/Berlin", "start": start, "end": ""}
     with pytest.raises(CalendarError) as refused:
-        check_event(Event(**(whole | given)), BERLIN)
+        check_event(Event(**{**whole, **given}), BERLIN)
     assert complaint in str(refused.value)
 
 

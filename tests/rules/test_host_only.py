@@ -65,14 +65,16 @@ def test_what_is_empty_or_as_the_form_has_it_anyway_names_nothing() -> None:
     ],
 )
 def test_of_a_setting_without_a_mark_its_name_is_judged(name: str) -> None:
-    assert refused(a_runner({"name": name}), **{name: "x"})
+    config: dict[str, Any] = {name: "x"}
+    assert refused(a_runner({"name": name}), **config)
     assert is_host_only(a_runner({"name": name}).config_schema[0])
-    assert refused(a_runner(), **{name: "x"}), "a runner without a form takes anything, but not from everybody"
+    assert refused(a_runner(), **config), "a runner without a form takes anything, but not from everybody"
 
 
 @pytest.mark.parametrize("name", ["model", "api_key", "tone", "instruction", "temperature", "curling", "shellac"])
 def test_other_names_are_anybodys(name: str) -> None:
-    assert refused(a_runner({"name": name}), **{name: "calm"}) == []
+    config: dict[str, Any] = {name: "calm"}
+    assert refused(a_runner({"name": name}), **config) == []
 
 
 @pytest.mark.spec("wire/host-only-unmarked")
@@ -198,8 +200,15 @@ NAMING = {
     "router_worker": set[str](),
     "echo": set[str](),
 }
-CLASSES = {"acp": "Acp", "claude_code": "ClaudeCode", "codex": "Codex", "http": "HttpRunner"}
-CLASSES |= {"local_agent": "LocalAgent", "router_worker": "RouterWorker", "echo": "EchoRunner"}
+CLASSES = {
+    "acp": "Acp",
+    "claude_code": "ClaudeCode",
+    "codex": "Codex",
+    "http": "HttpRunner",
+    "local_agent": "LocalAgent",
+    "router_worker": "RouterWorker",
+    "echo": "EchoRunner",
+}
 
 
 @pytest.mark.parametrize("runner", NAMING)

@@ -5,7 +5,7 @@ import inspect
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -118,7 +118,7 @@ class House:
 
 
 @asynccontextmanager
-async def house(data: Path, /, plugins: Sequence[Plugin] = (), **options: Any) -> AsyncIterator[House]:
+async def house(data: Path, /, plugins: Sequence[Plugin] = (), **options: Any) -> AsyncGenerator[House]:
     calls, foreign = Calls(), []
     catalog = Catalog({each.id: each for each in plugins or [plugin()]})
     options = {"mark": f"test-{uuid4().hex}", "host_version": "0.0.0"} | options

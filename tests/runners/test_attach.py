@@ -3,7 +3,7 @@
 import json
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class Bridge:
 
     def send(self, line: bytes) -> None:
         if not self.closed:
+            assert self.child.stdin is not None
             self.child.stdin.write(line + b"\n")
             self.child.stdin.flush()
 
@@ -45,13 +46,26 @@ class Bridge:
         return peer
 
     def _read(self, peer: Any, token: Any) -> None:
+        assert self.child.stdout is not None
         with suppress(anyio.RunFinishedError):  # its last words may come after the test
             for line in self.child.stdout:
                 anyio.from_thread.run_sync(peer.feed_line, line.strip(), token=token)
 
 
+class Nobody:
+    """A line at whose other end nobody says anything."""
+
+    reason, refused = "", False
+
+    def send(self, line: bytes) -> None:
+        """Nobody hears it."""
+
+    def close(self, reason: str = "", *, refused: bool = False) -> None:
+        self.reason, self.refused = reason, refused
+
+
 @contextmanager
-def program(plugin_id: str = "test/nasty", name: str = "nasty.py", *arguments: str) -> Iterator[Bridge]:
+def program(plugin_id: str = "test/nasty", name: str = "nasty.py", *arguments: str) -> Generator[Bridge]:
     argv = [PYTHON, str(FIXTURES / name), *arguments]
     env = {"PADDOCK_PLUGIN": plugin_id}
     child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, bufsize=0)
@@ -193,8 +207,7 @@ async def test_a_runner_with_nothing_to_offer_hears_why_it_is_let_go(tmp_path: P
 
 async def test_one_that_never_introduces_itself_hears_so(tmp_path: Path) -> None:
     async with house(tmp_path, start_seconds=0.2) as here:
-        silent = Bridge(None)  # pyright: ignore[reportArgumentType]
-        silent.send = lambda _line: None
+        silent = Nobody()
         peer = await here.gateway.attach(here.gateway.attach_tokens.mint("w1", "test", "nasty"), silent)
         await peer.introduced()
         assert (silent.refused, silent.reason) == (True, "it did not introduce itself within 0.2 seconds")

@@ -40,7 +40,7 @@ class Wire:
     async def kill(self) -> None:
         self.killed += 1
 
-    async def handle(self, _caller: Caller, _method: str, _params: Mapping[str, Any], _size: int) -> Mapping[str, Any]:
+    async def handle(self, caller: Caller, method: str, params: Mapping[str, Any], size: int) -> Mapping[str, Any]:
         await self.open.wait()
         if self.problem is not None:
             raise self.problem

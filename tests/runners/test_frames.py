@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,13 @@ from paddock.rules.run.results import Result
 from paddock.runners.wire import frames
 from paddock.runners.wire.frames import BadFrameError, Frame, decode
 
-PARAMS = {"run_id": "r1", "type": "message.delta", "data": {"a": [1, 2.5, None]}, "sequence": 3, "timestamp": 1.5}
+PARAMS: dict[str, Any] = {
+    "run_id": "r1",
+    "type": "message.delta",
+    "data": {"a": [1, 2.5, None]},
+    "sequence": 3,
+    "timestamp": 1.5,
+}
 RESULT = Result(**PARAMS)
 
 

@@ -173,8 +173,11 @@ async def test_what_holds_the_hosts_data_is_shown_to_no_confined_process(bubblew
         assert f"{said}: {tmp_path}/project; move it or the data ({data}) elsewhere" in await refused(here)
     async with house(data, [plugin(program="prober.py")], data=data) as here:
         for named in (tmp_path / "project", tmp_path, data):
-            for placed in ({"directory": str(named)}, {"visible": (str(named),)}):
-                said = await refused(here, placement=Placement(isolation="L1", **placed))
+            for placed in (
+                Placement(isolation="L1", directory=str(named)),
+                Placement(isolation="L1", visible=(str(named),)),
+            ):
+                said = await refused(here, placement=placed)
                 assert f"would be shown what holds this host's data: {named}" in said
         (data / "files").mkdir()
         said = await refused(here, placement=Placement(isolation="L1", visible=(str(data / "files"),)))

@@ -60,6 +60,7 @@ async def test_a_crash_takes_its_orphans_along(tmp_path: Path, mark: str) -> Non
         news, _ = await here.run("orphan")
         await news.until(lambda news: bool(news.text))
         [status] = await here.gateway.list_runners()
+        assert status.pid is not None
         os.kill(status.pid, signal.SIGKILL)
         assert (await news.over()).code == "runner.crashed"
         await eventually(lambda: marked(mark) == [])
@@ -69,6 +70,7 @@ async def test_a_crash_takes_its_orphans_along(tmp_path: Path, mark: str) -> Non
 async def test_a_host_that_is_killed_leaves_nobody(tmp_path: Path, mark: str, how: str) -> None:
     host = subprocess.Popen([PYTHON, str(HOST), str(tmp_path), mark, how], stdout=subprocess.PIPE)
     try:
+        assert host.stdout is not None
         assert host.stdout.readline() == b"orphaned\n"
         await eventually(lambda: len(marked(mark)) == 3)
     finally:

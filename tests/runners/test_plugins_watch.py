@@ -7,6 +7,7 @@ import pytest
 
 from cli.package_makers import PLUGIN, a_directory
 from paddock.rules.rows.rows import AuditRow
+from paddock.runners.gateway import Gateway
 from paddock.runners.installed.catalog import Catalog
 from paddock.runners.installed.plugins_watch import PluginsWatch
 from paddock.runners.packages import InstalledPlugins, read_package
@@ -25,7 +26,7 @@ def install(data: Path, name: str, version: str = "1.0") -> None:
 class Watched:
     """A watch over an empty data directory, and what it wrote down."""
 
-    def __init__(self, gateway, data: Path) -> None:
+    def __init__(self, gateway: Gateway, data: Path) -> None:
         self.rows: list[AuditRow] = []
         self.record = data / "plugins" / RECORD_FILE
         self.watch = PluginsWatch(

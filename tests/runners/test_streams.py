@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class Words:
     async def aclose(self) -> None:
         await self._words.aclose()
 
-    async def _say(self, count: int, silent: bool) -> Any:
+    async def _say(self, count: int, silent: bool) -> AsyncGenerator[Mapping[str, Any]]:
         try:
             for number in range(count):
                 yield {"chunk": {"role": "assistant", "content": f"{number} "}}

@@ -7,16 +7,17 @@ import json
 import time
 import uuid
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import httpx
 
+from loopback import QuietHandler
 from paddock.rules.platforms.webhook_signatures import headers_for
 from safety.tenants import DOT, ENDED, Tenant, got, key_of
 from walk.hosts import HostProcess, wait_until
@@ -59,19 +60,16 @@ class Furnished:
         return self.host.client(headers={"Authorization": f"Bearer {key}"})
 
 
-class _Gone(BaseHTTPRequestHandler):
+class _Gone(QuietHandler):
     """A chat platform that takes nothing any more, so that deliveries stay on record as dead."""
 
     def do_POST(self) -> None:
         self.send_response(410)
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @contextmanager
-def a_furnished_host(place: Path) -> Iterator[Furnished]:
+def a_furnished_host(place: Path) -> Generator[Furnished]:
     """Start a host and give its first workspace one of everything that has an id."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _Gone) as platform:
         Thread(target=platform.serve_forever, daemon=True).start()

@@ -29,7 +29,10 @@ WITH_IDS = [
 ]
 ASKED = [one for one in OPERATIONS if any(parameter.name == "threadId" for parameter in one.parameters)]
 CLOSE = {"subtype": "SESSION_CLOSE"}
-CASE = {"ids": lambda one: f"{one.method} {one.path}"}
+
+
+def _case(one: Operation) -> str:
+    return f"{one.method} {one.path}"
 
 
 def unlike(real: str) -> str:
@@ -76,7 +79,7 @@ def _keys(value: Any) -> Any:
 
 
 @pytest.mark.spec("http/foreign-ids")
-@pytest.mark.parametrize("operation", WITH_IDS, **CASE)
+@pytest.mark.parametrize("operation", WITH_IDS, ids=_case)
 def test_a_foreign_id_looks_like_one_that_nobody_has(tenants: Two, operation: Operation) -> None:
     caller, other = tenants
     before = other.seen()
@@ -88,7 +91,7 @@ def test_a_foreign_id_looks_like_one_that_nobody_has(tenants: Two, operation: Op
 
 
 @pytest.mark.spec("http/foreign-ids")
-@pytest.mark.parametrize("operation", ASKED, **CASE)
+@pytest.mark.parametrize("operation", ASKED, ids=_case)
 def test_a_foreign_thread_in_a_query_looks_like_one_that_nobody_has(tenants: Two, operation: Operation) -> None:
     caller, other = tenants
     foreign, nobody = (answer(caller, operation, caller.ids, threadId=one) for one in _threads(other))

@@ -6,7 +6,7 @@ import resource
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def answers(port: int) -> bool:
 
 
 @asynccontextmanager
-async def nobody_is_held_up() -> AsyncIterator[None]:
+async def nobody_is_held_up() -> AsyncGenerator[None]:
     watch = LoopWatch()
     watch.start()
     await asyncio.sleep(0.1)

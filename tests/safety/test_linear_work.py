@@ -3,6 +3,7 @@ measured at one length and at four times that length, and every regular expressi
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -91,7 +92,7 @@ def follow(text: str) -> object:
     return schedule.next_tick(rule, ZONE, START + 3650 * 86_400), schedule.due(rule, ZONE, START, later, "skip")
 
 
-def a_calendar(events: int, text: str, **more: str) -> list[CalendarEventRow]:
+def a_calendar(events: int, text: str, **more: Any) -> list[CalendarEventRow]:
     """As many events as are told, each with as much text as one may have, in every zone there is."""
     zones = sorted(available_timezones())
     first = {"start": "2026-11-18T10:00:00", "end": "2026-11-18T11:00:00"}

@@ -7,7 +7,7 @@ import uuid
 from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from loopback import QuietHandler
 from paddock.host.agents.stored import ELSEWHERE
 from paddock.rules.rows.rows import AgentRow
 from paddock.storage.chosen import store_at
@@ -49,7 +50,7 @@ class Inner:
 def inner() -> Iterator[Inner]:
     heard = list[str]()
 
-    class Service(BaseHTTPRequestHandler):
+    class Service(QuietHandler):
         def do_POST(self) -> None:
             heard.append(self.path)
             self.send_response(200)
@@ -58,9 +59,6 @@ def inner() -> Iterator[Inner]:
             self.wfile.write(json.dumps({"text": "inner secret"}).encode())
 
         do_GET = do_CONNECT = do_POST  # noqa: N815 - the library calls them so
-
-        def log_message(self, *_: object) -> None:
-            pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
         Thread(target=server.serve_forever, daemon=True).start()

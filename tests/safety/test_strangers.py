@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -30,7 +30,7 @@ def begin(client: Socket, path: str, size: int, *headers: str, of: int = 1_000_0
 
 
 @asynccontextmanager
-async def sockets(doors: Doors, count: int) -> AsyncIterator[list[Socket]]:
+async def sockets(doors: Doors, count: int) -> AsyncGenerator[list[Socket]]:
     async with AsyncExitStack() as stack:
         yield [await stack.enter_async_context(a_socket(doors)) for _ in range(count)]
 

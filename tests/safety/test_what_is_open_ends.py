@@ -5,7 +5,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -50,21 +50,21 @@ async def a_live_run(doors: Doors, headers: Headers) -> str:
 
 
 @asynccontextmanager
-async def run_events(doors: Doors, headers: Headers) -> AsyncIterator[httpx.Response]:
+async def run_events(doors: Doors, headers: Headers) -> AsyncGenerator[httpx.Response]:
     run_id = await a_live_run(doors, headers)
     async with doors.client.stream("GET", f"/api/v1/agent/runs/{run_id}/events", headers=headers) as answer:
         yield answer
 
 
 @asynccontextmanager
-async def session_events(doors: Doors, headers: Headers) -> AsyncIterator[httpx.Response]:
+async def session_events(doors: Doors, headers: Headers) -> AsyncGenerator[httpx.Response]:
     await a_live_run(doors, headers)
     async with doors.client.stream("GET", f"{SESSIONS}/events", headers=headers) as answer:
         yield answer
 
 
 @asynccontextmanager
-async def ag_ui_post(doors: Doors, headers: Headers) -> AsyncIterator[httpx.Response]:
+async def ag_ui_post(doors: Doors, headers: Headers) -> AsyncGenerator[httpx.Response]:
     body = {"threadId": "t", "runId": "r", "messages": [{"id": "1", "role": "user", "content": "hello"}]}
     async with doors.client.stream("POST", "/api/v1/agent/ag-ui", json=body, headers=headers) as answer:
         await doors.gateway.next()
@@ -72,7 +72,7 @@ async def ag_ui_post(doors: Doors, headers: Headers) -> AsyncIterator[httpx.Resp
 
 
 @asynccontextmanager
-async def ag_ui_connect(doors: Doors, headers: Headers) -> AsyncIterator[httpx.Response]:
+async def ag_ui_connect(doors: Doors, headers: Headers) -> AsyncGenerator[httpx.Response]:
     await a_live_run(doors, headers)
     body = {"threadId": THREAD, "runId": "c", "messages": []}
     async with doors.client.stream("POST", "/api/v1/agent/ag-ui/connect", json=body, headers=headers) as answer:

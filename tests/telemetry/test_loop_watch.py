@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,7 +19,7 @@ SLOW = re.compile(r"(a+)+$")
 
 
 @asynccontextmanager
-async def watching() -> AsyncIterator[LoopWatch]:
+async def watching() -> AsyncGenerator[LoopWatch]:
     watch = LoopWatch()
     watch.start()
     try:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ STDIO = {"command": sys.executable, "args": [MOODY]}
 
 
 @asynccontextmanager
-async def running(**servers: Any) -> AsyncIterator[McpTools]:
+async def running(**servers: Any) -> AsyncGenerator[McpTools]:
     specs = {name: McpServerSpec.model_validate(spec) for name, spec in servers.items()}
     reveal: Callable[[str], str] = lambda text: "revealed" if text.startswith("env:") else text  # noqa: E731
     tools = McpTools(specs, reveal=reveal, mark={"PADDOCK_MARK": "test"}, clock=time.time)
@@ -181,7 +181,7 @@ async def test_a_list_that_changes_is_read_again() -> None:
 
 
 @asynccontextmanager
-async def moody_at(port: int, *how: str) -> AsyncIterator[None]:
+async def moody_at(port: int, *how: str) -> AsyncGenerator[None]:
     command = [sys.executable, MOODY, str(port), *how]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def engines() -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def hosts_of(request: pytest.FixtureRequest, home: Path) -> Iterator[Callable[..., HostProcess]]:
+def hosts_of(request: pytest.FixtureRequest, home: Path) -> Generator[Callable[..., HostProcess]]:
     """Makes hosts, each alone or in fact two, as the test is run; they are gone afterwards, whatever happened in it."""
     made: list[HostProcess] = []
     with ExitStack() as stack:

@@ -76,11 +76,12 @@ class Detour:
             ready.register(there, selectors.EVENT_READ, here)
             while True:
                 for key, _ in ready.select():
-                    words = key.fileobj.recv(65536)
-                    if not words or self.loses(here, words, answered=key.fileobj is there):
+                    other: socket.socket = key.data
+                    words = (here if other is there else there).recv(65536)
+                    if not words or self.loses(here, words, answered=other is here):
                         return
                     if here not in self._swallowed:
-                        key.data.sendall(words)
+                        other.sendall(words)
 
     def loses(self, here: socket.socket, words: bytes, *, answered: bool) -> bool:
         """Whether these words do not arrive and the connection ends with them."""

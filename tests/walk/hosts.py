@@ -97,12 +97,12 @@ class HostProcess:
         if "PADDOCK_STORE" in env:
             env = SHARED | env
         if self.fresh:
-            self.process = subprocess.Popen([PADDOCK, *command], stdout=PIPE, stderr=STDOUT, text=True, env=env)
+            process = subprocess.Popen([PADDOCK, *command], stdout=PIPE, stderr=STDOUT, text=True, env=env)
         else:
-            self.process = warm.start(command, stdout=PIPE, stderr=STDOUT, env=env)
-        self.url = ""
-        threading.Thread(target=self._read, args=(self.process,), daemon=True).start()
-        wait_until(lambda: self.url or self.process.poll() is not None, seconds, "the host being ready")
+            process = warm.start(command, stdout=PIPE, stderr=STDOUT, env=env)
+        self.process, self.url = process, ""
+        threading.Thread(target=self._read, args=(process,), daemon=True).start()
+        wait_until(lambda: self.url or process.poll() is not None, seconds, "the host being ready")
         assert self.url, "".join(self.output)
         return self
 
@@ -114,6 +114,20 @@ class HostProcess:
                 stalled.note(line)
             if found := READY.search(line):
                 self.url = found[1]
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def send_signal(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait(self, seconds: float) -> int:
+        """Its exit code, when it ends by itself."""
+        assert self.process is not None
+        return self.process.wait(seconds)
 
     @property
     def port(self) -> int:

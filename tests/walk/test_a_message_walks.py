@@ -57,7 +57,7 @@ def test_ready_within_three_seconds_and_gone_without_a_child(new_host: Callable[
     assert time.monotonic() - begin < at_most(3)
     host.events(host.post().json()["taskId"])
     children = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(host.process.pid)], capture_output=True, text=True, check=False
+        ["ps", "-o", "pid=", "--ppid", str(host.pid)], capture_output=True, text=True, check=False
     )
     pids = [int(pid) for pid in children.stdout.split()]
     assert pids
@@ -77,7 +77,7 @@ def test_runners_that_nobody_chose_start_when_they_are_called(new_host: Callable
 
 def runners_of(host: HostProcess) -> set[str]:
     """Which official runners have a process."""
-    below = psutil.Process(host.process.pid).children(recursive=True)
+    below = psutil.Process(host.pid).children(recursive=True)
     lines = [" ".join(process.cmdline()) for process in below]
     return {line.rpartition("paddock_runners.")[2] for line in lines if "-m paddock_runners." in line}
 

@@ -96,7 +96,7 @@ def test_random_kills_lose_nothing_that_was_accepted(host: HostProcess) -> None:
 def test_a_second_host_on_the_same_directory_is_refused_with_a_sentence(host: HostProcess) -> None:
     second = warm.run(["serve", "--data", host.data, "--port", "0"], env=os.environ)
     assert second.returncode == 2
-    assert str(host.process.pid) in second.stderr
+    assert str(host.pid) in second.stderr
     assert "Traceback" not in second.stderr
 
 
@@ -109,8 +109,8 @@ def test_a_full_disk_refuses_with_503_and_accepts_again_when_there_is_room(
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(small)], check=True)
+    host = new_host("small/data", agents=None)
     try:
-        host = new_host("small/data", agents=None)
         host.start()
         assert host.events(host.post("before").json()["taskId"])[-1].type == "RUN_FINISHED"
         filler = small / "filler"
@@ -132,7 +132,5 @@ def test_a_full_disk_refuses_with_503_and_accepts_again_when_there_is_room(
         wait_until(lambda: host.post("after").status_code == 202, 30, "accepting again")
         assert host.stop() == 0
     finally:
-        if host.process is not None and host.process.poll() is None:
-            host.process.kill()
-            host.process.wait(30)
+        host.end()
         subprocess.run(["umount", str(small)], check=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -29,7 +29,7 @@ agent = Agent("{instructions}")
 
 
 @asynccontextmanager
-async def a_house(file: Path, **parts: Any) -> AsyncIterator[House]:
+async def a_house(file: Path, **parts: Any) -> AsyncGenerator[House]:
     write(file, **parts)
     house = build(Settings(data=file.parent / "data", agents=file, discover_models=False))
     async with house.running():

@@ -7,7 +7,7 @@ import sys
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def is_open(port: int) -> bool:
 
 
 @contextmanager
-def a_service(place: Path, **changes: tuple[str, str]) -> Iterator[int]:
+def a_service(place: Path, **changes: tuple[str, str]) -> Generator[int]:
     port = free_port()
     source = shown("python").replace("9000", str(port))
     for before, after in changes.values():

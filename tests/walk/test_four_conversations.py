@@ -6,12 +6,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from loopback import QuietHandler
 from paddock.rules.platforms.webhook_signatures import headers_for
 from walk.hosts import HostProcess, text_of, wait_until
 
@@ -36,13 +37,11 @@ class Chat:
         self.taken: list[dict[str, Any]] = []
         taken = self.taken
 
-        class Takes(BaseHTTPRequestHandler):
+        class Takes(QuietHandler):
             def do_POST(self) -> None:
                 taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
                 self.send_response(200)
                 self.end_headers()
-
-            def log_message(self, *_: object) -> None: ...
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Takes)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -182,8 +181,7 @@ def test_a_conversation_over_the_api(host: HostProcess, tmp_path: Path) -> None:
 def test_a_cursor_counts_where_it_was_given_and_nowhere_else(host: HostProcess) -> None:
     here, there = str(uuid.uuid4()), str(uuid.uuid4())
     one = seen(host, host.post("hello", thread=here).json()["taskId"])
-    for _ in range(3):
-        other = seen(host, host.post("hello", thread=there).json()["taskId"])
+    other = [seen(host, host.post("hello", thread=there).json()["taskId"]) for _ in range(3)][-1]
     own, foreign = one["history"]["items"][0]["cursor"], other["history"]["items"][0]["cursor"]
     latest = one["ctx"]["context"]["latest_cursor"]
     for call in ("history.page", "events.page"):

@@ -3,10 +3,11 @@
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
+from loopback import QuietHandler
 from walk.hosts import HostProcess, text_of
 
 AGENTS = """
@@ -45,7 +46,7 @@ def test_the_stages_of_the_router_and_worker_are_steps_of_the_stream(new_host: C
     assert types[-1] == "RUN_FINISHED"
 
 
-class Elsewhere(BaseHTTPRequestHandler):
+class Elsewhere(QuietHandler):
     """An agent that somebody runs already: it is told the event and the tail of the conversation, and answers JSON."""
 
     def do_POST(self) -> None:
@@ -57,12 +58,9 @@ class Elsewhere(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @contextmanager
-def elsewhere() -> Iterator[str]:
+def elsewhere() -> Generator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"

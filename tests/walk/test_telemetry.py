@@ -3,13 +3,14 @@
 import gzip
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 import loopback
+from loopback import QuietHandler
 from telemetry.test_metrics import numbers
 from walk.conftest import alone
 from walk.hosts import HostProcess
@@ -33,20 +34,16 @@ class Collector(ThreadingHTTPServer):
         self.spans: list[Span] = []
 
 
-class _Take(BaseHTTPRequestHandler):
-    server: Collector
-
+class _Take(QuietHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         body = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
+        assert isinstance(self.server, Collector)
         asked = ExportTraceServiceRequest.FromString(body)
         for resource in asked.resource_spans:
             self.server.spans += [span for scope in resource.scope_spans for span in scope.spans]
         self.send_response(200)
         self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
 
 
 @pytest.fixture

@@ -5,16 +5,17 @@ import json
 import sys
 import threading
 import time
+from typing import Any
 
 KINDS = {"AgentRunner": "run_agent", "Runner": "run_runner"}
 KIND = sys.argv[1] if len(sys.argv) > 1 else "AgentRunner"
 numbers = itertools.count(1000)
-answers: dict[int, dict] = {}
+answers: dict[int, dict[str, Any]] = {}
 news = threading.Condition()
 writing = threading.Lock()
 
 
-def write(message: dict) -> None:
+def write(message: dict[str, Any]) -> None:
     text = json.dumps(message)
     with writing:
         if len(text) <= 16384:
@@ -26,7 +27,7 @@ def write(message: dict) -> None:
         print(json.dumps({"type": "chunk_end"}), flush=True)
 
 
-def ask(action: str, /, **data: object) -> dict:
+def ask(action: str, /, **data: object) -> dict[str, Any]:
     number = next(numbers)
     write({"seq_id": number, "action": action, "data": data})
     with news:
@@ -39,22 +40,22 @@ def said(number: int, kind: str, run_id: str, **data: object) -> None:
     write({"seq_id": number, "code": 0, "message": "success", "data": result, "chunk_status": "continue"})
 
 
-def reply(number: int, data: dict, status: str = "continue", code: int = 0, message: str = "success") -> None:
+def reply(number: int, data: dict[str, Any], status: str = "continue", code: int = 0, message: str = "success") -> None:
     write({"seq_id": number, "code": code, "message": message, "data": data, "chunk_status": status})
 
 
-def words(number: int, ctx: dict, rest: str) -> None:
+def words(number: int, ctx: dict[str, Any], rest: str) -> None:
     run_id = ctx["run_id"]
     said(number, "message.delta", run_id, chunk={"role": "assistant", "content": rest[:2]})
     said(number, "message.delta", run_id, chunk={"role": "assistant", "content": rest[2:]})
     said(number, "run.completed", run_id, finish_reason="stop")
 
 
-def context(number: int, ctx: dict, _: str) -> None:
+def context(number: int, ctx: dict[str, Any], _: str) -> None:
     said(number, "message.completed", ctx["run_id"], message={"role": "assistant", "content": json.dumps(ctx)})
 
 
-def call(number: int, ctx: dict, rest: str) -> None:
+def call(number: int, ctx: dict[str, Any], rest: str) -> None:
     """Make one call and tell what came of it."""
     action, _, data = rest.partition(" ")
     answer = ask(action, **{"run_id": ctx["run_id"], **json.loads(data or "{}")})
@@ -62,7 +63,7 @@ def call(number: int, ctx: dict, rest: str) -> None:
     said(number, "message.completed", ctx["run_id"], message={"role": "assistant", "content": told})
 
 
-def poll(number: int, ctx: dict, _: str) -> None:
+def poll(number: int, ctx: dict[str, Any], _: str) -> None:
     """Looks up whether it is still wanted, as this branch's local agent does."""
     said(number, "message.delta", ctx["run_id"], chunk={"role": "assistant", "content": "working"})
     while not ask("run_get", run_id=ctx["run_id"])["data"].get("cancel_requested_at"):
@@ -70,23 +71,26 @@ def poll(number: int, ctx: dict, _: str) -> None:
     said(number, "run.failed", ctx["run_id"], error="stopped", code="cancelled")
 
 
-def deaf(number: int, ctx: dict, _: str) -> None:
+def deaf(number: int, ctx: dict[str, Any], _: str) -> None:
     said(number, "message.delta", ctx["run_id"], chunk={"role": "assistant", "content": "deaf"})
     time.sleep(3600)
 
 
-def failing(number: int, ctx: dict, rest: str) -> None:
+def failing(number: int, ctx: dict[str, Any], rest: str) -> None:
     said(number, "run.failed", ctx["run_id"], code="provider.busy", retryable=True, **{rest: "come back later"})
 
 
-def run(number: int, ctx: dict) -> None:
+def run(number: int, ctx: dict[str, Any]) -> None:
     verb, _, rest = str(ctx["input"]["text"]).partition(" ")
     work = {"context": context, "call": call, "poll": poll, "deaf": deaf, "failing": failing}.get(verb)
-    work(number, ctx, rest) if work else words(number, ctx, str(ctx["input"]["text"]))
+    if work:
+        work(number, ctx, rest)
+    else:
+        words(number, ctx, str(ctx["input"]["text"]))
     reply(number, {}, "end")
 
 
-def asked(said: dict) -> None:
+def asked(said: dict[str, Any]) -> None:
     number, action, data = said["seq_id"], said["action"], said["data"]
     if action == KINDS.get(KIND):
         threading.Thread(target=run, args=(number, data["context"]), daemon=True).start()
@@ -113,7 +117,7 @@ def listen() -> None:
             heard(whole)
 
 
-def heard(said: dict) -> None:
+def heard(said: dict[str, Any]) -> None:
     if "action" in said:
         asked(said)
         return

@@ -1,7 +1,7 @@
 """A second opinion on documents: the published JSON schema and the limits, checked without the compiler's code."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Any
 
@@ -23,7 +23,7 @@ def depth_of(node: dict[str, Any]) -> int:
     return 1 + max((depth_of(child) for child in node.get("children", [])), default=0)
 
 
-def problems(document: dict[str, Any], limits: Limits) -> list[str]:
+def problems(document: Mapping[str, Any], limits: Limits) -> list[str]:
     found = [error.message for error in VALIDATOR.iter_errors(document)]
     nodes = list(nodes_of(document["root"]))
     keys = [node["key"] for node in nodes]

@@ -132,8 +132,8 @@ def test_two_hundred_nodes_are_compiled_within_two_milliseconds() -> None:
         begun = time.perf_counter()
         document = compile_hints(hints).document
         took.append(time.perf_counter() - begun)
-    assert document is not None
-    assert sum(1 for _ in nodes_of(document["root"])) == 201  # and the stack around them
+        assert document is not None
+        assert sum(1 for _ in nodes_of(document["root"])) == 201  # and the stack around them
     assert min(took) < 0.002
 
 

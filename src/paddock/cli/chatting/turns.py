@@ -7,12 +7,12 @@ event that arrived. Nothing here prints.
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from urllib.parse import quote
 
-from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, Event, HostClient, HostGoneError, RefusedError
+from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, Event, HostGoneError, RefusedError
 from paddock_sdk.client.client import run_input
 
 RUNS = "/api/v1/agent/runs"
@@ -21,11 +21,19 @@ PATIENCE_SECONDS = 30.0
 PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
+class Host(Protocol):
+    """The two requests that a turn makes."""
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any: ...
+
+    def events(self, path: str, *, after: str = "") -> Iterator[Event]: ...
+
+
 @dataclass(slots=True)
 class Turn:
     """A turn under way. `reconnect` gives a fresh client, as a host that came back may have another address."""
 
-    reconnect: Callable[[], HostClient]
+    reconnect: Callable[[], Host]
     thread_id: str
     text: str
     agent: str | None = None

@@ -1,9 +1,8 @@
 """Asks its user: by a card, by questions, by an action that needs a permission. Says what it was answered."""
 
 import json
-from collections.abc import AsyncIterator
 
-from paddock_sdk import AgentRunner, artifact_created, completed, message, serve
+from paddock_sdk import AgentRunner, Results, artifact_created, completed, message, serve
 
 ORDER = {
     "kind": "form",
@@ -34,7 +33,7 @@ QUESTIONS = [
 class Asker(AgentRunner):
     permissions = {"platform_api": ["message.edit"], "artifacts": ["create"], "storage": ["plugin"]}  # noqa: RUF012
 
-    async def run(self, ctx, api) -> AsyncIterator[object]:
+    async def run(self, ctx, api) -> Results:
         params = (ctx.adapter.extra.get("params") if ctx.adapter else None) or {}
         if resumed := params.get("resume"):
             told = {entry["interruptId"]: entry.get("payload", entry["status"]) for entry in resumed}

@@ -1,6 +1,7 @@
 """A small tool loop: asks its first configured model, calls what it asks for, asks again, streams the answer."""
 
 import json
+from typing import Any
 
 from paddock_sdk import AgentRunner, completed, delta, message, serve
 
@@ -14,7 +15,7 @@ class Toolsmith(AgentRunner):
             {"name": tool.tool_name, "description": tool.description or "", "parameters": tool.parameters or {}}
             for tool in ctx.resources.tools
         ]
-        messages = [{"role": "user", "content": ctx.text}]
+        messages: list[Any] = [{"role": "user", "content": ctx.text}]
         asked = (await api.models.invoke(model, messages, tools)).message
         if asked.tool_calls:
             messages.append(asked)
@@ -23,8 +24,9 @@ class Toolsmith(AgentRunner):
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(said.result)})
         words = []
         async for piece in api.models.stream(model, messages):
-            words.append(piece.chunk.content)
-            yield delta(piece.chunk.content)
+            said = piece.chunk.text if piece.chunk else ""
+            words.append(said)
+            yield delta(said)
         yield message("".join(words))
         yield completed()
 

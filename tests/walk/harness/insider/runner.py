@@ -6,10 +6,9 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-from paddock_sdk import AgentRunner, message, serve
+from paddock_sdk import AgentRunner, Results, message, serve
 from paddock_sdk.endpoint import run_endpoint
 from paddock_sdk.projection import project, working_directory_of
 
@@ -30,7 +29,7 @@ class Insider(AgentRunner):
         "working_directory": ["use"],
     }
 
-    async def run(self, ctx, api) -> AsyncIterator[object]:
+    async def run(self, ctx, api) -> Results:
         told = {}
         place = working_directory_of(ctx)
         async with run_endpoint(ctx, api) as endpoint:
@@ -72,7 +71,8 @@ class Insider(AgentRunner):
                 return attempt(lambda: (Path.home() / value).write_text("changed"))
             case "uid":
                 return os.getuid()
-        return None
+            case _:
+                return None
 
 
 def key_of(ctx) -> str:

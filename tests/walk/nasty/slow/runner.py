@@ -6,16 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 
-from paddock_sdk import AgentRunner, completed, delta, handover, message, serve
+from paddock_sdk import AgentRunner, Results, completed, delta, handover, message, serve
 
 
 class Slow(AgentRunner):
     capabilities = {"steering": True}  # noqa: RUF012
     permissions = {"storage": ["plugin"], "history": ["page"]}  # noqa: RUF012
 
-    async def run(self, ctx, api) -> AsyncIterator[object]:
+    async def run(self, ctx, api) -> Results:
         word, _, rest = (ctx.input.text or "").partition(" ")
         match word:
             case "count":  # `count 100 0.01`: so many pieces, so long apart
