@@ -132,6 +132,27 @@ def test_no_control_waits_for_a_runner_either(host: HostProcess, gate: Path) -> 
     wait_until(lambda: "at last" in transcript(host, thread), what="the other agent's answer")
 
 
+@pytest.mark.spec("handover/falls-back")
+@pytest.mark.parametrize("dead", ["broken", "missing"])
+def test_a_handover_to_an_agent_that_cannot_run_falls_back(host: HostProcess, dead: str) -> None:
+    thread = str(uuid.uuid4())
+    host.finished(host.post(f"handover {dead}", thread=thread, agent="quick").json()["taskId"])
+    with host.client() as client:
+        answer = client.post(f"/api/v1/agent/sessions/{thread}/control", json={"subtype": "HANDOVER_CONFIRM"})
+        assert answer.status_code < 300, answer.text
+
+        def settled() -> bool:
+            seen = client.get(f"/api/v1/agent/sessions/{thread}").json()
+            return not seen["transactions"] and not seen["inflight"] and seen["activeAgentId"] == "quick"
+
+        wait_until(settled, what="the first agent being active again")
+    if dead == "broken":
+        assert host.run(answer.json()["turnId"])["status"] == "failed"
+    task = host.post("still there?", thread=thread).json()["taskId"]
+    assert text_of(host.events(task)) == "still there?"
+    assert host.run(task)["agentId"] == "quick"
+
+
 @alone
 def test_a_crash_while_the_runner_starts_leaves_no_run_without_an_end(host: HostProcess, gate: Path) -> None:
     thread = str(uuid.uuid4())
