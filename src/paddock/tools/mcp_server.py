@@ -103,7 +103,7 @@ class McpServer:
             await asyncio.sleep(pause)
 
     def _pause_after_failure(self) -> float:
-        """Count the failure against the workspaces with a call in it; one workspace delays others by a second at most."""
+        """Count the failure against the workspaces with a call in it; one workspace costs others a second at most."""
         now, callers = time.monotonic(), frozenset({*self._callers, *self._lost_callers})
         self._failures.append(Failure(now, callers))
         return rest_for(self._failures, None, now=now).seconds
