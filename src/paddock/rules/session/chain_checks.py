@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from paddock.rules.leases import WHY
+from paddock.rules.cluster.leases import WHY
 from paddock.rules.session.commands import StartRun
 from paddock.rules.session.facts import Event, Target
 from paddock.rules.session.messages import (
