@@ -9,6 +9,8 @@ export interface SessionEntry {
   items: number;
   createdAt: string;
   updatedAt: string;
+  /** The job that talks in it. */
+  automationId?: string;
   /** Where the words of a search stand. */
   found?: { title?: Piece[]; message?: { itemId: string; role: "user" | "assistant"; agentId?: string; timestamp: string; snippet: Piece[] } };
 }

@@ -54,6 +54,7 @@ export const en = {
   "threads.you": "You",
   "threads.agent": "Agent",
   "threads.untitled": "New conversation",
+  "threads.job": "scheduled",
   "threads.archived": "Archived",
   "threads.current": "Current",
   "threads.rename": "Rename",

@@ -56,6 +56,7 @@ export const zh: Words = {
   "threads.you": "你",
   "threads.agent": "智能体",
   "threads.untitled": "新会话",
+  "threads.job": "定时任务",
   "threads.archived": "已归档",
   "threads.current": "当前",
   "threads.rename": "重命名",

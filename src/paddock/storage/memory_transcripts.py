@@ -5,6 +5,7 @@ from itertools import islice
 
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.log.events import HANDED_OVER
+from paddock.rules.rows.automation import AutomationRow
 from paddock.rules.rows.calls import PlacedCall
 from paddock.rules.rows.deliveries import DeliveryRow
 from paddock.rules.rows.rows import (
@@ -29,6 +30,7 @@ from paddock.storage.room import until_full
 
 class MemoryTranscripts(MemoryKeeping, MemorySessions, MemoryPeople):
     _runs: dict[str, RunRow]
+    _jobs: dict[str, AutomationRow]
 
     async def events(
         self, session_id: str, *, kinds: Sequence[str], before: int | None = None, limit: int = 50, view: View = WHOLE
@@ -102,6 +104,7 @@ class MemoryTranscripts(MemoryKeeping, MemorySessions, MemoryPeople):
             archived=bool(details.archived),
             closed=bool(details.closed),
             begins=None if details.title else self._begins(session_id),
+            automation_id=min((job.job_id for job in self._jobs.values() if job.thread_id == session_id), default=None),
         )
 
     def _begins(self, session_id: str) -> str | None:

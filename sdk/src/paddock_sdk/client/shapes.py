@@ -71,6 +71,8 @@ class Session:
     closed: bool
     items: int
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    automation_id: str = ""
+    """The job that talks in it, if one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def _message(given: Mapping[str, Any]) -> HistoryMessage:
 
 
 def session(given: Mapping[str, Any]) -> Session:
-    known = ("threadId", "title", "archived", "closed", "items")
+    known = ("threadId", "title", "archived", "closed", "items", "automationId")
     return Session(
         given["threadId"],
         given.get("title") or "",
@@ -142,6 +144,7 @@ def session(given: Mapping[str, Any]) -> Session:
         given["closed"],
         given["items"],
         more=_others(given, known),
+        automation_id=given.get("automationId") or "",
     )
 
 
