@@ -60,6 +60,8 @@ export interface HistoryMessage {
   name?: string;
   /** Its run ended in the middle of it. */
   partial?: boolean;
+  /** Its words were erased on purpose. */
+  erased?: boolean;
 }
 export interface HistoryDay {
   threadId: string | null;

@@ -104,6 +104,7 @@ export const en = {
   "chat.cancelled_text": "This answer is unfinished: it was stopped. What was said until then stays.",
   "chat.cancelled_early": "It was stopped before anything was said.",
   "chat.cut": "The words break off here.",
+  "chat.erased": "This message was erased.",
   "chat.unfinished": "This answer is unfinished",
   "chat.failed": "This answer failed",
   "chat.failed_middle": "This answer is unfinished: it failed in the middle",

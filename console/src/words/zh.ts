@@ -106,6 +106,7 @@ export const zh: Words = {
   "chat.cancelled_text": "这次回答没有说完：它被停止了。已说出的内容会保留。",
   "chat.cancelled_early": "还没有说出任何内容就被停止了。",
   "chat.cut": "内容到此中断。",
+  "chat.erased": "此消息已被删除内容。",
   "chat.unfinished": "这次回答没有说完",
   "chat.failed": "这次回答失败了",
   "chat.failed_middle": "这次回答没有说完：中途失败了",

@@ -51,6 +51,8 @@ class HistoryMessage:
     attachments: Sequence[Mapping[str, str]] = ()
     ui_schema: Mapping[str, Any] | None = None
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    erased: bool = False
+    """Its words were erased on purpose; `content` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,8 @@ def _message(given: Mapping[str, Any]) -> HistoryMessage:
         agent_id=given.get("agentId") or "",
         attachments=given.get("attachments") or (),
         ui_schema=given.get("ui_schema"),
-        more=_others(given, (*plain, "agentId", "attachments", "ui_schema")),
+        more=_others(given, (*plain, "agentId", "attachments", "ui_schema", "erased")),
+        erased=given.get("erased") is True,
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from paddock.http_api.ag_ui.events import Peer, SignedUrl, media
 from paddock.rules.conversations.client_history import RESULT, call_id_of, given_name, name_of
-from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.rows.rows import ERASED_WORDS, TranscriptRow, is_erased
 
 Json = dict[str, Any]
 

@@ -1,5 +1,7 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
+import msgspec
+
 from paddock.rules.rows.automation import AboutJobs
 from paddock.rules.rows.calendar import AboutCalendars
 from paddock.rules.rows.calls import Calls, ModelUsageRow
