@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -28,6 +28,7 @@ from paddock.tools.mcp_child import NOT_STARTED
 from paddock.tools.mcp_content import answer_of
 from paddock.tools.mcp_http import over_http, was_lost
 from paddock.tools.mcp_stdio import logged, over_stdio
+from paddock_sdk.causes import cause_of
 
 log = structlog.get_logger("paddock.mcp")
 
@@ -93,7 +94,7 @@ class McpServer:
                 await self._serve()
                 self.problem = self.problem or ENDED
             except Exception as error:  # noqa: BLE001 - whatever a server does, the host goes on
-                self.problem = ANEW if self._forgotten else self._not_started or _first_words(error)
+                self.problem = ANEW if self._forgotten else self._not_started or cause_of(error)[:300]
             self._session = None
             self._settled.set()
             _leave_if_cancelled()
@@ -147,7 +148,7 @@ class McpServer:
             return failed(text, unknown=True)
         except Exception as error:  # noqa: BLE001 - an answer to the model, whatever it was
             if not (self._gone.is_set() or was_lost(error) or self._broken > broken):
-                return failed(f"{use.name} failed: {_without_class(error)}")
+                return failed(f"{use.name} failed: {cause_of(error)[:300]}")
             self._lost_callers.add(use.workspace_id)
             why = self._why((self.problem or ENDED) if self._gone.is_set() else None)
             text = f"the MCP server {self.name} was lost in the call{why}; whether it did its work is not known"
@@ -319,20 +320,3 @@ def _leave_if_cancelled() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
-
-
-def _first_words(error: BaseException) -> str:
-    """Name the cause for the host's log."""
-    error = _innermost(error)
-    return f"{type(error).__name__}: {error}"[:300] if str(error) else type(error).__name__
-
-
-def _without_class(error: BaseException) -> str:
-    """Name the cause for a caller, who knows nothing of the library's classes."""
-    return str(_innermost(error))[:300] or "the server gave no reason"
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return error
