@@ -166,7 +166,7 @@ class HostCalls:
         _check_frame(call.size)
         if self._runs is not None and self._runs.outage is not None and self._runs.outage.is_on:
             await self._runs.outage.is_over()  # before anything is looked at: a call that never began may wait
-        asked = _read(call.method, params)
+        asked = read_params(call.method, params)
         run = call.run = self._find(call.caller, asked.run_id)
         self._check_deadline(run)
         grant, looked = run.grant, call.looked
