@@ -190,6 +190,8 @@ class HostCalls:
             frame, size = self._waiting.popleft()
             self._waiting_bytes -= size
             await self._answer(frame, size)
+        if (me := asyncio.current_task()) is not None:
+            self._tasks.discard(me)  # now: a call that comes before the task's callback would wait for nobody
 
     async def _answer(self, frame: Frame, size: int) -> None:
         number, method = frame.id, cast("str", frame.method)
