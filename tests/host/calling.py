@@ -46,6 +46,7 @@ async def ask(house: SmallHouse, run: AtRunner, method: str, **params: Any) -> A
 
 async def refusal(house: SmallHouse, run: AtRunner, method: str, **params: Any) -> tuple[ErrorCode, str]:
     """How a call is refused; it leaves exactly one audit row."""
+    await house.audit.flush()  # what was decided before is on record
     before = len(await house.store.audit(limit=1000))
     with pytest.raises(HostError) as error:
         await ask(house, run, method, **params)

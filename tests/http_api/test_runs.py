@@ -14,7 +14,7 @@ from http_api.frames import cursor_of, split
 from http_api.ordering import assert_official, assert_ordered
 from paddock.http_api.runs import iso
 from paddock.ports import Batch
-from paddock.storage.memory import MemoryStore, open_memory_store
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 RUNS = "/api/v1/agent/runs"
@@ -49,7 +49,7 @@ async def test_a_run_is_accepted_once_and_the_same_request_gets_the_same_answer(
         assert (other.status_code, other.json()["created"]) == (202, False)
 
 
-class GatedStore(MemoryStore):
+class GatedStore(QuickStore):
     """Writes nothing before it is let."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ async def test_the_stream_tells_a_run_from_its_start_to_its_end() -> None:
 
 @pytest.mark.spec("http/cursor")
 async def test_from_every_cursor_the_rest_comes_without_gap_or_duplicate_also_after_a_restart() -> None:
-    store = open_memory_store()
+    store = QuickStore()
     async with open_doors(store) as doors:
         task_id, live = await a_finished_run(doors)
     frames = split(live)
