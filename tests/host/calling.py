@@ -10,7 +10,7 @@ import pytest
 from host.scripted import AtRunner, ScriptedGateway, SmallHouse
 from paddock.ports import Caller
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows.rows import AuditRow
 
 HERE = Caller("test/one", "c1")
 PERMISSIONS = {
