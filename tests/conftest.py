@@ -3,7 +3,7 @@
 import gc
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 import reference_servers as servers_of_npm
 import stalled
 import warm
+from stores import QuickStore, opened
 from warm import Command
 
 hypothesis.settings.register_profile("busy", deadline=None)  # what a case takes says more of the machine than of it
@@ -91,3 +92,10 @@ def paddock(clean_env: dict[str, str], tmp_path: Path) -> Command:
         return warm.run(arguments, env={**clean_env, **(env or {})}, **more)
 
     return run
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[QuickStore]:
+    """A real store with nothing in it, open."""
+    async with opened(QuickStore()) as store:
+        yield store
