@@ -96,9 +96,9 @@ class Wire(ABC):
             self._heard.get_nowait()  # else the reader could wait for room and never hear the end
         with suppress(TimeoutError, HarnessError, ConnectionError):
             # `asyncio.timeout` before Python 3.11.4 raises CancelledError in a task that is being cancelled
-            await asyncio.wait_for(self._interrupted(), COOPERATIVE_SECONDS)
+            await asyncio.wait_for(self._stopped(), COOPERATIVE_SECONDS)
 
-    async def _interrupted(self) -> None:
+    async def _stopped(self) -> None:
         await self.interrupt()
         await self._over.wait()
 
