@@ -6,7 +6,7 @@ The schema is applied once in a process and copied from then on, into memory whe
 import shutil
 import tempfile
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
@@ -67,7 +67,7 @@ def _empty() -> bytes:
 
 
 @asynccontextmanager
-async def opened(store: AnyStore) -> AsyncIterator[AnyStore]:
+async def opened(store: AnyStore) -> AsyncGenerator[AnyStore]:
     """This store, open; closed afterwards. One that is open already stays so."""
     if store.healthy():
         yield store
@@ -82,5 +82,5 @@ async def opened(store: AnyStore) -> AsyncIterator[AnyStore]:
 def reached_otherwise(store: QuickStore) -> QuickStore:
     """The same store as another host reaches it, without what a test's subclass does to it."""
     other = object.__new__(QuickStore)
-    other.__dict__ = store.__dict__
+    object.__setattr__(other, "__dict__", store.__dict__)
     return other

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Command
 from safety.test_sentences import CLASS
+from warm import Command
 
 WRONG = [
     ("no-such-command",),

@@ -1,6 +1,6 @@
 """Every storage plug passes the same contract: a plug joins by one word in PLUGS and one line in `open_plug`."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ PLUGS = ["sqlite", "postgres"]
 
 
 @contextmanager
-def open_plug(name: str, directory: Path) -> Iterator[Store]:
+def open_plug(name: str, directory: Path) -> Generator[Store]:
     """A store over nothing, to be opened; what it needed is gone afterwards."""
     match name:
         case "sqlite":

@@ -1,6 +1,6 @@
 """A disk that refuses or stalls on demand: a thin layer below SQLite, so everything above it is the real thing."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from threading import Event
 
@@ -41,7 +41,7 @@ class _File(apsw.VFSFile):
 
 
 @contextmanager
-def faulty_disk() -> Iterator[FaultyDisk]:
+def faulty_disk() -> Generator[FaultyDisk]:
     disk = FaultyDisk()
     try:
         yield disk

@@ -1,7 +1,7 @@
 """Claims on PostgreSQL: those that come together are one question, and each gets its own answer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,7 +24,7 @@ def address() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def opened(address: str, name: str = "here") -> AsyncIterator[PostgresStore]:
+async def opened(address: str, name: str = "here") -> AsyncGenerator[PostgresStore]:
     store = PostgresStore(address, host_id=name, url=f"http://{name}")
     await store.open()
     try:

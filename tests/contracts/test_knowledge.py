@@ -1,5 +1,7 @@
 """What every store promises about knowledge: found when finished, gone when dropped, nothing twice, jobs go on."""
 
+from typing import Any
+
 import pytest
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, JobRow, KnowledgeStore, StoredChunk
@@ -12,6 +14,7 @@ from paddock.rules.values import replace
 from paddock.storage.chosen import knowledge_in
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.connection import Cursor
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +65,7 @@ def stored(*texts: str, vector: bytes = b"", first: int = 0) -> list[StoredChunk
 
 
 async def bring_in(
-    knowledge: KnowledgeStore, document_id: str, *texts: str, metadata: bytes = b"", vector: bytes = b"", **more: object
+    knowledge: KnowledgeStore, document_id: str, *texts: str, metadata: bytes = b"", vector: bytes = b"", **more: Any
 ) -> JobRow:
     job = a_job(document_id, total=len(texts), done=len(texts), **more)
     await knowledge.add_job(job, b"source", AUDIT)
@@ -226,7 +229,11 @@ async def test_what_was_hidden_and_not_dropped_is_swept_at_the_next_start(both: 
     await bring_in(knowledge, "d1", "needle")
     gone, words = "delete from knowledge_documents", "select count(*) from knowledge_chunks"
     if isinstance(store, SqliteStore):
-        await store.perform(lambda cursor: cursor.execute(gone) and None)
+
+        def delete(cursor: Cursor) -> None:
+            cursor.execute(gone)
+
+        await store.perform(delete)
         assert await knowledge.sweep() == 1
         left = await store.ask(lambda connection: connection.execute(f"{words} union all {SEARCH}").fetchall())
     else:

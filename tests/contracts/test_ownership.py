@@ -1,7 +1,7 @@
 """Several hosts on one database: who owns a session, who is gone, and what a host that was declared gone may write."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -50,7 +50,7 @@ class Cluster:
 
 
 @asynccontextmanager
-async def hosts_on(address: str) -> AsyncIterator[Cluster]:
+async def hosts_on(address: str) -> AsyncGenerator[Cluster]:
     async with AsyncExitStack() as stack:
         yield Cluster(address, stack)
 
@@ -169,7 +169,7 @@ async def test_a_host_that_left_long_ago_is_settled(address: str) -> None:
 
 
 @asynccontextmanager
-async def somebody_holding(sql: str, address: str) -> AsyncIterator[Callable[..., Any]]:
+async def somebody_holding(sql: str, address: str) -> AsyncGenerator[Callable[..., Any]]:
     """Somebody else's transaction, with the rows that it locks."""
     somebody = await asyncpg.connect(address)
     try:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -22,7 +22,7 @@ from paddock.rules.log.chain import StoredFact
 from paddock.rules.log.retention import first_id_after
 from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
 from paddock.rules.rows.migrations import Migration
-from paddock.rules.rows.rows import AuditRow, InboxRow, Row, RunRow, StateRow, TranscriptRow
+from paddock.rules.rows.rows import Apart, AuditRow, InboxRow, Row, RunRow, StateRow, TranscriptRow
 from paddock.storage.postgres import PostgresStore, connection, ownership
 from paddock.storage.postgres.doctor import examine
 from paddock.storage.postgres.group import PLAIN, TABLES
@@ -54,7 +54,7 @@ def own_server() -> Iterator[Server]:
 
 
 @asynccontextmanager
-async def opened(address: str, **how: str) -> AsyncIterator[PostgresStore]:
+async def opened(address: str, **how: str) -> AsyncGenerator[PostgresStore]:
     store = PostgresStore(address, **how)
     await store.open()
     yield store
@@ -338,9 +338,8 @@ async def test_a_failed_batch_fails_the_later_ones_of_its_session_and_no_other(a
         for row in (a_run("a"), a_run("b", first_seq=1 << 70), a_run("c")):
             batches.append(owner.batch(said("x"), rows=[row]))
             owner.head = batches[-1].after
-        outcomes = await asyncio.gather(
-            *(store.append(batch) for batch in batches), other.write(said("y")), return_exceptions=True
-        )
+        written: list[Awaitable[Any]] = [*map(store.append, batches), other.write(said("y"))]
+        outcomes = await asyncio.gather(*written, return_exceptions=True)
         assert [type(outcome).__name__ for outcome in outcomes] == ["NoneType", "HostError", "StaleOwnerError", "list"]
         assert len(await store.read("one")) == 1
 
@@ -519,7 +518,8 @@ def test_every_row_has_a_way_to_be_written() -> None:
 
 @pytest.mark.parametrize("kind", ["audit", "tool_calls", "model_usage", "runs"])
 async def test_whoever_looks_for_old_rows_does_not_read_all_the_young_ones(address: str, kind: str) -> None:
-    ids, rows = ("run", SESSION, "w", "ann", "one"), list[Row]()
+    ids = ("run", SESSION, "w", "ann", "one")
+    rows: list[Apart] = []
     for number in range(2000):
         run_id = f"019{number:05x}-0000-7000-8000-000000000000"
         rows += [

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -26,7 +26,7 @@ def address() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def a_store(address: str) -> AsyncIterator[PostgresStore]:
+async def a_store(address: str) -> AsyncGenerator[PostgresStore]:
     store = PostgresStore(address)
     await store.open()
     try:
@@ -41,8 +41,8 @@ async def test_a_statement_that_takes_its_time_is_left_alone(address: str) -> No
         return await connection.fetchval("select 7")
 
     async with a_store(address) as store:
-        asked = [store.reader.one("select 7 from pg_sleep(4)"), store.perform(slowly)]
-        found, done = await asyncio.gather(*asked)
+        found, done = await asyncio.gather(store.reader.one("select 7 from pg_sleep(4)"), store.perform(slowly))
+        assert found is not None
         assert (found[0], done) == (7, 7)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ TESTS = Path(__file__).parent.parent
 
 
 @asynccontextmanager
-async def opened(directory: Path) -> AsyncIterator[SqliteStore]:
+async def opened(directory: Path) -> AsyncGenerator[SqliteStore]:
     store = SqliteStore(directory)
     await store.open()
     yield store
@@ -286,10 +286,14 @@ async def test_a_file_that_is_no_database_is_refused_with_a_sentence(tmp_path: P
 
 
 def test_columns_are_in_the_order_of_the_fields_they_fill() -> None:
-    columns = {RunRow: RUN, AuditRow: AUDIT, ApiKeyRow: KEY}
-    columns[InboxRow] = f"session_id, {INBOX}"
-    columns[StoredFact] = f"{FACT}, payload_digest"
-    columns[TranscriptRow] = f"session_id, seq, {ITEM}"
+    columns: dict[Any, str] = {
+        RunRow: RUN,
+        AuditRow: AUDIT,
+        ApiKeyRow: KEY,
+        InboxRow: f"session_id, {INBOX}",
+        StoredFact: f"{FACT}, payload_digest",
+        TranscriptRow: f"session_id, seq, {ITEM}",
+    }
     for row, names in columns.items():
         assert row.__struct_fields__ == tuple(names.replace('"', "").split(", "))
 

@@ -8,6 +8,7 @@ import pytest
 from contracts.builders import SESSION, Owner, an_item, said
 from contracts.test_search import asked, found
 from paddock.storage.sqlite import SqliteStore
+from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.search import mark_of
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +31,11 @@ async def index(store: SqliteStore) -> None:
 
 
 async def do(store: SqliteStore, *statements: str) -> None:
-    await store.perform(lambda cursor: [cursor.execute(one) for one in statements] and None)
+    def all_of_them(cursor: Cursor) -> None:
+        for one in statements:
+            cursor.execute(one)
+
+    await store.perform(all_of_them)
 
 
 async def indexed(store: SqliteStore, word: str) -> int:

@@ -30,8 +30,8 @@ def enough_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(query: str, **more: Any) -> ThreadQuery:
-    whose = {"workspace_id": "workspace", "user_id": "ann"}
-    return ThreadQuery(phrases=thread_phrases(query), **whose | more)
+    whose: dict[str, Any] = {"workspace_id": "workspace", "user_id": "ann"}
+    return ThreadQuery(phrases=thread_phrases(query), **{**whose, **more})
 
 
 async def hold(store: Store, name: str, *texts: str, **whose: str) -> Owner:

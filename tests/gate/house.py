@@ -4,7 +4,7 @@ import asyncio
 import json
 import uuid
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -276,9 +276,9 @@ def over(cap: Cap) -> Any:
 
 def _tables(directory: Path) -> dict[str, list[Any]]:
     file = next(directory.rglob("*.db"))
-    with apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY) as connection:
-        names = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")]
-        return {name: connection.execute(f"select * from {name}").fetchall() for name in names if name != "audit"}
+    connection = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    names = [name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")]
+    return {str(name): list(connection.execute(f"select * from {name}")) for name in names if name != "audit"}
 
 
 async def _database(store: PostgresStore) -> dict[str, Any]:
@@ -290,7 +290,7 @@ async def _database(store: PostgresStore) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def gate_house(store: Store, way: str, directory: Path, **options: Any) -> AsyncIterator[GateHouse]:
+async def gate_house(store: Store, way: str, directory: Path, **options: Any) -> AsyncGenerator[GateHouse]:
     answers = Answers()
     answers.store = store
     async with small_house(store, work=answers.work, platform=MemoryPlatform(), **options) as house:

@@ -82,7 +82,8 @@ class Told:
                 raise piece
             if piece is None:
                 await asyncio.Event().wait()
-            yield piece
+            else:
+                yield piece
 
     async def aclose(self) -> None:
         self._doing.closed += 1

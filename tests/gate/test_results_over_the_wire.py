@@ -4,7 +4,7 @@ import asyncio
 import json
 import uuid
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from host.scripted import ANN, ScriptedGateway, SmallHouse, small_house
-from paddock.ports import ANYWHERE, Caller, Placement, RunHandle, RunListener
+from paddock.ports import ANYWHERE, Caller, Placement, RunListener
 from paddock.rules.access.limits import MAX_ARTIFACT_INLINE_BYTES
 from paddock.rules.rows.rows import AuditRow
 from paddock.runners.wire.connection import Connection, Peer
@@ -95,9 +95,9 @@ class WireGateway(ScriptedGateway):
         context: Mapping[str, Any],
         listener: RunListener,
         placement: Placement = ANYWHERE,
-    ) -> RunHandle:
-        run = await self._runner.connection.start_run(runner_id, "default", run_id, context, listener)
-        self.started.put_nowait(run)  # pyright: ignore[reportArgumentType]
+    ) -> Any:
+        run: Any = await self._runner.connection.start_run(runner_id, "default", run_id, context, listener)
+        self.started.put_nowait(run)
         return run
 
 
@@ -138,7 +138,7 @@ async def scene() -> AsyncIterator[Scene]:
 
 
 @asynccontextmanager
-async def a_scene() -> AsyncIterator[Scene]:
+async def a_scene() -> AsyncGenerator[Scene]:
     runner = WireRunner()
     async with small_house(gateway=WireGateway(runner)) as house:
         runner.connect(house)

@@ -3,7 +3,7 @@
 import uuid
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -61,7 +61,7 @@ async def _decided(house: SmallHouse, run: AtRunner, method: str) -> list[AuditR
 
 
 async def streamed(house: SmallHouse, run: AtRunner, artifact_id: str) -> list[bytes]:
-    chunks = cast("Any", await ask(house, run, "artifacts.open_stream", artifact_id=artifact_id))
+    chunks = await ask(house, run, "artifacts.open_stream", artifact_id=artifact_id)
     got = [b64decode(chunk["content_base64"]) async for chunk in chunks]
     assert chunks.result == {}
     return got

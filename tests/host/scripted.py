@@ -3,7 +3,7 @@
 import asyncio
 import math
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -334,7 +334,7 @@ async def small_house(
     knowledge: Knowledge | None = None,
     own_tools: Tools | None = None,
     timeouts: SessionTimeouts | None = None,
-) -> AsyncIterator[SmallHouse]:
+) -> AsyncGenerator[SmallHouse]:
     store = store or QuickStore()
     gateway = gateway or ScriptedGateway()
     now = clock or asyncio.get_running_loop().time

@@ -10,9 +10,6 @@ import selectors
 from collections.abc import Callable
 from typing import Any
 
-import anyio.to_thread
-import pytest
-
 STUCK_SECONDS = 30.0
 
 
@@ -48,13 +45,3 @@ class StillLoop(asyncio.SelectorEventLoop):
         done = self.create_future()
         done.set_result(func(*args))
         return done
-
-
-@pytest.fixture
-def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make calls that would be made on a thread at once."""
-
-    async def run_sync(func: Callable[..., Any], *args: Any, **_options: Any) -> Any:
-        return func(*args)
-
-    monkeypatch.setattr(anyio.to_thread, "run_sync", run_sync)

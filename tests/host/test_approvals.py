@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ EDIT = {"action": "message.edit", "target": {"message_id": "m-1"}, "payload": {"
 @asynccontextmanager
 async def editing(
     platform: MemoryPlatform, *, agent: str = "one", store: Any = None, **house_of: Any
-) -> AsyncIterator[tuple[SmallHouse, AtRunner]]:
+) -> AsyncGenerator[tuple[SmallHouse, AtRunner]]:
     gateway = ScriptedGateway(EDITOR)
     async with small_house(store, gateway=gateway, agents=EDITING_AGENTS, platform=platform, **house_of) as house:
         await house.say(thread=str(uuid.uuid4()), agent_id=agent)
@@ -156,8 +156,8 @@ async def test_of_two_who_decide_at_once_only_the_one_who_did_is_on_the_audit_tr
         approval_id = (await ask(house, run))["approval_id"]
         look, both = store.approval, asyncio.Barrier(2)
 
-        async def looked_at_together(asked: str) -> Any:
-            found = await look(asked)
+        async def looked_at_together(approval_id: str) -> Any:
+            found = await look(approval_id)
             if found is not None and found.decided is None:
                 await both.wait()
             return found

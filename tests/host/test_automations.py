@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,7 +42,7 @@ class Clock:
 @asynccontextmanager
 async def a_house(
     store: Store | None = None, clock: Callable[[], float] | None = None, **more: Any
-) -> AsyncIterator[SmallHouse]:
+) -> AsyncGenerator[SmallHouse]:
     async with small_house(store, clock=clock or Clock(), **more) as house:
         yield house
 
@@ -210,7 +210,7 @@ async def test_a_job_whose_conversation_was_deleted_goes_on_in_a_new_one() -> No
 @asynccontextmanager
 async def a_tick_meanwhile(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[SmallHouse, str], Any]
-) -> AsyncIterator[tuple[SmallHouse, Automation]]:
+) -> AsyncGenerator[tuple[SmallHouse, Automation]]:
     """A job whose conversation was deleted and whose tick is being fired; something happens before it is accepted."""
     async with a_house(clock=clock) as house:
         job = await a_job(house)
@@ -388,7 +388,7 @@ async def test_a_tick_that_no_other_host_takes_stands_in_line_at_one_that_is_ful
         clock.now += LEFT_SECONDS
         looking = asyncio.create_task(full.scheduler.look())
         async with asyncio.timeout(30):
-            while not admission.waiting:
+            while not admission.waiting():
                 await asyncio.sleep(0.01)
         admission.capacity = 1
         admission.look()

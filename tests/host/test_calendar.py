@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,7 +29,7 @@ Call = Callable[..., Any]
 
 
 @asynccontextmanager
-async def a_house() -> AsyncIterator[SmallHouse]:
+async def a_house() -> AsyncGenerator[SmallHouse]:
     async with small_house(gateway=ScriptedGateway({"tools": ["detail", "call"]}), agents=AGENTS) as house:
         yield house
 

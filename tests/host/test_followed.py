@@ -163,7 +163,7 @@ async def test_who_follows_a_word_too_long_to_say_follows_everything(two: tuple[
 
 async def test_who_follows_waits_while_the_log_cannot_be_read(two: tuple[Host, Host]) -> None:
     here, _ = two
-    here.live.patience = lambda _: 0.01
+    here.live.patience = lambda quiet: 0.01
     follower = here.tails.follow("s", None, 0)
     here.tails.owned = lambda _: True
     facts = stored(delta("m", "hello", opens=True), delta("m", " you", opens=False))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from host.scripted import CountingStore, SmallHouse, small_house
-from host.still_loop import StillLoop, no_threads  # noqa: F401 - a fixture
+from host.still_loop import StillLoop
 from paddock.host.keeping.audit import FLUSH_SECONDS, Audit
 from paddock.host.session.loop import PIECE_SECONDS, QUIET_SECONDS
 from paddock.rules.rows.rows import AuditRow, NotedRow

@@ -34,7 +34,8 @@ def a_grant(workspace: str = "default") -> Grant:
 
 
 async def retrieve(bases: Bases, grant: Grant, **asked: Any) -> Any:
-    params = KnowledgeRetrieveParams(run_id="r", **{"kb_id": "kb", "query_text": "trains", **asked})
+    given: dict[str, Any] = {"kb_id": "kb", "query_text": "trains", **asked}
+    params = KnowledgeRetrieveParams(run_id="r", **given)
     return (await KnowledgeCalls(bases).retrieve(grant, params)).results
 
 

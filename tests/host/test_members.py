@@ -1,6 +1,7 @@
 """Who is in a conversation: invited, mentioned, switched to, removed; kept through a restart. The loop is real."""
 
 import uuid
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def a_thread() -> str:
     return str(uuid.uuid4())
 
 
-async def a_turn(house: SmallHouse, thread: str, text: str = "hi", **more: object) -> str:
+async def a_turn(house: SmallHouse, thread: str, text: str = "hi", **more: Any) -> str:
     """One whole turn; returns the agent that answered."""
     accepted = await house.say(text, thread=thread, **more)
     run = await house.gateway.next()

@@ -1,7 +1,7 @@
 """A store that is away for a moment while a run is live: it waits and goes on, nothing is lost or written twice."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -71,7 +71,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def leased(store: QuickStore, **more) -> AsyncIterator[SmallHouse]:
+async def leased(store: QuickStore, **more) -> AsyncGenerator[SmallHouse]:
     """A house that may count on its lease."""
     async with small_house(store, **more) as house:
         house.sessions.outage.is_ours = lambda: True

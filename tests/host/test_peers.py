@@ -1,7 +1,7 @@
 """A host among others: its beats wait for nothing, and whoever was away itself has nothing to say about others."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, cast
 
@@ -80,7 +80,7 @@ class Place:
 
 
 @asynccontextmanager
-async def place_at(address: str) -> AsyncIterator[Place]:
+async def place_at(address: str) -> AsyncGenerator[Place]:
     async with AsyncExitStack() as stack:
         meddler = await asyncpg.connect(address)
         stack.push_async_callback(meddler.close)

@@ -20,7 +20,8 @@ INLINE = {"content": b64encode(PNG).decode(), "name": "cat.png"}
 
 
 def with_files(*files: dict[str, Any], event_id: str = "e1", **changes: Any) -> dict[str, Any]:
-    return an_event(event_id, **{"input": {"text": "look", "attachments": list(files)}} | changes)
+    given: dict[str, Any] = {"input": {"text": "look", "attachments": list(files)}, **changes}
+    return an_event(event_id, **given)
 
 
 @pytest.mark.spec("http/events-files")

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,7 +58,7 @@ class Receiver:
 @asynccontextmanager
 async def a_house(
     receiver: Receiver, store: Store | None = None, *, gateway: ScriptedGateway | None = None, **spec: Any
-) -> AsyncIterator[SmallHouse]:
+) -> AsyncGenerator[SmallHouse]:
     more = {name: spec.pop(name) for name in ("clock", "agents") if name in spec}
     chat = PlatformSpec.model_validate(CHAT | spec)
     async with small_house(store, platforms={"chat": chat}, webhooks=receiver, gateway=gateway, **more) as house:
@@ -141,7 +141,10 @@ agents:
 
 async def test_other_events_go_to_the_one_agent_that_answers_them() -> None:
     async with a_house(Receiver(), agents=AGENTS) as house:
-        joined = {"event_type": "group.member_joined", "subject": {"subject_type": "group", "subject_id": "g"}}
+        joined: dict[str, Any] = {
+            "event_type": "group.member_joined",
+            "subject": {"subject_type": "group", "subject_id": "g"},
+        }
         await come(house, an_event(text="", **joined))
         run = await house.gateway.next()
         assert run.context["conversation"]["bot_id"] == "greeter"
@@ -169,7 +172,12 @@ async def test_other_events_go_to_the_one_agent_that_answers_them() -> None:
 async def test_each_kind_of_event_reaches_its_one_agent_whole_and_zero_or_two_are_said(event_type: str) -> None:
     nobody = 'agents:\n  desk: {runner: "plugin:test/one/default"}\n'
     one = nobody + f'  a: {{runner: "plugin:test/one/default", events: [{event_type}]}}\n'
-    told = {"source_event_type": "Raw", "thread_id": "topic", "data": {"card": 7}, "event_time": "2026-03-15T10:00:00Z"}
+    told: dict[str, Any] = {
+        "source_event_type": "Raw",
+        "thread_id": "topic",
+        "data": {"card": 7},
+        "event_time": "2026-03-15T10:00:00Z",
+    }
     event = an_event(text="", event_type=event_type, subject={"subject_type": "message", "subject_id": "m9"}, **told)
     async with a_house(Receiver(), agents=one) as house:
         await come(house, event)
@@ -286,8 +294,8 @@ async def test_what_another_host_tried_meanwhile_waits_for_its_time_and_its_atte
         await answer(one, "hello")
         look = store.due_deliveries
 
-        async def tried_here_after_the_look(at: float, *, limit: int = 100) -> Any:
-            found = await look(at, limit=limit)
+        async def tried_here_after_the_look(now: float, *, limit: int = 100) -> Any:
+            found = await look(now, limit=limit)
             store.due_deliveries = look
             await one.deliveries.look()
             return found
@@ -411,6 +419,8 @@ async def test_over_real_http_answers_time_and_redirects_are_what_they_are() -> 
                 return Response("later", 429, {"retry-after": "7"})
             case "/moved":
                 return Response(status_code=307, headers={"location": "/ok"})
+            case _:
+                pass
         return Response("fine")
 
     webhooks = HttpWebhooks()

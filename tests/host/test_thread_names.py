@@ -53,7 +53,9 @@ async def test_nobody_takes_the_id_of_a_name_before_its_owner_does(stranger: Pri
         thread = await ThreadNames(house.store, NAMES_KEY).find(ANN, "my first chat")
         assert thread != old_id(ANN, "my first chat")
         await a_turn(house, "hello", thread=thread)
-        assert (await house.store.session(thread)).user_id == ANN.user_id
+        kept = await house.store.session(thread)
+        assert kept is not None
+        assert kept.user_id == ANN.user_id
 
 
 @pytest.mark.parametrize("stranger", [ANN, MALLORY])
@@ -62,7 +64,9 @@ async def test_nobody_takes_the_id_of_a_room_before_its_platform_does(stranger: 
         await taken_by(house, stranger, old_room("room-7"))
         thread = await came(house, "room-7", "e1")
         assert thread != old_room("room-7")
-        assert (await house.store.session(thread)).user_id == "chat"
+        kept = await house.store.session(thread)
+        assert kept is not None
+        assert kept.user_id == "chat"
         assert await came(house, "room-7", "e2") == thread
 
 

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,7 @@ from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.session.commands import SessionTimeouts
 from paddock.rules.session.messages import RunFailed
 from paddock.storage.sqlite import SqliteStore
+from paddock_sdk.protocol.manifest import AgentRunnerManifest
 from patience import at_most
 from stores import QuickStore, reached_otherwise
 
@@ -97,7 +99,7 @@ async def test_a_run_whose_state_cannot_be_read_ends() -> None:
 
 async def test_the_deadline_holds_while_a_run_is_still_starting() -> None:
     class NeverStarts(ScriptedGateway):
-        async def start_run(self, *_: object) -> AtRunner:
+        async def start_run(self, *_: Any, **__: Any) -> AtRunner:
             await asyncio.sleep(3600)
             raise AssertionError
 
@@ -209,7 +211,7 @@ async def test_a_session_that_failed_answers_at_once() -> None:
 
 async def test_what_is_on_record_is_answered_even_when_starting_it_goes_wrong() -> None:
     class Broken(ScriptedGateway):
-        def start_at_once(self, *_: object) -> AtRunner | None:
+        def start_at_once(self, *_: Any, **__: Any) -> AtRunner | None:
             raise RuntimeError("a mistake of ours")
 
     async with small_house(gateway=Broken({"history": ["page"]})) as house:
@@ -329,8 +331,9 @@ async def test_recovery_of_one_session_does_not_wait_for_the_runner_of_another()
         other = await house.say("b", thread=second)
 
     class NeverReady(ScriptedGateway):
-        async def manifest(self, runner_id: str, workspace: str = ""):
-            await asyncio.sleep(3600)
+        async def manifest(self, runner_id: str, workspace: str = "") -> AgentRunnerManifest:
+            await asyncio.Event().wait()
+            raise AssertionError
 
     async with small_house(store, gateway=NeverReady()) as house:
         await asyncio.wait_for(house.sessions.recover("host_restarted", "x"), 30)

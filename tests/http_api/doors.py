@@ -5,7 +5,7 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -348,7 +348,7 @@ async def open_doors(
     metrics: Metrics | None = None,
     stream_limits: StreamLimits | None = None,
     **house_of: Any,
-) -> AsyncIterator[Doors]:
+) -> AsyncGenerator[Doors]:
     gateway = AttachableGateway()
     async with small_house(store, gateway=gateway, **house_of) as house:
         ready = [(True, "ready")]
@@ -391,7 +391,7 @@ async def open_doors(
 
 
 @asynccontextmanager
-async def serving(app: Any, patience: Patience = PATIENCE, crowd: Crowd | None = None) -> AsyncIterator[str]:
+async def serving(app: Any, patience: Patience = PATIENCE, crowd: Crowd | None = None) -> AsyncGenerator[str]:
     """As `paddock serve` does it, with its own connections where the application knows of a short way."""
     config = uvicorn.Config(
         app,

@@ -212,8 +212,20 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-NAMES = ["tool_call_id", "tool_name", "parameters", "result", "error", "artifact", "message", "usage", "code", "scope"]
-NAMES += ["pending_tool_call_ids", "key"]
+NAMES = [
+    "tool_call_id",
+    "tool_name",
+    "parameters",
+    "result",
+    "error",
+    "artifact",
+    "message",
+    "usage",
+    "code",
+    "scope",
+    "pending_tool_call_ids",
+    "key",
+]
 
 
 @pytest.mark.spec("http/stream-valid")

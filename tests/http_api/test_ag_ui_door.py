@@ -75,8 +75,11 @@ async def test_a_name_for_a_thread_is_its_users_own_and_always_the_same_thread()
 async def test_a_dropped_stream_is_joined_again_under_the_names_the_client_uses() -> None:
     async with open_doors() as doors:
         live = split((await ask(doors, a_request(run="r1"), "a", "b", "c")).content)
-        options = {"params": {"threadId": "main"}, "headers": {"Last-Event-ID": cursor_of(live[3])}}
-        rest = await doors.client.get("/api/v1/agent/runs/r1/events", **options)
+        rest = await doors.client.get(
+            "/api/v1/agent/runs/r1/events",
+            params={"threadId": "main"},
+            headers={"Last-Event-ID": cursor_of(live[3])},
+        )
         assert split(rest.content) == live[4:]
         plain = events_of(
             split((await doors.client.get("/api/v1/agent/runs/r1/events", params={"dialect": 1})).content)

@@ -1,6 +1,6 @@
 """`/api/v1/approvals` and `/explain`: the user's word, over HTTP, and nobody else's."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
@@ -19,7 +19,7 @@ LIST = "/api/v1/approvals"
 
 
 @asynccontextmanager
-async def asked(platform: MemoryPlatform) -> AsyncIterator[tuple[Doors, AtRunner, str, dict[str, str]]]:
+async def asked(platform: MemoryPlatform) -> AsyncGenerator[tuple[Doors, AtRunner, str, dict[str, str]]]:
     """Ann's agent has asked to edit a message."""
     async with open_doors(platform=platform, agents=EDITING_AGENTS) as doors:
         doors.gateway.permissions = EDITOR

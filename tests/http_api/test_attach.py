@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -34,12 +34,12 @@ pytestmark = pytest.mark.anyio
 ONE = "plugin:test/one/default"
 
 
-async def no_calls(*_: Any) -> Any:
+async def no_calls(*_: Any, **__: Any) -> Any:
     raise AssertionError("this runner makes no host calls")
 
 
 @asynccontextmanager
-async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, httpx.AsyncClient, str]]:
+async def an_open_house(home: Path) -> AsyncGenerator[tuple[SmallHouse, Gateway, httpx.AsyncClient, str]]:
     gateway = Gateway(Catalog(), home=home, mark="test-attach", on_call=no_calls, host_version="test")
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
         kept = SqliteKnowledge(house.store)  # pyright: ignore[reportArgumentType]

@@ -38,6 +38,12 @@ class CountedKeys:
         self.asked += 1
         return bool(self.rows)
 
+    async def api_keys(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("nobody lists keys here")
+
+    async def revoke_key(self, *_: Any, **__: Any) -> Any:
+        raise AssertionError("nobody revokes keys here")
+
 
 def a_scope(
     *, client: tuple[str, int] | None = ("127.0.0.1", 5), scheme: str = "http", headers: Any = (), **named: str

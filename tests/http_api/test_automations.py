@@ -50,7 +50,7 @@ async def test_a_job_of_somebody_else_looks_like_none() -> None:
         job = await made(doors)
         bob = await doors.key_for("bob")
         for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/run"), ("GET", "/firings")):
-            body = {"json": {}} if method == "PATCH" else {}
+            body: dict[str, Any] = {"json": {}} if method == "PATCH" else {}
             foreign = await doors.client.request(method, f"{BASE}/{job['jobId']}{path}", headers=bob, **body)
             random = await doors.client.request(method, f"{BASE}/nothing{path}", headers=bob, **body)
             assert (foreign.status_code, foreign.text) == (404, random.text)

@@ -71,7 +71,8 @@ async def test_the_file_gives_other_programs_the_same_times() -> None:
         assert answer.headers["content-type"] == "text/calendar; charset=utf-8"
         read = Calendar.from_ical(answer.content)
         assert [str(zone["TZID"]) for zone in read.walk("VTIMEZONE")] == ["Europe/Berlin"]
-        meeting, holiday = read.walk("VEVENT")
+        events: list[Any] = read.walk("VEVENT")
+        meeting, holiday = events
         assert (str(meeting["UID"]), str(meeting["DESCRIPTION"])) == (event_id, "a;b,c\nd")
         start = meeting["DTSTART"].dt
         every = rrulestr(meeting["RRULE"].to_ical().decode(), dtstart=start)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -46,7 +46,7 @@ class Socket:
 
 
 @asynccontextmanager
-async def a_socket(doors: Doors) -> AsyncIterator[Socket]:
+async def a_socket(doors: Doors) -> AsyncGenerator[Socket]:
     host, port = doors.url.removeprefix("http://").split(":")
     async with asyncio.timeout(20):
         reader, writer = await asyncio.open_connection(host, int(port))

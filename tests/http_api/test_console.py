@@ -1,6 +1,6 @@
 """The console's files: served to everybody, guarded, kept by browsers for good; and a sentence where there are none."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def console_of(directory: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def console_of(directory: Path) -> AsyncGenerator[httpx.AsyncClient]:
     app = Starlette(routes=ConsoleDoor(directory).routes(), exception_handlers={HTTPException: not_routed})
     async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=30, verify=NO_TLS) as client:
         yield client

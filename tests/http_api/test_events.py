@@ -85,7 +85,7 @@ async def test_a_signed_event_is_accepted_and_the_same_again_is_the_same() -> No
         {"webhook-timestamp": "soon"},
     ],
 )
-async def test_what_is_not_signed_is_refused_like_an_unknown_platform(changes: dict[str, str]) -> None:
+async def test_what_is_not_signed_is_refused_like_an_unknown_platform(changes: dict[str, Any]) -> None:
     async with open_doors(platforms={"chat": CHAT}) as doors:
         refused = await send(doors, encoded(), **changes)
         assert_problem(refused, 401, "unauthenticated", "this event is not signed by a platform that is known here")

@@ -33,7 +33,12 @@ agents:
 async def test_all_seven_roles_are_taken_and_all_but_the_users_words_reach_the_runner_as_untrusted_parameters() -> None:
     async with open_doors() as doors:
         user = {"id": "1", "role": "user", "content": "hi", "name": "Ann", "encryptedValue": "e"}
-        more = {"state": {"k": 1}, "context": [{"description": "d", "value": "v"}], "parentRunId": "p", "tools": [TOOL]}
+        more: dict[str, Any] = {
+            "state": {"k": 1},
+            "context": [{"description": "d", "value": "v"}],
+            "parentRunId": "p",
+            "tools": [TOOL],
+        }
         props = {"runtime_mode": "chat", "client_time": CLIENT_TIME}
         body = a_body(messages=[user, *OTHERS], forwardedProps=props, **more)
         assert (await doors.post(body)).status_code == 202

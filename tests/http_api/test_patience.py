@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -125,7 +125,7 @@ async def test_where_nobody_is_idle_who_takes_nothing_of_an_answer_makes_room() 
 
 
 @asynccontextmanager
-async def deaf_client(url: str, crowd: Crowd) -> AsyncIterator[Connection]:
+async def deaf_client(url: str, crowd: Crowd) -> AsyncGenerator[Connection]:
     """A client that asks for much and reads nothing. The host's end of it, when more waits than both systems take."""
     host, port = url.removeprefix("http://").split(":")
     before = crowd.unread

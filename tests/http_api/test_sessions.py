@@ -3,7 +3,7 @@
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -58,7 +58,7 @@ class Viewer:
 
 
 @asynccontextmanager
-async def viewing(doors: Doors, thread: str, query: str = "", **headers: str) -> AsyncIterator[Viewer]:
+async def viewing(doors: Doors, thread: str, query: str = "", **headers: str) -> AsyncGenerator[Viewer]:
     async with doors.client.stream("GET", f"{SESSIONS}/{thread}/events{query}", headers=headers) as response:
         assert response.status_code == 200
         yield Viewer(response)

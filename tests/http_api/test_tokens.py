@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from base64 import urlsafe_b64encode
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
 from http_api.doors import assert_problem, open_doors
+from loopback import QuietHandler
 from paddock.compose.doors import tokens_of
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.issuer_keys import RETRY_SECONDS, STALE_SECONDS, IssuerKeys
@@ -145,16 +146,13 @@ class Issuer:
         self.status, self.looks = 200, 0
         issuer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_GET(self) -> None:
                 about = self.path == "/.well-known/openid-configuration"
                 issuer.looks += not about
                 self.send_response(issuer.status)
                 self.end_headers()
                 self.wfile.write(json.dumps(issuer.configuration if about else issuer.keys).encode())
-
-            def log_message(self, *_: Any) -> None:
-                pass
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
         self.name = f"http://127.0.0.1:{self.server.server_port}"

@@ -147,6 +147,9 @@ class TheirStorage:
         ours = url.startswith("https://storage.example.com/agent-inputs/")
         return AttachmentRef("art-1", "image/png", 3, "image.png") if ours else None
 
+    async def keep(self, *_: Any, **__: Any) -> AttachmentRef:
+        raise AssertionError("nobody uploads anything here")
+
     def signed_url(self, artifact_id: str, *, workspace_id: str, user_id: str, by: Any = None) -> str | None:
         return f"https://storage.example.com/{artifact_id}?signature=fresh"
 

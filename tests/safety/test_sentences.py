@@ -10,9 +10,10 @@ from http_api.doors import open_doors
 from paddock.host.calls.host_calls import read_params
 from paddock.http_api.api_description.document import openapi
 from paddock.rules.errors import HostError
-from paddock_sdk import AgentRunner, completed
+from paddock_sdk import AgentRunner, HostApi, Results, RunContext, completed
 from paddock_sdk.causes import cause_of
 from paddock_sdk.protocol.host_calls import HOST_CALLS
+from paddock_sdk.protocol.results import RunFailed
 from paddock_sdk.testing import pretend_host
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +60,7 @@ async def test_every_refusal_at_every_door_is_a_sentence() -> None:
                     continue
                 url = re.sub(r"\{\w+\}", "0199d2a5-1d50-7c3e-9b1f-0c9a5a7f4e10", path)
                 json = {"content-type": "application/json"}
-                asked = [{"content": body, "headers": json} for body in BODIES]
+                asked: list[dict[str, Any]] = [{"content": body, "headers": json} for body in BODIES]
                 asked += [{"json": body} for body in bodies_of(operation, schemas)]
                 for each in asked:
                     answer = await doors.client.request(method.upper(), url, **each)
@@ -92,7 +93,7 @@ def test_every_host_call_with_wrong_parameters_is_answered_with_a_sentence(metho
 
 
 class Failing(AgentRunner):
-    async def run(self, ctx: Any, api: Any) -> Any:
+    async def run(self, ctx: RunContext, api: HostApi) -> Results:
         match ctx.input.text:
             case "silent":
                 raise ValueError
@@ -120,6 +121,7 @@ class Failing(AgentRunner):
 async def test_a_runner_that_raises_is_reported_in_words(text: str, told: str) -> None:
     async with pretend_host(Failing()) as host:
         results = await host.run(text)
+    assert isinstance(results.terminal, RunFailed)
     shown = results.terminal.data.message
     assert told in shown
     assert not CLASS.search(shown)

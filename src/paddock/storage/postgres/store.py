@@ -4,10 +4,9 @@ Epochs come from a sequence of the database, so they grow with every claim over 
 is on the register (`hosts.py`), and owns a session while something goes on in it; a command that is no host is not.
 """
 
-import asyncio
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from functools import partial
 
 import anyio
@@ -141,7 +140,7 @@ class PostgresStore(
                 taken = taken._replace(place=await place_of(reader, session_id))
         return await claim_of(reader, session_id, taken)
 
-    def append(self, batch: Batch) -> asyncio.Future[None]:
+    def append(self, batch: Batch) -> Awaitable[None]:
         """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
         writer = self._need_open()[0]
         if not writer.may_write(batch):

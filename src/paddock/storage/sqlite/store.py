@@ -6,7 +6,7 @@ nothing and an owner from before a restart is stale for ever.
 
 import asyncio
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -129,7 +129,7 @@ class SqliteStore(
     async def look(self, session_id: str) -> Claim:
         return self._reader.claim(session_id, 0)
 
-    def append(self, batch: Batch) -> asyncio.Future[None]:
+    def append(self, batch: Batch) -> Awaitable[None]:
         """A future and not a coroutine: every message passes here, and a task to wait in costs more than the wait."""
         writer = self._writer
         if writer.owners.get(batch.session_id, 0) > batch.epoch:
