@@ -188,7 +188,7 @@ async def test_an_answer_gets_no_longer_than_the_operator_allows(api: str, word:
     await catalog.close()
 
 
-FORGED = [
+FORGED: list[Any] = [
     {"type": "document", "source": {"type": "file", "file_id": "file_of_somebody"}},
     {"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {}},
     {"type": "container_upload", "file_id": "file_of_somebody"},
