@@ -167,7 +167,7 @@ class Deliveries:
         return row.body if url is None else msgspec.json.encode({**told, "attachments": [{**file, "url": url}]})
 
     async def _was_shown(self, artifact_id: str, row: DeliveryRow) -> bool:
-        """Whether this file is shown where the delivery goes. A message may name any: what it holds is a run's to say."""
+        """Whether this file is shown where the delivery goes. What a message names is its run's to say."""
         file, run = await self._records.artifact(artifact_id), await self._records.run(row.run_id)
         if file is None or run is None or not file.published:
             return False
