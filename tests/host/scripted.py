@@ -335,6 +335,7 @@ async def small_house(
     knowledge: Knowledge | None = None,
     own_tools: Tools | None = None,
     timeouts: SessionTimeouts | None = None,
+    tokens: bool = False,
 ) -> AsyncIterator[SmallHouse]:
     store = store or open_memory_store()
     gateway = gateway or ScriptedGateway()
@@ -413,7 +414,7 @@ async def small_house(
         timeouts=timeouts,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
-    scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now)
+    scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now, tokens=tokens)
     await store.open()
     try:
         yield SmallHouse(

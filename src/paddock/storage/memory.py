@@ -223,8 +223,14 @@ class MemoryStore(MemoryTakingOver):
     async def any_key(self) -> bool:
         return bool(self._keys)
 
-    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
-        mine = [row for row in self._keys.values() if workspace_id in (None, row.workspace_id)]
+    async def api_keys(
+        self, workspace_id: str | None, *, user_id: str | None = None, limit: int = 1000
+    ) -> Sequence[ApiKeyRow]:
+        mine = [
+            row
+            for row in self._keys.values()
+            if workspace_id in (None, row.workspace_id) and user_id in (None, row.user_id)
+        ]
         return sorted(mine, key=lambda row: -row.created_at)[:limit]
 
     async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
