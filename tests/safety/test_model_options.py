@@ -227,3 +227,20 @@ async def test_a_provider_is_given_no_address_but_of_the_web(
         with pytest.raises(HostError, match="http or https"):
             await catalog.invoke(asking({"role": "user", "content": [element]}))
     assert server.asked == []
+
+
+@pytest.mark.parametrize("api", APIS)
+async def test_an_operator_lets_a_provider_read_no_address_at_all(api: str, server: ModelServer) -> None:
+    catalog = offering(api, server, addresses=False)
+    for element in (
+        {"type": "image_url", "image_url": {"url": "https://example.com/?said=secret"}},
+        {"type": "file_url", "file_url": "https://example.com/?said=secret", "file_name": "x"},
+    ):
+        for role in ("user", "tool"):
+            with pytest.raises(HostError, match="reads no addresses"):
+                await catalog.invoke(asking({"role": role, "content": [element], "tool_call_id": "c"}))
+    assert server.asked == []
+    given = {"type": "image_base64", "image_base64": "data:image/png;base64,iVBORw0KGgo="}
+    await catalog.invoke(asking({"role": "user", "content": [given]}))
+    assert len(server.asked) == 1
+    await catalog.close()

@@ -43,6 +43,9 @@ class ModelSpec(BaseModel):
     images: bool | None = Field(
         default=None, description="Whether it can look at pictures; one that cannot is told of them in words."
     )
+    addresses: bool = Field(
+        default=True, description="Whether pictures and files may be given by address, which the provider then reads."
+    )
     max_output_tokens: int | None = Field(
         default=None, gt=0, description="Tokens an answer may have; a runner may ask for fewer."
     )

@@ -83,6 +83,15 @@ def file(element: ContentElement) -> Picture | None:
     return Picture(_of_the_web(element.file_url), "", "") if element.file_url else None
 
 
+def check_no_addresses(messages: Sequence[Message], model_id: str) -> None:
+    """For a model that is given bytes only. Raises INVALID_ARGUMENT."""
+    for element in (element for message in messages for element in elements(message)):
+        given = picture(element) or file(element)
+        if given is not None and given.url:
+            text = f"the model {model_id!r} reads no addresses; send pictures and files as bytes"
+            raise HostError(ErrorCode.INVALID_ARGUMENT, text)
+
+
 def _of_the_web(address: str) -> str:
     """The address, which the provider will read from where it stands. Raises INVALID_ARGUMENT."""
     if not address.lower().startswith(("http://", "https://")):
