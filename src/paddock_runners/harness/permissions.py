@@ -19,6 +19,7 @@ KEY = "harness.waiting_for_approval"
 QUESTION = "external.question"
 NO_PERSON = frozenset({"scheduler", "system"})
 """Who starts a run with nobody there to ask."""
+OBEYED = "it would write settings that the harness obeys without asking; a person writes those"
 REFUSED = "the settings of this agent do not allow it"
 NOBODY = "it needs a person's approval, and nobody can be asked in this run"
 VAGUE = "it needs a person's approval, and the harness does not say what exactly it would do"
@@ -65,8 +66,8 @@ class Policy:
 
     def judge(self, asked: Permission) -> tuple[Verdict, str]:
         """What to answer, and why."""
-        if matches(asked.name, self._config.deny):
-            return "refuse", REFUSED
+        if asked.obeyed or matches(asked.name, self._config.deny):
+            return "refuse", OBEYED if asked.obeyed else REFUSED
         call = (asked.name, canonical(asked.parameters))
         if asked.exact and call in self._once:
             self._once.remove(call)
