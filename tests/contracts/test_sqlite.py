@@ -17,10 +17,10 @@ from contracts.builders import SESSION, Owner, a_run, a_value, delta, finished, 
 from contracts.faulty_disk import FaultyDisk, faulty_disk
 from needs import not_run
 from paddock.ports import ApiKeyRow
-from paddock.rules.call_rows import ToolCallRow
-from paddock.rules.chain import StoredFact
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError, UnansweredWriteError
-from paddock.rules.rows import AuditRow, InboxRow, RunRow, TranscriptRow
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.rows.calls import ToolCallRow
+from paddock.rules.rows.rows import AuditRow, InboxRow, RunRow, TranscriptRow
 from paddock.storage.sqlite import SqliteStore
 from paddock.storage.sqlite.connection import FILE_NAME
 from paddock.storage.sqlite.rows import (

@@ -6,25 +6,25 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-import paddock.host.outage as outage_module
-import paddock.host.sessions as sessions_module
+import paddock.host.cluster.outage as outage_module
+import paddock.host.session.sessions as sessions_module
 from host.calling import encoded
 from host.scripted import ANN, AtRunner, ScriptedGateway, SmallHouse, small_house
 from host.test_when_things_break import HERE, a_thread, brought_back, ended, until
-from paddock.host.arrivals import Accepted
-from paddock.host.outage import Outage
+from paddock.host.cluster.outage import Outage
+from paddock.host.session.arrivals import Accepted
 from paddock.ports import Batch
+from paddock.rules.cluster.leases import SURE_SECONDS
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.leases import SURE_SECONDS
 from paddock.rules.session.messages import CloseRequested
-from paddock.storage.memory import MemoryStore
+from stores import QuickStore, reached_otherwise
 
 pytestmark = pytest.mark.anyio
 
 IMPATIENT = 'default_agent: one\nagents:\n  one: {runner: "plugin:test/one/default", deadline_seconds: 0.2}\n'
 
 
-class AwayStore(MemoryStore):
+class AwayStore(QuickStore):
     """A store that can be taken away and given back."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def leased(store: MemoryStore, **more) -> AsyncIterator[SmallHouse]:
+async def leased(store: QuickStore, **more) -> AsyncIterator[SmallHouse]:
     """A house that may count on its lease."""
     async with small_house(store, **more) as house:
         house.sessions.outage.is_ours = lambda: True
@@ -238,8 +238,7 @@ async def test_a_session_that_another_host_went_on_with_is_not_written_any_more(
         store.away = True
         at_runner.delta("1 ")
         await until(lambda: store.tried)
-        reached = MemoryStore()
-        reached.__dict__ = store.__dict__
+        reached = reached_otherwise(store)
         async with small_house(reached) as elsewhere:
             await elsewhere.sessions.take_over([(thread, "host_lost", "its host is gone")])
         before = await reached.read(thread)
@@ -390,7 +389,7 @@ async def test_an_end_that_was_taken_counts_though_another_host_has_gone_on_sinc
         at_runner.message("0 1")
         at_runner.say("run.completed")
         await until(lambda: store.away)
-        await MemoryStore.claim(store, thread)
+        await reached_otherwise(store).claim(thread)
         store.away = False
         await until(lambda: not house.sessions.works_on(thread))
         await house.audit.flush()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
@@ -18,18 +18,17 @@ from host.scripted import SmallHouse, manifest_of, small_house
 from http_api import doors as helpers
 from http_api.frames import split
 from loopback import NO_TLS
-from paddock.host.open_streams import OpenStreams
-from paddock.host.users import Users
-from paddock.http_api import attach
-from paddock.http_api.attach import SocketTransport, close_reason
+from paddock.host.people.users import Users
+from paddock.host.streams.open_streams import OpenStreams
+from paddock.http_api.admin import attach
+from paddock.http_api.admin.attach import SocketTransport, close_reason
 from paddock.knowledge.bases import Bases
 from paddock.knowledge.ingest import Ingest
 from paddock.ports import ApiKeyRow
 from paddock.ports.attachments import NoAttachments
-from paddock.runners.catalog import Catalog
 from paddock.runners.gateway import Gateway
-from paddock.storage.memory import MemoryStore
-from paddock.storage.memory_knowledge import MemoryKnowledge
+from paddock.runners.installed.catalog import Catalog
+from paddock.storage.sqlite.knowledge import SqliteKnowledge
 
 pytestmark = pytest.mark.anyio
 ONE = "plugin:test/one/default"
@@ -43,7 +42,7 @@ async def no_calls(*_: Any) -> Any:
 async def an_open_house(home: Path) -> AsyncIterator[tuple[SmallHouse, Gateway, httpx.AsyncClient, str]]:
     gateway = Gateway(Catalog(), home=home, mark="test-attach", on_call=no_calls, host_version="test")
     async with small_house(gateway=gateway) as house:  # pyright: ignore[reportArgumentType]
-        kept = MemoryKnowledge(cast("MemoryStore", house.store))
+        kept = SqliteKnowledge(house.store)  # pyright: ignore[reportArgumentType]
         users, knowledge = Users(house.store, clock=time.time), Bases(kept, Ingest(kept))
         streams = OpenStreams(house.store)
         app = helpers.app_of(

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from contracts.conftest import open_plug
+from contracts.conftest import PLUGS, open_plug
 from host.calling import a_gateway
 from host.scripted import ANN, BOB, SmallHouse, small_house
 from http_api.doors import a_body, assert_problem, open_doors
 from keeping.conversations import THREAD, a_lively_conversation, a_turn
-from paddock.host.retention import Retention
-from paddock.host.words import COUNT_SECONDS, WordLimits, Words
-from paddock.rules.chain import word_bytes
+from paddock.host.keeping.retention import Retention
+from paddock.host.session.word_quota import COUNT_SECONDS, WordLimits, Words
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.retention import DAY, Periods
+from paddock.rules.log.chain import word_bytes
+from paddock.rules.log.retention import DAY, Periods
 
 pytestmark = pytest.mark.anyio
 Houses = Callable[[], Any]
@@ -39,7 +39,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=PLUGS)
 def a_house(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Houses:
     @asynccontextmanager
     async def open_house() -> AsyncIterator[SmallHouse]:

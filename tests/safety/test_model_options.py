@@ -11,8 +11,8 @@ from model_server import ModelServer, model_server
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import load_models
 from paddock.ports.models import ModelCall
+from paddock.rules.agents.model_specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.model_specs import ModelSpec
 from paddock_sdk.protocol.messages import Message
 
 pytestmark = pytest.mark.anyio

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.rules.overview import AuditQuery, RunsQuery
-from paddock.rules.retention import first_id_after
+from paddock.rules.log.retention import first_id_after
+from paddock.rules.people.overview import AuditQuery, RunsQuery
 
 CLOCKS_APART = 3600.0
 """The clock that an id was made with and the one that wrote the row may differ by so many seconds."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from paddock.rules.chain import ANCHOR, Damage, Head, StoredFact
+from paddock.rules.log.chain import ANCHOR, Damage, Head, StoredFact
 
 
 class Walk:

@@ -1,4 +1,4 @@
-"""What Codex asks before it does something, in our words: which tool, with what exactly. Pure."""
+"""Approval requests of Codex in our words: which tool, with which arguments. Pure."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ def for_command(key: Any, params: Mapping[str, Any]) -> Permission:
 def for_patch(
     key: Any, params: Mapping[str, Any], items: Mapping[str, Mapping[str, Any]], directory: str
 ) -> Permission:
-    """Before it changes files; `directory` is where it works."""
+    """Read a question about changes of files; `directory` is where Codex works."""
     changes = items.get(call_id := _call_id(key, params), {}).get("changes")
     paths = [path.removeprefix(directory) for change in listing(changes) for path in _paths(mapping(change))]
     obeyed = any(OBEYED & set(Path(path).parts) for path in paths)
@@ -31,7 +31,7 @@ def for_patch(
 
 
 def _paths(change: Mapping[str, Any]) -> list[str]:
-    """Where a change is made, and where it moves the file to."""
+    """Return where a change is made, and where it moves the file to."""
     found = [change.get("path"), mapping(change.get("kind")).get("move_path")]
     return [path for path in found if isinstance(path, str)]
 

@@ -132,8 +132,8 @@ def _approved(ctx: RunContext, call: Called, kept: object) -> bool:
 
 
 def _word(ctx: RunContext, kept: object) -> bool | None:
-    """What was said to the question. An event that is nobody's message, such as a schedule's, leaves it behind, and so
-    does whoever was not asked."""
+    """Read a yes or no from the input. An event that is nobody's message, such as a schedule's, is a no, and so are
+    words of whoever was not asked."""
     theirs = all(may_answer(ctx, mapping(one).get("asked")) for one in listing(kept))
     return consent_in(ctx.text) if theirs and ctx.event.event_type == SAID else False
 

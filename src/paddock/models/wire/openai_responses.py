@@ -8,8 +8,8 @@ import msgspec
 from paddock.models.wire.content import elements, file, picture, thoughts_of
 from paddock.models.wire.speaking import ServerSaidError, reason_of
 from paddock.ports.models import CalledTool, ModelAnswer, ModelCall, ModelPiece, Usage
-from paddock.rules.model_options import RESPONSES, taken
-from paddock.rules.model_specs import ModelSpec
+from paddock.rules.agents.model_options import RESPONSES, taken
+from paddock.rules.agents.model_specs import ModelSpec
 from paddock_sdk.protocol.messages import LLMTool, Message
 
 REASONING = "openai_reasoning"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from paddock.rules.rows import AuditRow
+from paddock.rules.rows.rows import AuditRow
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.tables import insert
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.automation_rows import (
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.automation import (
     AutomationGone,
     AutomationRow,
     JobClaim,
@@ -14,7 +15,6 @@ from paddock.rules.automation_rows import (
     JobMoves,
     TickRow,
 )
-from paddock.rules.errors import ErrorCode, HostError
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paddock.ports import Spent
-from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
+from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
 from paddock.rules.values import replace
 from paddock.storage.filters import UNPRICED
 from paddock.storage.postgres.reader import HasReader

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.rules.rows import WHOLE, InboxRow, TranscriptRow, View
+from paddock.rules.rows.rows import WHOLE, InboxRow, TranscriptRow, View
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.tables import insert
 

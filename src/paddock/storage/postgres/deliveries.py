@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.delivery_rows import (
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.deliveries import (
     DeliveryAgain,
     DeliveryClaim,
     DeliveryOutcome,
@@ -14,7 +15,6 @@ from paddock.rules.delivery_rows import (
     PlatformConversationRow,
     PlatformEventRow,
 )
-from paddock.rules.errors import ErrorCode, HostError
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.rules.call_rows import PlacedCall, ToolCallRow
-from paddock.rules.chain import StoredFact
-from paddock.rules.delivery_rows import DeliveryRow
-from paddock.rules.events import HANDED_OVER
-from paddock.rules.rows import WHOLE, View
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.log.events import HANDED_OVER
+from paddock.rules.rows.calls import PlacedCall, ToolCallRow
+from paddock.rules.rows.deliveries import DeliveryRow
+from paddock.rules.rows.rows import WHOLE, View
 from paddock.storage.postgres.calls import TOOL_CALL
 from paddock.storage.postgres.conversation import subthread
 from paddock.storage.postgres.deliveries import DELIVERY

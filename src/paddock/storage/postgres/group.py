@@ -13,9 +13,9 @@ from operator import attrgetter
 from typing import Any
 
 from paddock.ports import ApiKeyRow, Batch
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
 from paddock.rules.errors import StaleOwnerError
-from paddock.rules.rows import AgentRow, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
+from paddock.rules.rows.rows import AgentRow, AuditRow, InboxRow, Row, RunRow, SessionRow, StateRow, TranscriptRow
 from paddock.storage.compaction import is_replaced
 from paddock.storage.postgres.agents import AGENTS
 from paddock.storage.postgres.approvals import ASKED, STEPS

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from paddock.rules.errors import HostError
-from paddock.rules.rows import StateRow
+from paddock.rules.rows.rows import StateRow
 from paddock.storage.postgres import engine
 from paddock.storage.postgres.automations import JOB_WRITES
 from paddock.storage.postgres.connection import GUILTY, Connection

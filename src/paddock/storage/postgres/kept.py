@@ -9,9 +9,9 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 
-from paddock.rules.caps import check_cap
-from paddock.rules.prefixes import after_prefix
-from paddock.rules.rows import (
+from paddock.rules.access.caps import check_cap
+from paddock.rules.log.versions import check_version
+from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,
     ArtifactRow,
@@ -21,7 +21,7 @@ from paddock.rules.rows import (
     StorageRow,
     UploadsCap,
 )
-from paddock.rules.versions import check_version
+from paddock.rules.search.prefixes import after_prefix
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.texts import escaped_column

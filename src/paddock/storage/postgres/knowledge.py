@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, KnowledgeFile, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AuditRow
-from paddock.rules.tokens import Phrase
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.search.tokens import Phrase
 from paddock.storage.postgres import knowledge_queries as queries
 from paddock.storage.postgres import knowledge_words as words
 from paddock.storage.postgres.connection import Connection

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from paddock.ports.knowledge import BaseRow, DocumentRow, FoundChunk, JobRow, KnowledgeFile
-from paddock.rules.chunking import Chunk
+from paddock.rules.search.chunking import Chunk
 from paddock.storage.postgres.reader import Reader
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from paddock.ports.knowledge import ChunkFilter, DocumentRow
-from paddock.rules.ranking import B
-from paddock.rules.tokens import Phrase
+from paddock.rules.search.ranking import B
+from paddock.rules.search.tokens import Phrase
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.knowledge_queries import DOCUMENT
 from paddock.storage.postgres.search import asked_for, entries_of

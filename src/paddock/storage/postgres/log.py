@@ -5,8 +5,8 @@ from operator import attrgetter
 from typing import Any
 
 from paddock.ports import Claim
-from paddock.rules.chain import Damage, Head, StoredFact, digest_of, verify
-from paddock.rules.rows import SessionRow
+from paddock.rules.log.chain import Damage, Head, StoredFact, digest_of, verify
+from paddock.rules.rows.rows import SessionRow
 from paddock.storage.postgres.claims import PLACE, Taken
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader, Reader

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import asyncpg
 
 from paddock.rules.errors import StorageUnavailableError
-from paddock.rules.migrations import Migration, Refusal, pending
+from paddock.rules.rows.migrations import Migration, Refusal, pending
 from paddock.storage.postgres import subthreads
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.resalting import resalt

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
-from paddock.rules.rows import AuditRow, RunRow
+from paddock.rules.people.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
+from paddock.rules.rows.rows import AuditRow, RunRow
 from paddock.storage.filters import PACES, UNPRICED, begun_since, of_decisions, of_runs
 from paddock.storage.postgres.audit import AUDIT
 from paddock.storage.postgres.reader import HasReader

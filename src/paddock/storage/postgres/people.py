@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
+from paddock.rules.rows.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.conversation import ITEM, PRESENT
 from paddock.storage.postgres.reader import HasReader

@@ -8,9 +8,9 @@ what puts right is for a database that no host serves, and locks each conversati
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from paddock.rules.chain import Damage, Head, StoredFact, verify
-from paddock.rules.rebuilding import Difference, Tables, differences, tables_of
-from paddock.rules.rows import RunRow, SessionRow, TranscriptRow
+from paddock.rules.log.chain import Damage, Head, StoredFact, verify
+from paddock.rules.rows.rebuilding import Difference, Tables, differences, tables_of
+from paddock.rules.rows.rows import RunRow, SessionRow, TranscriptRow
 from paddock.storage.postgres.connection import AWAY, Connection, connect, unavailable
 from paddock.storage.postgres.conversation import ITEM, ITEMS
 from paddock.storage.postgres.log import FACT, fact_of

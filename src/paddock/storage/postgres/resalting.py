@@ -2,8 +2,8 @@
 
 import os
 
-from paddock.rules.chain import Head
-from paddock.rules.resalting import Resalting
+from paddock.rules.log.chain import Head
+from paddock.rules.log.resalting import Resalting
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.log import FACT, fact_of
 from paddock.storage.postgres.ownership import keep_hosts_out

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from paddock.rules.rows import (
+from paddock.rules.rows.rows import (
     BEGINS_CHARS,
     BEGINS_FACTS,
     KeptMemberRow,

@@ -1,8 +1,8 @@
 """The part of schema step `subthreads` that SQL cannot do: what logs of platforms say about threads and speakers."""
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
-from paddock.rules.rebuilding import tables_of
-from paddock.rules.rows import SessionRow
+from paddock.rules.rows.rebuilding import tables_of
+from paddock.rules.rows.rows import SessionRow
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.log import FACT, fact_of
 

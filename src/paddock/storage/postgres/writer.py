@@ -24,7 +24,7 @@ from paddock.rules.errors import (
     cannot_be_stored,
     exists_already,
 )
-from paddock.rules.rows import Row
+from paddock.rules.rows.rows import Row
 from paddock.storage.postgres.connection import AGAIN, AWAY, GUILTY, Connection, is_over, unavailable
 from paddock.storage.postgres.group import Group, Work, take_group
 from paddock.storage.postgres.guarded import in_order, write_works

@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paddock.rules.approvals import DECIDED, DONE, Approval
-from paddock.rules.call_rows import ApprovalRow, ApprovalStepRow
+from paddock.rules.access.approvals import DECIDED, DONE, Approval
+from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.sqlite.rows import Table, getter
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.automation_rows import (
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.automation import (
     AutomationGone,
     AutomationRow,
     JobClaim,
@@ -16,7 +17,6 @@ from paddock.rules.automation_rows import (
     JobMoves,
     TickRow,
 )
-from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.reader import Reader

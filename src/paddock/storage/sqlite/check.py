@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from paddock.rules.chain import Damage, verify
+from paddock.rules.log.chain import Damage, verify
 from paddock.storage.sqlite.connection import Connection, open_reader
 from paddock.storage.sqlite.reader import Reader
 from paddock.storage.walk import Walk

@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.delivery_rows import (
+from paddock.rules.errors import ErrorCode, HostError
+from paddock.rules.rows.deliveries import (
     DeliveryAgain,
     DeliveryClaim,
     DeliveryOutcome,
@@ -15,7 +16,6 @@ from paddock.rules.delivery_rows import (
     PlatformConversationRow,
     PlatformEventRow,
 )
-from paddock.rules.errors import ErrorCode, HostError
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.reader import Reader
 

@@ -4,11 +4,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from paddock.rules.call_rows import PlacedCall, ToolCallRow
-from paddock.rules.chain import StoredFact
-from paddock.rules.delivery_rows import DeliveryRow
-from paddock.rules.events import HANDED_OVER
-from paddock.rules.rows import WHOLE, View
+from paddock.rules.log.chain import StoredFact
+from paddock.rules.log.events import HANDED_OVER
+from paddock.rules.rows.calls import PlacedCall, ToolCallRow
+from paddock.rules.rows.deliveries import DeliveryRow
+from paddock.rules.rows.rows import WHOLE, View
 from paddock.storage.sqlite.deliveries import DELIVERY
 from paddock.storage.sqlite.reader import Reader, subthread
 from paddock.storage.sqlite.rows import FACT, TOOL_CALL, Values

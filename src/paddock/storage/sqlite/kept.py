@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from paddock.rules.caps import check_cap
-from paddock.rules.prefixes import after_prefix
-from paddock.rules.rows import (
+from paddock.rules.access.caps import check_cap
+from paddock.rules.log.versions import check_version
+from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,
     ArtifactRow,
@@ -18,8 +18,8 @@ from paddock.rules.rows import (
     StorageRow,
     UploadsCap,
 )
+from paddock.rules.search.prefixes import after_prefix
 from paddock.rules.values import replace
-from paddock.rules.versions import check_version
 from paddock.storage.sqlite import engine
 from paddock.storage.sqlite.automations import JOB_WRITES
 from paddock.storage.sqlite.connection import Cursor

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, KnowledgeFile, StoredChunk
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows import AuditRow
-from paddock.rules.tokens import Phrase
+from paddock.rules.rows.rows import AuditRow
+from paddock.rules.search.tokens import Phrase
 from paddock.storage.sqlite import knowledge_queries as queries
 from paddock.storage.sqlite.connection import Connection, Cursor
 

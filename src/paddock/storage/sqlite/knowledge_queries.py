@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from paddock.ports.knowledge import BaseRow, ChunkFilter, DocumentRow, FoundChunk, JobRow, KnowledgeFile
-from paddock.rules.chunking import Chunk
-from paddock.rules.tokens import Phrase
+from paddock.rules.search.chunking import Chunk
+from paddock.rules.search.tokens import Phrase
 from paddock.storage.sqlite.connection import Connection
 from paddock.storage.sqlite.search import expression
 

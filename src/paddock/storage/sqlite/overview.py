@@ -4,8 +4,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 
-from paddock.rules.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
-from paddock.rules.rows import AuditRow, RunRow
+from paddock.rules.people.overview import AuditEntry, AuditQuery, Pace, RunsQuery, Spender, UsageLine
+from paddock.rules.rows.rows import AuditRow, RunRow
 from paddock.storage.filters import PACES, UNPRICED, begun_since, of_decisions, of_runs
 from paddock.storage.sqlite.connection import Connection
 from paddock.storage.sqlite.pool import Answer

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from paddock.rules.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
+from paddock.rules.rows.rows import FeedbackRow, LeftBehindRow, ThreadNameRow, TranscriptRow, UserRow
 from paddock.storage.sqlite.connection import Cursor
 from paddock.storage.sqlite.reader import PRESENT, Reader
 from paddock.storage.sqlite.rows import ITEM

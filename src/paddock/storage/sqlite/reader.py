@@ -7,9 +7,9 @@ from typing import Any
 import apsw
 
 from paddock.ports import ApiKeyRow, Claim, ScopeState, Spent
-from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
-from paddock.rules.chain import Head, StoredFact, digest_of
-from paddock.rules.rows import AgentRow, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow, View
+from paddock.rules.log.chain import Head, StoredFact, digest_of
+from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
+from paddock.rules.rows.rows import AgentRow, AuditRow, InboxRow, RunRow, SessionRow, TranscriptRow, View
 from paddock.storage.filters import UNPRICED
 from paddock.storage.room import scopes_in, until_full
 from paddock.storage.sqlite.connection import Connection, unavailable

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from paddock.rules.rebuilding import Difference, Tables, differences, tables_of
-from paddock.rules.rows import RunRow, SessionRow, TranscriptRow
+from paddock.rules.rows.rebuilding import Difference, Tables, differences, tables_of
+from paddock.rules.rows.rows import RunRow, SessionRow, TranscriptRow
 from paddock.storage.sqlite.connection import Connection, open_reader, open_writer
 from paddock.storage.sqlite.migrate import migrate
 from paddock.storage.sqlite.reader import Reader

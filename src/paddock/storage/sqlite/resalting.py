@@ -2,8 +2,8 @@
 
 import os
 
-from paddock.rules.chain import Head
-from paddock.rules.resalting import Resalting
+from paddock.rules.log.chain import Head
+from paddock.rules.log.resalting import Resalting
 from paddock.storage.sqlite.connection import Connection
 from paddock.storage.sqlite.reader import fact_of
 from paddock.storage.sqlite.rows import FACT

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import astuple
 
 from paddock.ports import ApiKeyRow
-from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
-from paddock.rules.rows import AuditRow, RunRow
+from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
+from paddock.rules.rows.rows import AuditRow, RunRow
 
 Values = tuple[Any, ...]
 SIZES = (64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1)

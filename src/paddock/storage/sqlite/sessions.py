@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from paddock.rules.rows import (
+from paddock.rules.rows.rows import (
     BEGINS_CHARS,
     BEGINS_FACTS,
     KeptMemberRow,

@@ -14,11 +14,10 @@ import anyio.to_thread
 import apsw
 
 from paddock.ports import ApiKeyRow, Batch, Claim, ScopeState, Spent
-from paddock.rules.call_rows import ModelUsageRow, ToolCallRow
-from paddock.rules.chain import Damage, Head, StoredFact
 from paddock.rules.errors import StaleOwnerError, StorageUnavailableError
-from paddock.rules.history_search import TranscriptQuery
-from paddock.rules.rows import (
+from paddock.rules.log.chain import Damage, Head, StoredFact
+from paddock.rules.rows.calls import ModelUsageRow, ToolCallRow
+from paddock.rules.rows.rows import (
     WHOLE,
     AgentRow,
     Apart,
@@ -29,7 +28,8 @@ from paddock.rules.rows import (
     TranscriptRow,
     View,
 )
-from paddock.rules.thread_search import FoundThreads, ThreadQuery
+from paddock.rules.search.history_search import TranscriptQuery
+from paddock.rules.search.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.lock import make_directory
 from paddock.storage.lost_answers import is_taken
 from paddock.storage.sqlite.approvals import ApprovalReads

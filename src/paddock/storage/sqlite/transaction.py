@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from paddock.ports import ApiKeyRow, Batch
 from paddock.rules.errors import HostError, StaleOwnerError, cannot_be_stored, exists_already
-from paddock.rules.rows import AgentRow, InboxRow, Row, StateRow, TranscriptRow
+from paddock.rules.rows.rows import AgentRow, InboxRow, Row, StateRow, TranscriptRow
 from paddock.storage.compaction import without_replaced
 from paddock.storage.sqlite import approvals
 from paddock.storage.sqlite.connection import Connection, Cursor

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from paddock.rules.rows import PluginRow
+from paddock.rules.rows.rows import PluginRow
 from paddock.storage.tables.statements import Change, HasEngine, Query, put
 
 CHANGES: Mapping[type, Sequence[Change]] = {
