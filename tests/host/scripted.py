@@ -327,6 +327,7 @@ async def small_house(
     platforms: Mapping[str, PlatformSpec] | None = None,
     webhooks: Webhooks | None = None,
     work: Mapping[str, Work] | None = None,  # for calls that no room of this house answers
+    instead: Mapping[str, Work] | None = None,  # for calls that one would answer
     rates: Rates | None = None,
     blobs: Blobs | None = None,
     limits: ArtifactLimits | None = None,
@@ -378,7 +379,9 @@ async def small_house(
         **approvals.work,
         **(KnowledgeCalls(knowledge).work if knowledge is not None else {}),
     }
-    calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
+    calls = HostCalls(
+        work={**(work or {}), **rooms, **(instead or {})}, records=store, audit=audit, clock=now, rates=rates
+    )
     runs = Runs(
         gateway=gateway,
         agents=lambda: known,

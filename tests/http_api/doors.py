@@ -5,8 +5,8 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -353,7 +353,7 @@ async def open_doors(
     async with small_house(store, gateway=gateway, **house_of) as house:
         ready = [(True, "ready")]
         users = Users(house.store, clock=time.time)
-        house.inbox._users = users
+        house.inbox.users = users
         kept = SqliteKnowledge(house.store)  # pyright: ignore[reportArgumentType]
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
@@ -390,6 +390,14 @@ async def open_doors(
         assert overheard.wrong == []
 
 
+class Server(uvicorn.Server):
+    """Leaves the signals to the tests."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
 @asynccontextmanager
 async def serving(app: Any, patience: Patience = PATIENCE, crowd: Crowd | None = None) -> AsyncGenerator[str]:
     """As `paddock serve` does it, with its own connections where the application knows of a short way."""
@@ -404,9 +412,9 @@ async def serving(app: Any, patience: Patience = PATIENCE, crowd: Crowd | None =
         log_config=None,
         access_log=False,
     )
-    server = uvicorn.Server(config)
+    server = Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        task = asyncio.create_task(server._serve([listener]))
+        task = asyncio.create_task(server.serve([listener]))
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:

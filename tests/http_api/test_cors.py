@@ -114,4 +114,4 @@ def test_callers_who_stay_away_are_forgotten() -> None:
     limits = CallerLimits(1.0, now=lambda: 0.0)
     for number in range(MAX_CALLERS + 5):
         limits.take(str(number).encode())
-    assert len(limits._buckets) == MAX_CALLERS
+    assert limits.remembered == MAX_CALLERS

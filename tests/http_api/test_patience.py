@@ -132,8 +132,8 @@ async def deaf_client(url: str, crowd: Crowd) -> AsyncGenerator[Connection]:
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect((host, int(port)))
-        await until(lambda: len(crowd._idle) == 1)
-        (connection,) = crowd._idle
+        await until(lambda: len(crowd.idle) == 1)
+        (connection,) = crowd.idle
         assert isinstance(connection, Connection)
         connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         client.sendall(b"GET /api/openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 16)

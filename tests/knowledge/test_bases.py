@@ -279,7 +279,7 @@ async def test_workspaces_with_documents_take_turns(house: House) -> None:
         await house.bases.add(ANN, "kb", f"w{number}.txt", f"w{number}".encode(), AUDIT, {})
     await house.bases.add(replace(ANN, workspace_id="x"), "kb", "x.txt", b"x", AUDIT, {})
     order: list[str] = []
-    while (job := await house.ingest._next()) is not None:
+    while (job := await house.ingest.next_job()) is not None:
         order.append((await house.ingest.do(job)).name)
     assert order == ["w0.txt", "x.txt", "w1.txt", "w2.txt", "w3.txt"]
 

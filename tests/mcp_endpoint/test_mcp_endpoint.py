@@ -243,8 +243,8 @@ async def test_the_token_dies_with_the_run_also_in_an_open_session(tmp_path: Pat
 async def test_a_run_that_ends_while_the_library_is_loaded_is_not_let_in_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded, admitted, library = threading.Event(), asyncio.Event(), mcp._library
-    monkeypatch.setattr(mcp, "_library", lambda: loaded.wait(30) and library())
+    loaded, admitted, library = threading.Event(), asyncio.Event(), mcp.library
+    monkeypatch.setattr(mcp, "library", lambda: loaded.wait(30) and library())
     async with reach(tmp_path) as house, asyncio.timeout(30):
         run = await house.a_run()
         find = house.endpoints.find
@@ -258,11 +258,11 @@ async def test_a_run_that_ends_while_the_library_is_loaded_is_not_let_in_and_lea
         asking = asyncio.ensure_future(ask(run.url, run.token))
         await admitted.wait()
         run.at_runner.say("run.completed")
-        while house.endpoints._runs:
+        while house.endpoints.reachable:
             await asyncio.sleep(0.01)
         loaded.set()
         assert (await asking).status_code == 401
-        assert house.door._servers == {}
+        assert house.door.servers == 0
 
 
 async def test_the_session_of_one_run_means_nothing_to_another(tmp_path: Path) -> None:
@@ -310,8 +310,8 @@ class Stuck:
 async def test_calls_of_a_run_that_ended_are_cancelled_by_the_host(tmp_path: Path) -> None:
     stuck = Stuck()
     asked = {**EVERYTHING, "knowledge_bases": ["retrieve"]}
-    async with reach(tmp_path, permissions=asked) as house, asyncio.timeout(30):
-        house.house.calls._work = {**house.house.calls._work, "history.page": Work(read=stuck.read)}
+    instead = {"history.page": Work(read=stuck.read)}
+    async with reach(tmp_path, permissions=asked, instead=instead) as house, asyncio.timeout(30):
         run = await house.a_run()
         async with run.client() as client:
             calling = asyncio.ensure_future(client.call_tool("history_page", {}))
@@ -325,8 +325,7 @@ async def test_calls_of_a_run_that_ended_are_cancelled_by_the_host(tmp_path: Pat
 
 async def test_a_call_the_client_cancels_is_cancelled_at_the_host(tmp_path: Path) -> None:
     stuck = Stuck()
-    async with reach(tmp_path) as house, asyncio.timeout(30):
-        house.house.calls._work = {**house.house.calls._work, "history.page": Work(read=stuck.read)}
+    async with reach(tmp_path, instead={"history.page": Work(read=stuck.read)}) as house, asyncio.timeout(30):
         run = await house.a_run()
         async with run.client() as client:
             calling = asyncio.ensure_future(client.call_tool("history_page", {}))
@@ -347,7 +346,7 @@ async def test_an_open_stream_ends_with_the_run(tmp_path: Path) -> None:
             with suppress(httpx.HTTPError):  # closed or cut, but ended
                 async for _ in stream.aiter_bytes():
                     pass
-        assert house.endpoints._runs == {}
+        assert house.endpoints.reachable == 0
 
 
 async def test_too_large_a_request_is_refused_unread(tmp_path: Path) -> None:

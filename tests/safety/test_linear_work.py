@@ -80,7 +80,7 @@ def read_events(pieces: list[bytes]) -> object:
             yield piece
 
     async def read() -> int:
-        return sum([len(piece) async for piece in mcp_http._events(received())])
+        return sum([len(piece) async for piece in mcp_http.events_in(received())])
 
     return asyncio.run(read())
 

@@ -73,7 +73,7 @@ class Ingest:
                 if not swept and self.may_work():
                     await self._store.sweep()
                     swept = True
-                while self.may_work() and (job := await self._next()):
+                while self.may_work() and (job := await self.next_job()):
                     await self.do(job)
             except StorageUnavailableError as error:
                 log.warning("ingest waits for the store", action="knowledge.ingest", reason=str(error))
@@ -81,13 +81,13 @@ class Ingest:
                 continue
             await self._wake.wait()
 
-    async def _next(self) -> JobRow | None:
+    async def next_job(self) -> JobRow | None:
         """The oldest job of the workspace whose turn it is: one with a thousand documents delays another by one."""
         if not (waiting := await self._store.workspaces_with_jobs()):
             return None
         self._last = next_after(waiting, self._last)
         jobs = await self._store.unfinished_jobs(limit=1, workspace=self._last)
-        return jobs[0] if jobs else await self._next()
+        return jobs[0] if jobs else await self.next_job()
 
     async def do(self, job: JobRow) -> JobRow:
         """One job to its end. A document that cannot be read fails it; only the store's absence leaves it open."""

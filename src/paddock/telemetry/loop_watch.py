@@ -36,6 +36,8 @@ class LoopWatch:
         self.stalls = 0
         self.worst = 0.0
         """The longest stall, in CPU seconds."""
+        self.questions = 0
+        """How often the loop was woken to answer."""
         self._asked_at: float | None = None
         self._when_deaf: Callable[[], None] | None = None
         self._done = False
@@ -124,6 +126,7 @@ class _Look:
     def _ask(self, now: float) -> None:
         self._since, self._root, self._stack, self._told = now, None, [], False
         self._answered, self._asked_at = None, time.monotonic()
+        self._watch.questions += 1
         try:
             self._loop.call_soon_threadsafe(self._answer)
         except RuntimeError:  # the loop is closed

@@ -39,7 +39,7 @@ async def over_http(
         if kind.startswith("application/json"):
             response.stream = _stream_of(_whole(response.stream), response.stream)
         elif kind.startswith("text/event-stream"):
-            response.stream = _stream_of(_events(response.stream), response.stream)
+            response.stream = _stream_of(events_in(response.stream), response.stream)
 
     timeout, hooks = httpx2.Timeout(SILENT_SECONDS, read=None), {"response": [seen, bounded]}
     async with (
@@ -86,7 +86,7 @@ async def _whole(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     yield bytes(message)
 
 
-async def _events(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+async def events_in(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Messages one after the other, each ended by an empty line."""
     values, lines, before = JsonValues(MAX_VALUES), 0, b""
     async for received in stream:

@@ -61,7 +61,7 @@ class Inbox:
     ) -> None:
         self._owners = owners or Owners()
         self._owners.serve({AcceptRun: lambda deed: self._accept(deed.new), CancelTheRun: self._cancel_for})
-        self._users = users or Users(records, clock=clock)
+        self.users = users or Users(records, clock=clock)
         self._sessions = sessions
         self._runs = runs
         self._agents = agents
@@ -121,7 +121,7 @@ class Inbox:
 
     async def _known_by_profile(self, new: NewRun) -> NewRun:
         """With the language and the time zone the user set, unless the door knows better."""
-        profile = await self._users.profile(new.principal)
+        profile = await self.users.profile(new.principal)
         if profile.locale is None and profile.time_zone is None:
             return new
         return replace(new, locale=new.locale or profile.locale, time_zone=new.time_zone or profile.time_zone)

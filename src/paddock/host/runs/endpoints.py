@@ -29,6 +29,11 @@ class RunEndpoints:
         self._over: list[Callable[[str], None]] = []
         self._opened: list[Callable[[], None]] = []
 
+    @property
+    def reachable(self) -> int:
+        """How many runs can be reached."""
+        return len(self._runs)
+
     def when_over(self, hear: Callable[[str], None]) -> None:
         """Somebody wants to know when a run that could be reached has ended."""
         self._over.append(hear)

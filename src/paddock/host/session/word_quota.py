@@ -68,6 +68,10 @@ class Words:
         await self._check((workspace, user), self._limits.of_user, _YOURS)
         await self._check((workspace, None), self._limits.of_workspace, _OF_WORKSPACE)
 
+    def counted(self, workspace: str, user: str | None) -> int:
+        """The bytes that this host goes on from, as it last added them up."""
+        return self._sums[workspace, user].bytes
+
     def grew(self, owner: SessionRow, facts: Sequence[StoredFact]) -> None:
         """This is on record now."""
         if added := word_bytes(facts):

@@ -56,7 +56,7 @@ class Crowd:
         self._most = most
         self._body_bytes = body_bytes
         self._share = body_bytes // SHARE
-        self._idle: OrderedDict[Member, None] = OrderedDict()
+        self.idle: OrderedDict[Member, None] = OrderedDict()
         self._unread: OrderedDict[Member, None] = OrderedDict()
         self._unfinished = _Unfinished()
         self._by_caller: dict[int, _Unfinished] = {}
@@ -73,26 +73,26 @@ class Crowd:
 
     def came(self, member: Member, connections: int) -> bool:
         """Whether a new connection, one of so many now, may stay."""
-        self._idle[member] = None
+        self.idle[member] = None
         if connections <= self._most:
             return True
-        oldest = next(iter(self._idle))
+        oldest = next(iter(self.idle))
         if oldest is not member:
-            del self._idle[oldest]
+            del self.idle[oldest]
             oldest.leave_idle()
         elif self._unread:
             self._unread.popitem(last=False)[0].leave_unread()
         elif self._unfinished.sizes:
             self._send_away(next(iter(self._unfinished.sizes)))
         else:
-            del self._idle[member]
-        return member in self._idle
+            del self.idle[member]
+        return member in self.idle
 
     def is_idle(self, member: Member) -> None:
-        self._idle[member] = None
+        self.idle[member] = None
 
     def is_busy(self, member: Member) -> None:
-        self._idle.pop(member, None)
+        self.idle.pop(member, None)
 
     def is_unread(self, member: Member) -> None:
         """More waits to be sent to it than its system takes."""
@@ -102,7 +102,7 @@ class Crowd:
         self._unread.pop(member, None)
 
     def left(self, member: Member) -> None:
-        self._idle.pop(member, None)
+        self.idle.pop(member, None)
         self._unread.pop(member, None)
         self.is_whole(member)
 

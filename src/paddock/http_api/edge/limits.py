@@ -22,6 +22,11 @@ class CallerLimits:
         self._now = now
         self._buckets: OrderedDict[bytes, TokenBucket] = OrderedDict()
 
+    @property
+    def remembered(self) -> int:
+        """How many callers are remembered."""
+        return len(self._buckets)
+
     def take(self, caller: bytes) -> None:
         """One call of this caller. Raises RATE_LIMITED with the time to wait."""
         if self._per_second <= 0:

@@ -132,7 +132,7 @@ class McpDoor:
         """The one server of this run; made at its first request."""
         server = self._servers.get(run.turn_id)
         if server is None:
-            server = self._servers[run.turn_id] = _library().RunServer(
+            server = self._servers[run.turn_id] = library().RunServer(
                 run, self._on_call, overloaded=self._calls.overloaded, spawn=self._spawn
             )
             at, grant = self._clock(), run.grant
@@ -153,6 +153,11 @@ class McpDoor:
             )
         return server
 
+    @property
+    def servers(self) -> int:
+        """How many runs have a server."""
+        return len(self._servers)
+
     def _load(self) -> None:
         if self._loading is None:
             self._loading = self._spawn(_load_library())
@@ -163,12 +168,13 @@ class McpDoor:
             server.end()
 
 
-def _library() -> Any:
+def library() -> Any:
+    """Import the server of the MCP library, which takes long the first time."""
     return import_module("paddock.http_api.mcp.server")
 
 
 async def _load_library() -> None:
-    await anyio.to_thread.run_sync(_library)
+    await anyio.to_thread.run_sync(library)
 
 
 async def _looked_at(scope: Scope, receive: Receive) -> Receive:
