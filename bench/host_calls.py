@@ -124,7 +124,7 @@ async def bench_in(work: Path, at: str) -> AsyncIterator[Bench]:
     gateway = Gateway(catalog, home=work / "homes", mark=uuid.uuid4().hex, on_call=on_call, host_version="bench")
     runs = Runs(
         gateway=gateway,
-        agents=lambda: agents,
+        agents=agents,
         records=store,
         clock=time.time,
         spawn=spawn,
@@ -134,18 +134,18 @@ async def bench_in(work: Path, at: str) -> AsyncIterator[Bench]:
         artifacts=Artifacts(store, FileBlobs(work / "blobs"), clock=time.time),
     )
     calls.serve(runs)
-    manager = SessionManager(records=store, agents=lambda: agents, readiness=runs, clock=time.time, spawn=spawn)
+    manager = SessionManager(records=store, agents=agents, readiness=runs, clock=time.time, spawn=spawn)
     sessions = Sessions(
         store,
         tails,
         performer=runs,
         manager=manager,
         audit=audit,
-        agents=lambda: agents,
+        agents=agents,
         clock=time.time,
         spawn=spawn,
     )
-    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=time.time)
+    inbox = Inbox(sessions=sessions, runs=runs, agents=agents, records=store, clock=time.time)
     await store.open()
     await gateway.start()
     try:

@@ -25,7 +25,7 @@ async def kilobytes_per_session(count: int = COUNT) -> float:
         async with house.running():
             controls = Controls(
                 sessions=house.sessions,
-                agents=lambda: house.agents,
+                agents=house.agents,
                 readiness=house.runs,
                 records=house.store,
                 clock=house.sessions.clock,

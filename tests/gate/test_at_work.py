@@ -13,7 +13,7 @@ from gate.house import ELSEWHERE, HERE, GateHouse, Wire, an_answer, gate_house
 from host.scripted import BOB
 from paddock.host.calls import host_calls
 from paddock.host.calls.host_calls import HostCalls
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.ports import Caller
 from paddock.rules.access.limits import MAX_CALL_BYTES, Rates
 from paddock.rules.access.permissions import Grant
@@ -45,9 +45,9 @@ class Doing:
         self.pieces: list[Any] = []
         self.closed = 0
         work = {
-            "state.get": Work(read=self._read),
-            "state.set": Work(write=self._write),
-            "models.stream": Work(stream=lambda _grant, _asked: Told(self)),
+            "state.get": CallHandler(read=self._read),
+            "state.set": CallHandler(write=self._write),
+            "models.stream": CallHandler(stream=lambda _grant, _asked: Told(self)),
         }
         clock = options.pop("clock", self.house.approvals.clock)
         self.calls = HostCalls(work=work, records=gate.house.store, audit=gate.house.audit, clock=clock, **options)

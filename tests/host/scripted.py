@@ -26,13 +26,13 @@ from paddock.host.calls.state import RunnerState
 from paddock.host.calls.steering import Steering
 from paddock.host.calls.storage_areas import AREA_BYTES, StorageAreas
 from paddock.host.calls.tools import ToolCalls
-from paddock.host.calls.work import Work
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.work import CallHandler
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.inbox import Inbox
 from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.keeping.audit import Audit
-from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.deletion import Deletion
 from paddock.host.people.approvals import Approvals
 from paddock.host.people.metering import Metering
 from paddock.host.people.principals import Principal
@@ -254,7 +254,7 @@ class SmallHouse:
     blobs: Blobs
     agents: Agents
     controls: Controls
-    keeping: Keeping
+    keeping: Deletion
     scheduler: Scheduler
     automations: Automations
     calendars: Calendars
@@ -327,7 +327,7 @@ async def small_house(
     platform: PlatformActions | None = None,
     platforms: Mapping[str, PlatformSpec] | None = None,
     webhooks: Webhooks | None = None,
-    work: Mapping[str, Work] | None = None,  # for calls that no room of this house answers
+    work: Mapping[str, CallHandler] | None = None,  # for calls that no room of this house answers
     rates: Rates | None = None,
     blobs: Blobs | None = None,
     limits: ArtifactLimits | None = None,
@@ -381,12 +381,12 @@ async def small_house(
     calls = HostCalls(work={**(work or {}), **rooms}, records=store, audit=audit, clock=now, rates=rates)
     runs = Runs(
         gateway=gateway,
-        agents=lambda: known,
+        agents=known,
         records=store,
         clock=now,
         spawn=spawn,
         offered=calls.offered,
-        offers=Offers(models=models, tools=tools, knowledge=knowledge, clock=now),
+        offers=WorkspaceResources(models=models, tools=tools, knowledge=knowledge, clock=now),
         host_version="test",
         deadline_seconds=60,
         actions=approvals,
@@ -396,24 +396,22 @@ async def small_house(
     )
     calls.serve(runs)
     steering.serve(runs)
-    manager = SessionManager(
-        records=store, agents=lambda: known, readiness=runs, clock=now, spawn=spawn, timeouts=timeouts
-    )
+    manager = SessionManager(records=store, agents=known, readiness=runs, clock=now, spawn=spawn, timeouts=timeouts)
     sessions = Sessions(
         store,
         tails,
         performer=runs,
         manager=manager,
         audit=audit,
-        agents=lambda: known,
+        agents=known,
         clock=now,
         spawn=spawn,
         watch=watch,
         deliveries_wait=deliveries.wake,
         timeouts=timeouts,
     )
-    inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
-    scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now)
+    inbox = Inbox(sessions=sessions, runs=runs, agents=known, records=store, clock=now)
+    scheduler = Scheduler(store, inbox, agents=known, clock=now)
     await store.open()
     try:
         yield SmallHouse(
@@ -430,13 +428,13 @@ async def small_house(
             artifacts,
             blobs,
             known,
-            Controls(sessions=sessions, agents=lambda: known, records=store, clock=now),
-            Keeping(store, blobs, sessions, clock=now),
+            Controls(sessions=sessions, agents=known, records=store, clock=now),
+            Deletion(store, blobs, sessions, clock=now),
             scheduler,
             Automations(
                 store,
                 scheduler,
-                agents=lambda: known,
+                agents=known,
                 authority=runs.authority,
                 users=Users(store, clock=now),
                 clock=now,
@@ -447,7 +445,7 @@ async def small_house(
             ingress_of(
                 inbox,
                 store,
-                lambda: known,
+                known,
                 attachments,
                 approvals,
                 DeltaStream(tails, outside, clock=now, spawn=spawn),

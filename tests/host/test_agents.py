@@ -9,7 +9,7 @@ import pytest
 
 from host.scripted import ScriptedGateway, small_house
 from paddock.host.agents.agents import Agents
-from paddock.host.agents.file import AgentsFileError, load_agents, parse_agents, read_agents, read_file
+from paddock.host.agents.file import AgentsFileError, in_force, load_agents, parse_agents, read_agents, read_file
 from paddock.host.agents.files import AgentFiles, first_of
 from paddock.host.calls.artifacts import Artifacts
 from paddock_sdk.protocol.host_calls import ArtifactsReadRangeParams
@@ -90,9 +90,9 @@ def test_a_file_that_is_not_there_says_so() -> None:
 
 
 def test_a_runner_that_may_be_addressed_by_its_own_name_is_an_agent_while_it_is_there() -> None:
-    agents = parse_agents("agents:\n  a: {runner: 'plugin:x/a/default'}\n", "f")
+    defined = read_agents("agents:\n  a: {runner: 'plugin:x/a/default'}\n", "f")
     offers: dict[str, str] = {}
-    agents.offer(lambda workspace: offers if workspace == "w" else {})
+    agents = in_force(defined, 100, lambda workspace: offers if workspace == "w" else {})
     assert not agents.known("greeter", "w")
     offers = {"greeter": "plugin:me/greeter/default", "a": "plugin:me/a/default"}
     assert agents.known("greeter", "w")

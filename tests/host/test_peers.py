@@ -12,7 +12,7 @@ import pytest
 from contracts.builders import Owner, a_run, said
 from paddock.bus.in_process import InProcessBus, Meeting
 from paddock.host.cluster import peers as room
-from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.cluster.peers import Peers
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.live import Live
@@ -65,8 +65,8 @@ class Place:
         hosts, bus = (await self.store(name)).hosts, InProcessBus(self._meeting)
         assert hosts is not None
         live, sessions = Live(bus), cast("Sessions", self.sessions)
-        near = Owners(hosts, bus, live)
-        return Peers(hosts, bus, live, sessions=sessions, owners=near, note=self.audit.append, clock=lambda: 1.0)
+        near = Forwarding(hosts, bus, live)
+        return Peers(hosts, bus, live, sessions=sessions, forwarding=near, note=self.audit.append, clock=lambda: 1.0)
 
     async def beats(self, boot_of: str) -> float:
         return await self.ask("select extract(epoch from max(beat_at))::float from hosts where host_id = $1", boot_of)

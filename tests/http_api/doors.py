@@ -19,9 +19,9 @@ from host.scripted import BUILTIN, OPENED, AtRunner, ScriptedGateway, SmallHouse
 from http_api.ordering import Overheard
 from paddock.host.agents.health import AgentHealth
 from paddock.host.agents.stored import StoredAgents
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.cluster.attaching import Attaching
-from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.branches import Branches
 from paddock.host.conversations.client_files import ClientFiles
@@ -242,7 +242,7 @@ def app_of(
     store, clock = house.store, time.time
     models, given = ModelCatalog([DemoModel()]), FunctionTools(BUILTIN, clock=clock)
     tools = ToolCatalog([given, CalendarTools(house.calendars, clock=clock)])
-    offers = Offers(models=models, tools=tools, clock=clock, default_model="demo")
+    offers = WorkspaceResources(models=models, tools=tools, clock=clock, default_model="demo")
     streams = RunStreams(
         tails=house.tails,
         runs=house.view,
@@ -268,7 +268,7 @@ def app_of(
         client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
         standing=standing,
     )
-    attaching = Attaching(gateway.attach_tokens, owners=Owners(), peers=None, note=note, clock=time.time)
+    attaching = Attaching(gateway.attach_tokens, forwarding=Forwarding(), peers=None, note=note, clock=time.time)
     overview = Overview(store, house.approvals.clock, note=note)
     doors: list[Door] = [
         ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(store, house.approvals.clock)),
@@ -306,7 +306,7 @@ def app_of(
             attaching=attaching,
             keys=store,
             note=house.audit.soon,
-            taking_over=TakingOver(store, house.sessions, owners=Owners(), streams=open_streams, clock=clock),
+            taking_over=TakingOver(store, house.sessions, forwarding=Forwarding(), streams=open_streams, clock=clock),
         ),
         MetricsDoor(auth=auth, page=(metrics or Metrics("test")).page),
         AttachDoor(gateway, open_streams),

@@ -10,6 +10,7 @@ from paddock.compose.house import House
 from paddock.compose.machinery import Conversations, Machinery, open_conversations, set_up_runs
 from paddock.compose.named import WatchedProgram
 from paddock.compose.parts import ingress_of, periods
+from paddock.host.agents.agents import Agents
 from paddock.host.agents.file import read_file
 from paddock.host.agents.health import AgentHealth
 from paddock.host.agents.watch import AgentsWatch
@@ -40,7 +41,7 @@ def build(settings: Settings, *, local_token: str | None = None, url: str = "") 
 
 def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Conversations) -> House:
     """All parts that the doors, or the house itself, have to do with."""
-    settings, store, clock, agents = ground.settings, ground.store, ground.clock, ground.agents
+    settings, store, clock, agents = ground.settings, ground.store, ground.clock, machinery.agents
     audit, near, gateway, peers = ground.audit, ground.near, machinery.gateway, talks.peers
     limits = StreamLimits(of_user=settings.streams_per_user, of_workspace=settings.streams_per_workspace)
     streams = OpenStreams(store, clock=clock, limits=limits)
@@ -63,17 +64,17 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
         approvals=granted.approvals,
         attaching=attaching_of(near, gateway, peers, audit, clock),
         open_streams=streams,
-        taking_over=TakingOver(store, talks.sessions, owners=near.owners, streams=streams, clock=clock),
+        taking_over=TakingOver(store, talks.sessions, forwarding=near.forwarding, streams=streams, clock=clock),
         attachments=granted.attachments,
         scheduler=talks.scheduler,
         platforms=granted.platforms,
         webhooks=granted.webhooks,
         deliveries=granted.deliveries,
-        ingress=_ingress(ground, granted, talks),
+        ingress=_ingress(ground, granted, agents, talks),
         automations=Automations(
             store,
             talks.scheduler,
-            agents=lambda: agents,
+            agents=agents,
             authority=machinery.runs.authority,
             users=talks.users,
             clock=clock,
@@ -83,7 +84,7 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
         stored_agents=talks.stored_agents,
         secret=ground.secret,
         health=AgentHealth(agents, machinery.runs.authority),
-        watch=_watch(ground, granted),
+        watch=_watch(ground, granted, agents),
         plugins_watch=machinery.plugins.watch(gateway, audit, clock),
         shared_plugins=shared_plugins_of(settings, peers, store, audit, clock),
         ingest=granted.ingest,
@@ -102,14 +103,14 @@ def _joined(ground: Ground, granted: Resources, machinery: Machinery, talks: Con
     )
 
 
-def _ingress(ground: Ground, granted: Resources, talks: Conversations) -> Ingress:
+def _ingress(ground: Ground, granted: Resources, agents: Agents, talks: Conversations) -> Ingress:
     pieces = DeltaStream(ground.tails, granted.platforms, clock=ground.clock, spawn=ground.tasks.spawn)
     names = ThreadNames(ground.store, ground.secret.key(NAMES))
     attachments, approvals = granted.attachments, granted.approvals
-    return ingress_of(talks.inbox, ground.store, lambda: ground.agents, attachments, approvals, pieces, names)
+    return ingress_of(talks.inbox, ground.store, agents, attachments, approvals, pieces, names)
 
 
-def _watch(ground: Ground, granted: Resources) -> AgentsWatch | None:
+def _watch(ground: Ground, granted: Resources, agents: Agents) -> AgentsWatch | None:
     """Over the file that names the agents, or the program that defines them."""
     path, parts = ground.named.watched, granted.beside
     if path is None:
@@ -117,10 +118,10 @@ def _watch(ground: Ground, granted: Resources) -> AgentsWatch | None:
     program = WatchedProgram(path, parts) if is_program(path) else None
     return AgentsWatch(
         path,
-        ground.agents,
+        agents,
         seen=ground.named.seen,
         read=program.read if program is not None else partial(read_file, path, ground.files),
-        resources=ground.named.resources,
+        resources=ground.named.defined.resources,
         prepare=program.prepare if program is not None else parts.prepare,
         note=ground.audit.soon,
         clock=ground.clock,

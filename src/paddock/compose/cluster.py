@@ -9,7 +9,7 @@ import structlog
 from paddock.bus.chosen import bus_at
 from paddock.host.agents.stored import StoredAgents
 from paddock.host.cluster.attaching import Attaching
-from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.cluster.peers import Peers
 from paddock.host.keeping.audit import Audit
 from paddock.host.keeping.deletion import Directories
@@ -40,7 +40,7 @@ class Neighbourhood:
     """The way to other hosts. With an embedded store there is none, and nothing here is used."""
 
     bus: Bus
-    owners: Owners
+    forwarding: Forwarding
     hosts: Hosts | None = None
     live: Live | None = None
     named_bus: bool = False
@@ -54,7 +54,7 @@ class Neighbourhood:
 def neighbourhood_of(settings: Settings, store: Store) -> Neighbourhood:
     hosts, bus = hosts_in(store), bus_at(settings.bus)
     live = Live(bus) if hosts is not None else None
-    return Neighbourhood(bus, Owners(hosts, bus, live), hosts, live, settings.bus != EMBEDDED)
+    return Neighbourhood(bus, Forwarding(hosts, bus, live), hosts, live, settings.bus != EMBEDDED)
 
 
 def peers_of(
@@ -63,7 +63,9 @@ def peers_of(
     """This host among the others; None where it is the only one there can be."""
     if near.hosts is None or near.live is None:
         return None
-    peers = Peers(near.hosts, near.bus, near.live, sessions=sessions, owners=near.owners, note=audit.soon, clock=clock)
+    peers = Peers(
+        near.hosts, near.bus, near.live, sessions=sessions, forwarding=near.forwarding, note=audit.soon, clock=clock
+    )
     near.bus.on_lost = tails.look_again
     peers.bus_is_away = lambda: near.named_bus and not near.bus.healthy()
     runs.may_act = peers.held
@@ -89,9 +91,9 @@ def keep_in_step(settings: Settings, peers: Peers | None, stored: StoredAgents, 
     ingest.may_work = lambda: peers.is_housekeeper and peers.held()
 
 
-def everywhere(here: WorkingDirectories, owners: Owners, peers: Peers | None) -> Directories:
+def everywhere(here: WorkingDirectories, forwarding: Forwarding, peers: Peers | None) -> Directories:
     """Who removes what a forgotten conversation left on disks."""
-    return here if peers is None else DirectoriesEverywhere(here, owners, lambda: peers.others)
+    return here if peers is None else DirectoriesEverywhere(here, forwarding, lambda: peers.others)
 
 
 def _tell_of_files(peers: Peers) -> None:
@@ -123,7 +125,7 @@ def attaching_of(
     near: Neighbourhood, gateway: Gateway, peers: Peers | None, audit: Audit, clock: Callable[[], float]
 ) -> Attaching:
     """How runners from elsewhere are let in, here and at all other hosts."""
-    attaching = Attaching(gateway.attach_tokens, owners=near.owners, peers=peers, note=audit.soon, clock=clock)
+    attaching = Attaching(gateway.attach_tokens, forwarding=near.forwarding, peers=peers, note=audit.soon, clock=clock)
     if peers is not None:
         gateway.guests.peers = attaching.addresses
         peers.on_others.append(gateway.guests.tell_peers)

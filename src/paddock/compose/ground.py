@@ -17,7 +17,6 @@ from paddock.compose.parts import (
     tool_calls_of,
     tools_of,
 )
-from paddock.host.agents.agents import Agents
 from paddock.host.agents.files import AgentFiles, first_of
 from paddock.host.automation.calendar import Calendars
 from paddock.host.calls.artifacts import Artifacts
@@ -26,7 +25,7 @@ from paddock.host.calls.events import Events
 from paddock.host.calls.knowledge import DocumentOriginals
 from paddock.host.calls.models import ModelCalls
 from paddock.host.calls.tools import ToolCalls
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.keeping.audit import Audit
 from paddock.host.people.approvals import Approvals
@@ -67,10 +66,6 @@ class Ground:
     artifacts: Artifacts
     secret: ClusterSecret
 
-    @property
-    def agents(self) -> Agents:
-        return self.named.agents
-
 
 def lay_ground(settings: Settings, url: str) -> Ground:
     tasks, files = Tasks(), AgentFiles()
@@ -108,7 +103,7 @@ class Resources:
     tool_calls: ToolCalls
     ingest: Ingest
     bases: Bases
-    offers: Offers
+    offers: WorkspaceResources
     attachments: UserAttachments
     webhooks: HttpWebhooks
     platforms: Platforms
@@ -118,7 +113,7 @@ class Resources:
 
 def gather_resources(ground: Ground, url: str) -> Resources:
     settings, store, clock, spawn = ground.settings, ground.store, ground.clock, ground.tasks.spawn
-    beside = NamedParts(settings, ground.named.resources, ground.named.functions, clock=clock, spawn=spawn)
+    beside = NamedParts(settings, ground.named.defined.resources, ground.named.functions, clock=clock, spawn=spawn)
     models, kept = beside.models, knowledge_in(store)
     calendars, tools = tools_of(beside.functions, beside.servers, store, clock)
     budgets = budgets_of(settings, store, clock)
@@ -137,7 +132,7 @@ def gather_resources(ground: Ground, url: str) -> Resources:
         tool_calls=tool_calls_of(settings, tools, ground.artifacts, store, ground.outcomes, clock),
         ingest=ingest,
         bases=bases,
-        offers=Offers(
+        offers=WorkspaceResources(
             models=models, tools=tools, knowledge=bases, clock=clock, default_model=settings.default_model or DEMO
         ),
         attachments=attachments,

@@ -20,14 +20,14 @@ from paddock.host.automation.automations import Automations
 from paddock.host.automation.calendar import Calendars
 from paddock.host.automation.scheduler import Scheduler
 from paddock.host.calls.tools import ToolCalls
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.cluster.attaching import Attaching
 from paddock.host.cluster.peers import Peers
 from paddock.host.cluster.secret import settle_secret
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.inbox import Inbox
 from paddock.host.keeping.audit import Audit
-from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.deletion import Deletion
 from paddock.host.keeping.retention import Retention
 from paddock.host.keeping.sweeping import Sweeper
 from paddock.host.people.approvals import PERFORM_SECONDS, Approvals
@@ -116,7 +116,7 @@ class House:
     store: Store
     blobs: Blobs
     sweeper: Sweeper
-    keeping: Keeping
+    keeping: Deletion
     retention: Retention
     gateway: Gateway
     plugins_watch: PluginsWatch
@@ -144,7 +144,7 @@ class House:
     tasks: Tasks
     ingest: Ingest
     bases: Bases
-    offers: Offers
+    offers: WorkspaceResources
     models: ModelCatalog
     tools: ToolCatalog
     tool_calls: ToolCalls
@@ -250,7 +250,7 @@ class House:
             text = "the bus does not answer, so what other hosts say comes late; `paddock doctor` asks for it"
             log.warning(text, action="house.bus")
         self.tasks.spawn(self.peers.keep_beating())
-        self.tasks.spawn(self.peers.owners.keep_answering())
+        self.tasks.spawn(self.peers.forwarding.keep_answering())
         return await self.peers.take_over()
 
     async def _settle_calls(self) -> None:

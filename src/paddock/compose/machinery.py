@@ -17,6 +17,8 @@ from paddock.compose.parts import (
     traces_of,
     why_no_network,
 )
+from paddock.host.agents.agents import Agents
+from paddock.host.agents.file import in_force
 from paddock.host.agents.stored import StoredAgents
 from paddock.host.automation.scheduler import Scheduler
 from paddock.host.calls.history import History
@@ -28,12 +30,12 @@ from paddock.host.calls.steering import Steering
 from paddock.host.calls.storage_areas import StorageAreas
 from paddock.host.cluster.peers import Peers
 from paddock.host.conversations.inbox import Inbox
-from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.deletion import Deletion
 from paddock.host.people.users import Users
 from paddock.host.runs.admission import Admission
 from paddock.host.runs.endpoints import RunEndpoints
 from paddock.host.runs.runs import Runs
-from paddock.host.runs.surroundings import Surroundings
+from paddock.host.runs.surroundings import RunSurroundings
 from paddock.host.runs.working_directories import WorkingDirectories
 from paddock.host.session.controls import Controls
 from paddock.host.session.manager import SessionManager
@@ -55,6 +57,7 @@ class Machinery:
     """The gate, the runners behind it, and the runs."""
 
     plugins: Plugins
+    agents: Agents
     gateway: Gateway
     endpoints: RunEndpoints
     run_door: McpDoor
@@ -74,10 +77,11 @@ def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
     on_call = ObservedCalls(calls.on_wire, observer, clock)
     plugins, directories = plugins_of(ground.settings), directories_of(ground.settings)
     gateway = _gateway(ground, plugins, calls, on_call, endpoints)
-    ground.agents.offer(partial(gateway.names, installed=ground.settings.agents is None))
+    names = partial(gateway.names, installed=ground.settings.agents is None)
+    agents = in_force(ground.named.defined, ground.settings.max_queue, names)
     runs = Runs(
         gateway=gateway,
-        agents=lambda: ground.agents,
+        agents=agents,
         records=store,
         clock=clock,
         spawn=spawn,
@@ -89,7 +93,7 @@ def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
         actions=granted.approvals,
         artifacts=ground.artifacts,
         admission=Admission(ground.settings.max_runs),
-        around=Surroundings(gateway, endpoints, directories, spawn),
+        around=RunSurroundings(gateway, endpoints, directories, spawn),
         opened=ground.settings.api_agents,
         timeouts=timeouts_of(ground.settings),
     )
@@ -98,7 +102,7 @@ def set_up_runs(ground: Ground, granted: Resources) -> Machinery:
     calls.serve(runs)
     steering.serve(runs)
     door = McpDoor(endpoints, calls, on_call=on_call, note=ground.audit.soon, clock=clock, spawn=spawn)
-    return Machinery(plugins, gateway, endpoints, door, directories, runs, metrics, traces)
+    return Machinery(plugins, agents, gateway, endpoints, door, directories, runs, metrics, traces)
 
 
 def _gate(ground: Ground, granted: Resources, steering: Steering) -> HostCalls:
@@ -151,7 +155,7 @@ class Conversations:
     sessions: Sessions
     peers: Peers | None
     stored_agents: StoredAgents
-    keeping: Keeping
+    keeping: Deletion
     users: Users
     inbox: Inbox
     scheduler: Scheduler
@@ -160,43 +164,43 @@ class Conversations:
 
 def open_conversations(ground: Ground, granted: Resources, machinery: Machinery) -> Conversations:
     store, clock, near, runs = ground.store, ground.clock, ground.near, machinery.runs
-    agents = ground.agents
-    sessions = _sessions(ground, granted, runs)
+    agents = machinery.agents
+    sessions = _sessions(ground, granted, agents, runs)
     peers = peers_of(near, sessions=sessions, tails=ground.tails, runs=runs, audit=ground.audit, clock=clock)
     opened, users = ground.settings.api_agents, Users(store, clock=clock)
     sealing = Sealer(ground.secret)
     stored_agents = StoredAgents(agents, kept=store, records=store, clock=clock, opened=opened, sealing=sealing)
     keep_in_step(ground.settings, peers, stored_agents, granted.ingest)
-    directories = everywhere(machinery.directories, near.owners, peers)
+    directories = everywhere(machinery.directories, near.forwarding, peers)
     inbox = Inbox(
-        sessions=sessions, runs=runs, agents=lambda: agents, records=store, clock=clock, users=users, owners=near.owners
+        sessions=sessions, runs=runs, agents=agents, records=store, clock=clock, users=users, forwarding=near.forwarding
     )
-    controls = Controls(sessions=sessions, agents=lambda: agents, records=store, clock=clock, owners=near.owners)
+    controls = Controls(sessions=sessions, agents=agents, records=store, clock=clock, forwarding=near.forwarding)
     return Conversations(
         sessions=sessions,
         peers=peers,
         stored_agents=stored_agents,
-        keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=directories, owners=near.owners),
+        keeping=Deletion(
+            store, ground.blobs, sessions, clock=clock, directories=directories, forwarding=near.forwarding
+        ),
         users=users,
         inbox=inbox,
-        scheduler=Scheduler(store, inbox, agents=lambda: agents, clock=clock),
+        scheduler=Scheduler(store, inbox, agents=agents, clock=clock),
         controls=controls,
     )
 
 
-def _sessions(ground: Ground, granted: Resources, runs: Runs) -> Sessions:
+def _sessions(ground: Ground, granted: Resources, agents: Agents, runs: Runs) -> Sessions:
     store, clock, spawn = ground.store, ground.clock, ground.tasks.spawn
     timeouts = timeouts_of(ground.settings)
-    manager = SessionManager(
-        records=store, agents=lambda: ground.agents, readiness=runs, clock=clock, spawn=spawn, timeouts=timeouts
-    )
+    manager = SessionManager(records=store, agents=agents, readiness=runs, clock=clock, spawn=spawn, timeouts=timeouts)
     return Sessions(
         store,
         ground.tails,
         performer=runs,
         manager=manager,
         audit=ground.audit,
-        agents=lambda: ground.agents,
+        agents=agents,
         clock=clock,
         spawn=spawn,
         shared=ground.near.shared,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from paddock.agent_program import is_program, load_program
 from paddock.confinement.homes import Homes
 from paddock.host.agents.agents import Agents
-from paddock.host.agents.file import defined_in, in_force
+from paddock.host.agents.file import Defined, defined_in
 from paddock.host.agents.files import AgentFiles
 from paddock.host.agents.watch import Mark, Marks, marks_of_tools, state_of
 from paddock.host.automation.calendar import Calendars
@@ -118,8 +118,7 @@ async def why_no_network(store: Store) -> str | None:
 class NamedAgents:
     """The agents that the settings name, and what was named beside them."""
 
-    agents: Agents
-    resources: NamedResources
+    defined: Defined
     functions: Sequence[FunctionTool] = ()
     watched: Path | None = None
     """The file that is looked at again while the host runs."""
@@ -143,15 +142,14 @@ class Plugins:
 
 def named_agents(settings: Settings, files: AgentFiles) -> NamedAgents:
     """In a Python program, in a file, or the built-in ones. Raises AgentsFileError."""
-    path, max_queue = settings.agents, settings.max_queue
+    path = settings.agents
     seen = state_of(path) if path is not None else None
     if path is not None and is_program(path):
         program = load_program(path)
-        agents, named = in_force(program.defined, max_queue), program.defined.resources
-        return NamedAgents(agents, named, program.tools, watched=path, seen=(seen,))
+        return NamedAgents(program.defined, program.tools, watched=path, seen=(seen,))
     defined = defined_in(path, files)
     marks = (seen, *marks_of_tools(defined.resources.tools))
-    return NamedAgents(in_force(defined, max_queue), defined.resources, watched=path, seen=marks)
+    return NamedAgents(defined, watched=path, seen=marks)
 
 
 def plugins_of(settings: Settings) -> Plugins:
@@ -234,7 +232,7 @@ def platforms_of(
 def ingress_of(
     inbox: Inbox,
     store: Store,
-    agents: Callable[[], Agents],
+    agents: Agents,
     attachments: Attachments,
     approvals: Approvals,
     pieces: DeltaStream,

@@ -50,9 +50,7 @@ class SchedulerStore(AutomationRecords, Protocol):
 
 
 class Scheduler:
-    def __init__(
-        self, store: SchedulerStore, inbox: Inbox, *, agents: Callable[[], Agents], clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, store: SchedulerStore, inbox: Inbox, *, agents: Agents, clock: Callable[[], float]) -> None:
         self._store = store
         self._inbox = inbox
         self._agents = agents
@@ -174,8 +172,8 @@ class Scheduler:
         await self._store.write([JobGoesOn(row.job_id, row.next_at, next_at)])
 
     async def _fire(self, row: AutomationRow, job: Job, firing: Firing) -> Accepted:
-        agent_id = job.agent_id or self._agents().default_agent_id
-        if agent_id is None or not self._agents().known(agent_id, row.workspace_id):
+        agent_id = job.agent_id or self._agents.default_agent_id
+        if agent_id is None or not self._agents.known(agent_id, row.workspace_id):
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no agent {agent_id!r} any more; change the job")
         try:
             return await self._inbox.accept(_new_run(row, job, agent_id, firing))

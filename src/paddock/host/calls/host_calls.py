@@ -16,7 +16,7 @@ import structlog
 from pydantic import BaseModel, ValidationError
 
 from paddock.host.calls.watched_stream import WatchedStream
-from paddock.host.calls.work import Chunks, Work
+from paddock.host.calls.work import CallHandler, Chunks
 from paddock.host.keeping.audit import Audit
 from paddock.host.runs.live_run import LiveRun
 from paddock.host.runs.runs import Runs
@@ -101,7 +101,7 @@ class HostCalls:
     def __init__(
         self,
         *,
-        work: Mapping[str, Work],
+        work: Mapping[str, CallHandler],
         records: Records,
         audit: Audit,
         clock: Callable[[], float],

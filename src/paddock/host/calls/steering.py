@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.host.runs.live_run import LiveRun
 from paddock.host.runs.runs import Runs
 from paddock.ports import Records
@@ -40,8 +40,8 @@ class Steering:
         self._runs = runs
 
     @property
-    def work(self) -> Mapping[str, Work]:
-        return {"steering.pull": Work(write=self.pull)}
+    def work(self) -> Mapping[str, CallHandler]:
+        return {"steering.pull": CallHandler(write=self.pull)}
 
     async def pull(self, grant: Grant, asked: Any, row: AuditRow) -> SteeringPullResult:
         """Everything that waits for this run, at most so many and as fits an answer; each is taken in by exactly one

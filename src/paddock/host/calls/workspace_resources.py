@@ -32,7 +32,7 @@ _Lists = tuple[tuple[ModelInfo, ...], tuple[ToolInfo, ...], _Known]
 NO_KNOWLEDGE: _Known = ((), ())
 
 
-class Offers:
+class WorkspaceResources:
     def __init__(
         self,
         *,

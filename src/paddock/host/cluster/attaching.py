@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from paddock.host.cluster.forwarding import LetIn, NothingToTell, Owners
+from paddock.host.cluster.forwarding import Forwarding, LetIn, NothingToTell
 from paddock.host.cluster.peers import Peers
 from paddock.rules.access.credentials import HOST, Credential
 from paddock.rules.cluster.attach_addresses import attach_address
@@ -40,17 +40,17 @@ class Attaching:
         self,
         tokens: Tokens,
         *,
-        owners: Owners,
+        forwarding: Forwarding,
         peers: Peers | None,
         note: Callable[[AuditRow], None],
         clock: Callable[[], float],
     ) -> None:
         self._tokens = tokens
-        self._owners = owners
+        self._forwarding = forwarding
         self._peers = peers
         self._note = note
         self._clock = clock
-        owners.serve({LetIn: self._let_in})
+        forwarding.serve({LetIn: self._let_in})
 
     async def mint(
         self, workspace: str, author: str, name: str, permissions: Any = None, *, by: Credential = HOST
@@ -60,7 +60,7 @@ class Attaching:
         token = self._tokens.mint(workspace, author, name, permissions, by=by)
         if self._peers is not None:
             told = LetIn(self._tokens.digest_of(token), workspace, author, name, permissions, by)
-            ask = (self._owners.ask(peer.boot, told, seconds=TELL_SECONDS) for peer in self._peers.others)
+            ask = (self._forwarding.ask(peer.boot, told, seconds=TELL_SECONDS) for peer in self._peers.others)
             await asyncio.gather(*ask)
         return token
 

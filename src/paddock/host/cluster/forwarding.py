@@ -16,7 +16,7 @@ from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import NewRun
 from paddock.host.streams.live import Live
 from paddock.ports.bus import Bus, Subscription
-from paddock.ports.hosts import ASKED_SECONDS, Errand, Hosts
+from paddock.ports.hosts import ASKED_SECONDS, Hosts, PendingRequest
 from paddock.rules.access.credentials import HOST, Credential
 from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, StorageUnavailableError
 from paddock.rules.rows.rows import AuditRow, Row, SessionRow
@@ -139,8 +139,8 @@ class _Carried(Value, frozen=True, tag="accept"):
         return AcceptRun(NewRun(**given, rows=rows))
 
 
-Deed = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread | MoveThread
-ToSend = Callable[[], Awaitable[Deed]]
+RemoteRequest = AcceptRun | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread | MoveThread
+ToSend = Callable[[], Awaitable[RemoteRequest]]
 """Makes what is asked, when it takes something to make it."""
 Do = Callable[[Any], Awaitable[Any]]
 
@@ -156,13 +156,13 @@ class _Told(Value, frozen=True):
     moved: bool = False
 
 
-_decode_deed = msgspec.json.Decoder(
+_decode_request = msgspec.json.Decoder(
     _Carried | CancelTheRun | Control | LetIn | ForgetFiles | ForgetThread | MoveThread
 ).decode
 _decode_told = msgspec.json.Decoder(_Told).decode
 
 
-class Owners:
+class Forwarding:
     """Asks other hosts, and answers them. Without `hosts` there is only this one."""
 
     def __init__(self, hosts: Hosts | None = None, bus: Bus | None = None, live: Live | None = None) -> None:
@@ -175,11 +175,13 @@ class Owners:
         self._bell = asyncio.Event()
         self._heard: list[Subscription] = []
 
-    def serve(self, deeds: Mapping[type[Any], Do]) -> None:
+    def serve(self, requests: Mapping[type[Any], Do]) -> None:
         """How this host does what others ask; it may raise OwnedElsewhereError, and must not pass it on."""
-        self._does.update(deeds)
+        self._does.update(requests)
 
-    async def do(self, here: Callable[[], Awaitable[Result]], deed: Deed | ToSend, answer: type[Result]) -> Result:
+    async def here_or_at_owner(
+        self, here: Callable[[], Awaitable[Result]], request: RemoteRequest | ToSend, answer: type[Result]
+    ) -> Result:
         """Do it here, or have it done where the session is. Raises HostError."""
         end: float | None = None
         pause = 0.0  # often it was only our memory that was old, and one look tells
@@ -191,33 +193,33 @@ class Owners:
                 end = now + PATIENCE_SECONDS if end is None else end
                 if now >= end:
                     raise
-                told = await self._send(elsewhere.boot, deed, end) if elsewhere.boot else None
+                told = await self._send(elsewhere.boot, request, end) if elsewhere.boot else None
             if told is not None:
                 return msgspec.json.decode(told, type=answer)
             await asyncio.sleep(pause)
             pause = MOVED_SECONDS
 
-    async def ask(self, boot: int, deed: Deed, *, seconds: float) -> bool:
+    async def ask(self, boot: int, request: RemoteRequest, *, seconds: float) -> bool:
         """Have one host do something that is about no session; False: it did not. Raises nothing for its refusal."""
         try:
-            return await self._ask(boot, deed, asyncio.get_running_loop().time() + seconds) is not None
+            return await self._ask(boot, request, asyncio.get_running_loop().time() + seconds) is not None
         except (HostError, StorageUnavailableError) as error:
             log.warning("another host did not do what it was asked", action="owners.ask", boot=boot, reason=str(error))
             return False
 
     # --- asking
 
-    async def _send(self, boot: int, deed: Deed | ToSend, end: float) -> bytes | None:
-        return await self._ask(boot, await deed() if callable(deed) else deed, end)
+    async def _send(self, boot: int, request: RemoteRequest | ToSend, end: float) -> bytes | None:
+        return await self._ask(boot, await request() if callable(request) else request, end)
 
-    async def _ask(self, boot: int, deed: Deed, end: float) -> bytes | None:
+    async def _ask(self, boot: int, request: RemoteRequest, end: float) -> bytes | None:
         """The answer; None when the session is not there any more, or that host is gone."""
         if self._hosts is None or self._live is None or self._bus is None:
             return None
         errand_id, rung = uuid4().hex, asyncio.Event()
         self._waiting[errand_id] = rung
         try:
-            await self._hosts.ask(boot, Errand(errand_id, packed(deed)))
+            await self._hosts.ask(boot, PendingRequest(errand_id, packed(request)))
             self._bus.publish(self._live.subject("errands", str(boot)), b"")
             told = await self._answer_to(errand_id, rung, end)
         finally:
@@ -282,7 +284,7 @@ class Owners:
                 await asyncio.sleep(LOOK_SECONDS)
             await _rung_within(self._bell, self._look_seconds())
 
-    def _start(self, errand: Errand) -> None:
+    def _start(self, errand: PendingRequest) -> None:
         task = asyncio.get_running_loop().create_task(self._answer(errand))
         self._busy[errand.errand_id] = task
         task.add_done_callback(lambda _: self._free(errand.errand_id))
@@ -292,7 +294,7 @@ class Owners:
             self._bell.set()
         self._busy.pop(errand_id, None)
 
-    async def _answer(self, errand: Errand) -> None:
+    async def _answer(self, errand: PendingRequest) -> None:
         assert self._hosts is not None
         assert self._bus is not None
         assert self._live is not None
@@ -303,16 +305,16 @@ class Owners:
             log.warning("an answer could not be recorded", action="owners.answer", reason=str(error))
         self._bus.publish(self._live.subject("answers"), errand.errand_id.encode())
 
-    async def _done(self, errand: Errand) -> _Told:
+    async def _done(self, errand: PendingRequest) -> _Told:
         try:
-            deed = unpacked(errand.body)
+            request = unpacked(errand.body)
         except (msgspec.MsgspecError, KeyError):
             log.warning("an errand cannot be read", action="owners.done", errand=errand.errand_id)
             text = "the host that has this conversation is of another release and does not know this; try again shortly"
             return _Told(code=str(ErrorCode.UNAVAILABLE), message=text, retryable=True)
         try:
             async with asyncio.timeout(WORK_SECONDS):
-                done = await self._does[type(deed)](deed)
+                done = await self._does[type(request)](request)
             return _Told(msgspec.Raw(_encode(done)))
         except OwnedElsewhereError:
             return _Told(moved=True)
@@ -337,13 +339,13 @@ def _as_made(value: Any) -> Any:
     return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
 
 
-def packed(deed: Deed) -> bytes:
-    return _encode(_Carried.of(deed.new) if isinstance(deed, AcceptRun) else deed)
+def packed(request: RemoteRequest) -> bytes:
+    return _encode(_Carried.of(request.new) if isinstance(request, AcceptRun) else request)
 
 
-def unpacked(body: bytes) -> Deed:
-    deed = _decode_deed(body)
-    return deed.unpacked() if isinstance(deed, _Carried) else deed
+def unpacked(body: bytes) -> RemoteRequest:
+    request = _decode_request(body)
+    return request.unpacked() if isinstance(request, _Carried) else request
 
 
 def _refusal(error: HostError) -> _Told:

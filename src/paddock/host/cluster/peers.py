@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from paddock.host.cluster.chores import Chores
-from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.live import Live
 from paddock.ports.bus import Bus, Subscription
@@ -51,7 +51,7 @@ class Peers:
         live: Live,
         *,
         sessions: Sessions,
-        owners: Owners,
+        forwarding: Forwarding,
         note: Note,
         clock: Callable[[], float],
     ) -> None:
@@ -59,7 +59,7 @@ class Peers:
         self._bus = bus
         self._live = live
         self._sessions = sessions
-        self.owners = owners
+        self.forwarding = forwarding
         self._note = note
         self._clock = clock
         self._bell = asyncio.Event()
@@ -160,7 +160,7 @@ class Peers:
                 await self.leave()
         except (TimeoutError, StorageUnavailableError) as error:
             log.warning("the others will find out by themselves", action="peers.close", reason=str(error))
-        await self.owners.stop()
+        await self.forwarding.stop()
         await self._bus.close()
 
     # --- one beat
@@ -252,7 +252,7 @@ class Peers:
             self._changes = seen
 
     async def _join(self) -> None:
-        await self.owners.listen()
+        await self.forwarding.listen()
         await self._live.join(self._hosts.boot)
         if self._heard is None:
             self._heard = await self._bus.subscribe(self._live.subject("hosts"), lambda _: self._bell.set())

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from paddock.host.cluster.forwarding import ForgetThread, Forgotten, Owners
+from paddock.host.cluster.forwarding import ForgetThread, Forgotten, Forwarding
 from paddock.host.conversations.titles import repeats
 from paddock.host.keeping.sweeping import free
 from paddock.host.people.principals import Principal, no_such_thread
@@ -58,7 +58,7 @@ class Directories(Protocol):
     async def forget(self, workspace_id: str, conversation_id: str) -> None: ...
 
 
-class Keeping:
+class Deletion:
     def __init__(
         self,
         store: Store,
@@ -67,10 +67,10 @@ class Keeping:
         *,
         clock: Callable[[], float],
         directories: Directories | None = None,
-        owners: Owners | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
-        self._owners = owners or Owners()
-        self._owners.serve({ForgetThread: self._forget})
+        self._forwarding = forwarding or Forwarding()
+        self._forwarding.serve({ForgetThread: self._forget})
         self._directories = directories
         self._store = store
         self._blobs = blobs
@@ -98,9 +98,9 @@ class Keeping:
     ) -> bool:
         """Forget a conversation in which nothing goes on, and nothing went on since then; False when something does.
         The host that has it does it, because only that one knows."""
-        deed = ForgetThread(session, audit, buried_at, silent_since)
+        request = ForgetThread(session, audit, buried_at, silent_since)
         try:
-            return (await self._owners.do(partial(self._forget, deed), deed, Forgotten)).it_is
+            return (await self._forwarding.here_or_at_owner(partial(self._forget, request), request, Forgotten)).it_is
         except HostError as error:
             if error.code is not ErrorCode.RUNTIME_ERROR:
                 raise
@@ -110,18 +110,18 @@ class Keeping:
             log.warning(text, action="keeping.forget", session_id=session.session_id, reason=error.message)
             return False
 
-    async def _forget(self, deed: ForgetThread) -> Forgotten:
-        thread_id = deed.session.session_id
-        keys = await self._state_keys(deed.session)
+    async def _forget(self, request: ForgetThread) -> Forgotten:
+        thread_id = request.session.session_id
+        keys = await self._state_keys(request.session)
         files = await self._store.artifacts_of(thread_id, limit=ALL)
         epoch = await self._sessions.let_go(thread_id)
-        if epoch is None or await self._spoke_since(thread_id, deed.silent_since):
+        if epoch is None or await self._spoke_since(thread_id, request.silent_since):
             return Forgotten(False)
         if self._directories is not None:  # first: after the record is gone nobody would know of them
-            await self._directories.forget(deed.session.workspace_id, thread_id)
-        gone = SessionGone(thread_id, keys, deed.buried_at, epoch)
+            await self._directories.forget(request.session.workspace_id, thread_id)
+        gone = SessionGone(thread_id, keys, request.buried_at, epoch)
         try:
-            await self._store.write([gone, deed.audit] if deed.audit else [gone])
+            await self._store.write([gone, request.audit] if request.audit else [gone])
         except HostError as error:
             if error.code is not ErrorCode.CONFLICT:
                 raise

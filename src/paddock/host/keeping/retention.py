@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from paddock.host.keeping.deletion import PART, Keeping
+from paddock.host.keeping.deletion import PART, Deletion
 from paddock.host.keeping.sweeping import its_turn
 from paddock.host.session.sessions import Sessions
 from paddock.ports import Store
@@ -44,7 +44,7 @@ class Retention:
         self,
         store: Store,
         sessions: Sessions,
-        keeping: Keeping,
+        keeping: Deletion,
         *,
         clock: Callable[[], float],
         periods: Periods | None = None,

@@ -11,7 +11,7 @@ import structlog
 
 from paddock.host.agents.agents import AgentBinding, Agents
 from paddock.host.calls.artifacts import Artifacts
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.cluster.outage import Outage
 from paddock.host.runs.admission import Admission
 from paddock.host.runs.authority import Authority
@@ -26,7 +26,7 @@ from paddock.rules.log.events import KINDS
 from paddock.rules.rows.rows import AuditRow, TranscriptRow, View
 from paddock.rules.run.context import (
     NO_STATE,
-    AgentPart,
+    ResolvedAgent,
     StateShown,
     run_context,
     unseen_tools,
@@ -60,7 +60,7 @@ MAX_HANDOVER_CHARS = 100_000
 NO_LIMIT = 1_000_000
 LOOK_SECONDS = 0.1
 """How often a host that may have lost its runs looks whether it has."""
-NOTHING_YET = AgentPart(Allowance("", frozenset(), frozenset(), frozenset()), {}, {}, {}, {})
+NOTHING_YET = ResolvedAgent(Allowance("", frozenset(), frozenset(), frozenset()), {}, {}, {}, {})
 """What a run has whose runner is not known yet."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
@@ -87,7 +87,7 @@ class Runs:
         self,
         *,
         gateway: RunnerGateway,
-        agents: Callable[[], Agents],
+        agents: Agents,
         records: Records,
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
@@ -96,7 +96,7 @@ class Runs:
         deadline_seconds: float,
         artifacts: Artifacts,
         actions: ActionRequests | None = None,
-        offers: Offers | None = None,
+        offers: WorkspaceResources | None = None,
         admission: Admission | None = None,
         around: Around | None = None,
         observer: Observer | None = None,
@@ -153,7 +153,7 @@ class Runs:
         """Freeze what this run may do. What is returned is recorded with its dispatch; it has no grant when the runner
         must be started first to learn what it asks for."""
         owner = session.owner
-        binding = self._agents().get(agent_id, owner.workspace_id)
+        binding = self._agents.get(agent_id, owner.workspace_id)
         if binding is None:
             return {}
         part, scope = self.authority.part(binding, owner.workspace_id), _scope_of(session, turn_id, agent_id)
@@ -171,8 +171,8 @@ class Runs:
         return told
 
     def _granted(
-        self, session: SessionLoop, scope: RunScope, binding: AgentBinding, part: AgentPart, at: float
-    ) -> tuple[AgentPart, Grant, Mapping[str, Any]]:
+        self, session: SessionLoop, scope: RunScope, binding: AgentBinding, part: ResolvedAgent, at: float
+    ) -> tuple[ResolvedAgent, Grant, Mapping[str, Any]]:
         """What its agent is in this run, its grant, and what goes on record of it."""
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(scope.run_id)
@@ -186,7 +186,7 @@ class Runs:
         """Start the runner to learn what it asks for, then put the grant on record; False when the run is over."""
         session, scope = run.session, run.grant.scope
         await self.authority.prepare(scope.agent_id, scope.workspace_id)
-        binding = self._agents().get(scope.agent_id, scope.workspace_id)
+        binding = self._agents.get(scope.agent_id, scope.workspace_id)
         part = self.authority.part(binding, scope.workspace_id) if binding else None
         now = self._clock()
         if binding is None or part is None:

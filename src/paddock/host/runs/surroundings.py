@@ -13,7 +13,7 @@ from paddock.host.runs.working_directories import WorkingDirectories, conversati
 from paddock.ports import Placement, RunnerGateway
 
 
-class Surroundings:
+class RunSurroundings:
     def __init__(
         self, gateway: RunnerGateway, endpoints: RunEndpoints, directories: WorkingDirectories, spawn: Spawn
     ) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from paddock.host.agents.agents import Agents
-from paddock.host.cluster.forwarding import Control, Owners
+from paddock.host.cluster.forwarding import Control, Forwarding
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.session.loop import SessionLoop
@@ -75,13 +75,13 @@ class Controls:
         self,
         *,
         sessions: Sessions,
-        agents: Callable[[], Agents],
+        agents: Agents,
         records: Records,
         clock: Callable[[], float],
-        owners: Owners | None = None,
+        forwarding: Forwarding | None = None,
     ) -> None:
-        self._owners = owners or Owners()
-        self._owners.serve({Control: self._control})
+        self._forwarding = forwarding or Forwarding()
+        self._forwarding.serve({Control: self._control})
         self._sessions = sessions
         self._agents = agents
         self._records = records
@@ -106,7 +106,7 @@ class Controls:
         """One CONTROL of a front end; returns when what follows from it at once is on record. Raises HostError."""
         _check(subtype, payload)
         wish = Control(principal, thread_id, subtype, payload, tx_id, turn_id)
-        return await self._owners.do(partial(self._control, wish), wish, Answer)
+        return await self._forwarding.here_or_at_owner(partial(self._control, wish), wish, Answer)
 
     async def _control(self, wish: Control) -> Answer:
         principal, thread_id, subtype, payload = wish.principal, wish.thread_id, wish.subtype, wish.payload
@@ -125,7 +125,7 @@ class Controls:
             payload=dict(payload),
             time=self._clock(),
         )
-        message = read(item, self._agents().for_session(principal.workspace_id))
+        message = read(item, self._agents.for_session(principal.workspace_id))
         assert message is not None
         session = await self._sessions.open(thread_id)
         decision = await session.record(message, principal=principal)

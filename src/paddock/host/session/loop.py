@@ -16,7 +16,7 @@ import structlog
 from paddock.host.cluster.outage import Outage
 from paddock.host.ids import chance
 from paddock.host.people.principals import Principal
-from paddock.host.session.arrivals import Accepted, Arrival, Ask, NewRun, Order, Said
+from paddock.host.session.arrivals import Accepted, Arrival, MessageSubmitted, NewRun, ResultArrived, RunSubmitted
 from paddock.host.session.draft import Draft
 from paddock.host.session.invariant_watch import Watch
 from paddock.host.session.memory import Memory
@@ -106,7 +106,7 @@ class SessionLoop:
     @property
     def owner(self) -> SessionRow:
         """To whom it belongs; known from the first input on, also before that is on record."""
-        return self._memory.book.session
+        return self._memory.projection.session
 
     @property
     def idle(self) -> bool:
@@ -145,7 +145,7 @@ class SessionLoop:
             return
         if (patience := _patience(arrival)) is not None:
             self._gather(patience)
-        elif type(arrival) is Order and self._quiet is None:
+        elif type(arrival) is RunSubmitted and self._quiet is None:
             self._working = True
             self._take_in()  # nothing comes along with it that a turn of the loop would bring
         else:
@@ -170,7 +170,7 @@ class SessionLoop:
         answer: asyncio.Future[Accepted] = self._loop.create_future()
         self._orders += 1
         try:
-            self.post(Order(new, task_id, trace_id, answer))
+            self.post(RunSubmitted(new, task_id, trace_id, answer))
             return await answer
         finally:
             self._orders -= 1
@@ -180,7 +180,7 @@ class SessionLoop:
     ) -> Decision:
         """Hand over a message and wait until what follows from it is on record."""
         recorded: asyncio.Future[Decision] = self._loop.create_future()
-        ask = Ask(message, recorded, principal, rows)
+        ask = MessageSubmitted(message, recorded, principal, rows)
         self._check_room(new=is_new(ask))
         self._orders += 1
         try:
@@ -249,7 +249,7 @@ class SessionLoop:
         waiting, size = self._waiting, 0
         while waiting and len(taken) < TAKE_MESSAGES and size < TAKE_BYTES:
             arrival = waiting.popleft()
-            if type(arrival) is Said:
+            if type(arrival) is ResultArrived:
                 size += arrival.size
             taken.append(arrival)
         return taken
@@ -410,4 +410,4 @@ def _patience(arrival: Arrival) -> float | None:
     """How many seconds something may wait for what comes right behind it; None for what wakes the loop."""
     if type(arrival) is InputAcknowledged:
         return QUIET_SECONDS
-    return PIECE_SECONDS if type(arrival) is Said and arrival.result.type == "message.delta" else None
+    return PIECE_SECONDS if type(arrival) is ResultArrived and arrival.result.type == "message.delta" else None

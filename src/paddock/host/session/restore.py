@@ -25,7 +25,7 @@ def state_of(claim: Claim) -> SessionState:
     return restore(from_bytes(claim.snapshot) if claim.snapshot else SessionState(), claim.facts)
 
 
-async def remembered(store: Store, claim: Claim) -> Memory:
+async def restored(store: Store, claim: Claim) -> Memory:
     """What its new owner must remember to go on, also in the middle of turns that an earlier one began."""
     state = state_of(claim)
     memory = Memory(claim, state)
@@ -43,7 +43,7 @@ async def _recall_turns(store: Store, memory: Memory) -> None:
     for turn_id in memory.state.live_turn_ids:
         run = await store.run(turn_id)
         if run is not None:
-            memory.book.runs[turn_id] = run
+            memory.projection.runs[turn_id] = run
         for stored in await _turn(store, memory.session_id, turn_id):
             _remember(memory, turn_id, stored)
 

@@ -19,7 +19,7 @@ from paddock.host.session.arrivals import reject, resolve
 from paddock.host.session.invariant_watch import Watch
 from paddock.host.session.loop import SessionLoop
 from paddock.host.session.needs import Manager, Performer
-from paddock.host.session.restore import STORE_AWAY, remembered, state_of, why_left
+from paddock.host.session.restore import STORE_AWAY, restored, state_of, why_left
 from paddock.host.session.word_quota import WordLimits, Words
 from paddock.host.streams.tails import Tails
 from paddock.ports import Batch, Claim, EventLog, Store
@@ -74,7 +74,7 @@ class Sessions:
         performer: Performer,
         manager: Manager,
         audit: Audit,
-        agents: Callable[[], Agents],
+        agents: Agents,
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         watch: Watch | None = None,
@@ -113,7 +113,7 @@ class Sessions:
         """Sessions that are being brought back, each with the turn that somebody sees to the end of."""
 
     def agents(self, workspace: str) -> messages.Agents:
-        return self._agents().for_session(workspace)
+        return self._agents.for_session(workspace)
 
     async def open(self, session_id: str, *, seen_to: bool = False) -> SessionLoop:
         """The session's loop: in memory, or claimed and folded from the log now.
@@ -281,7 +281,7 @@ class Sessions:
         waiting = self._opening[session_id] = []
         try:
             claim = await self._claim(session_id)
-            loop = self._loops[session_id] = SessionLoop(await remembered(self._store, claim), self)
+            loop = self._loops[session_id] = SessionLoop(await restored(self._store, claim), self)
             if not seen_to and (loop.state.turn is not None or loop.state.left_waiting):
                 turn_id = loop.state.turn.turn_id if loop.state.turn else NO_TURN
                 self._see_to(session_id, turn_id, *why_left(claim), delay=0.0)

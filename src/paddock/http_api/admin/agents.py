@@ -11,7 +11,7 @@ from paddock.host.agents.agents import AgentBinding, Agents
 from paddock.host.agents.health import AgentHealth, Health, shown_definition
 from paddock.host.agents.shapes import AgentShape
 from paddock.host.agents.stored import StoredAgents
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import json_response, read_object
@@ -21,7 +21,7 @@ from paddock.rules.errors import ErrorCode, HostError
 
 class AgentsDoor:
     def __init__(
-        self, *, auth: Auth, agents: Agents, health: AgentHealth, stored: StoredAgents, offers: Offers
+        self, *, auth: Auth, agents: Agents, health: AgentHealth, stored: StoredAgents, offers: WorkspaceResources
     ) -> None:
         self._offers = offers
         self._auth = auth
