@@ -171,7 +171,7 @@ class GateHouse:
     async def a_run(self) -> tuple[LiveRun, AtRunner]:
         await self.house.say(thread=str(uuid.uuid4()))
         at_runner = await self.house.gateway.next()
-        live = self.house.runs.find(at_runner.run_id)
+        live = self.house.runs.live.find(at_runner.run_id)
         assert live is not None
         live.grant = granted(live.grant)
         await self._acknowledged(live)

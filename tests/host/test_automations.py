@@ -170,7 +170,7 @@ async def test_enabled_tools_take_away_and_never_add() -> None:
         await house.scheduler.look()
         run = await house.gateway.next()
         assert [tool["tool_name"] for tool in run.context["resources"]["tools"]] == ["calculate"]
-        live = house.runs.find(run.run_id)
+        live = house.runs.live.find(run.run_id)
         assert live is not None
         assert live.grant.tools.keys() == {"calculate"}
         await finish(run)
@@ -360,7 +360,7 @@ async def test_a_host_that_is_being_stopped_leaves_ticks_to_the_others() -> None
     async with a_house(store, clock) as stopping, a_house(store, clock) as other:
         await a_job(other)
         clock.now = NOON + 1
-        stopping.runs.admission.closed = True
+        stopping.runs.live.admission.closed = True
         assert await stopping.scheduler.look() == 0
         assert await other.scheduler.look() == 1
         await finish(await other.gateway.next())
@@ -371,7 +371,7 @@ async def test_a_tick_that_a_full_host_could_not_fire_is_soon_fired_by_another()
     async with a_house(store, clock) as full, a_house(store, clock) as other:
         job = await a_job(other)
         clock.now = NOON + 1
-        full.runs.admission.capacity = 0
+        full.runs.live.admission.capacity = 0
         assert await full.scheduler.look() == 0
         assert await other.scheduler.look() == 1
         await finish(await other.gateway.next())
@@ -381,7 +381,7 @@ async def test_a_tick_that_a_full_host_could_not_fire_is_soon_fired_by_another()
 async def test_a_tick_that_no_other_host_takes_stands_in_line_at_one_that_is_full() -> None:
     clock = Clock()
     async with a_house(clock=clock) as full:
-        job, admission = await a_job(full), full.runs.admission
+        job, admission = await a_job(full), full.runs.live.admission
         clock.now = NOON + 1
         admission.capacity = 0
         assert await full.scheduler.look() == 0

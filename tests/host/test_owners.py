@@ -9,14 +9,16 @@ import msgspec
 import pytest
 
 from paddock.bus.in_process import InProcessBus, Meeting
-from paddock.host.cluster import forwarding as room
-from paddock.host.cluster.forwarding import (
+from paddock.host.cluster import answering as room
+from paddock.host.cluster import forwarding
+from paddock.host.cluster.answering import Answering, RequestHandlers
+from paddock.host.cluster.forwarding import ClusterLink, Forwarding
+from paddock.host.cluster.remote_requests import (
     AcceptRun,
     CancelTheRun,
     Control,
     ForgetFiles,
     ForgetThread,
-    Forwarding,
     LetIn,
     NothingToTell,
     RemoteRequest,
@@ -109,15 +111,15 @@ class Asked:
                 await asyncio.sleep(0.001)
 
 
-def owners_of(asked: Asked) -> Forwarding:
+def answering_of(asked: Asked, handlers: RequestHandlers | None = None) -> Answering:
     bus = InProcessBus(Meeting())
-    return Forwarding(cast("Hosts", asked), bus, Live(bus))
+    return Answering(ClusterLink(cast("Hosts", asked), bus, Live(bus)), handlers or {})
 
 
 @pytest.mark.anyio
 async def test_what_a_host_does_not_know_yet_is_to_be_tried_again_and_is_no_mistake() -> None:
     asked = Asked(b'{"type": "of_the_future"}')
-    answering = asyncio.create_task(owners_of(asked).keep_answering())
+    answering = asyncio.create_task(answering_of(asked).keep_answering())
     await asked.all_answered()
     answering.cancel()
     assert (asked.answers["e0"]["code"], asked.answers["e0"]["retryable"]) == ("unavailable", True)
@@ -128,16 +130,15 @@ async def test_more_errands_than_are_done_at_once_wait_for_each_other_and_not_fo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for seconds in ("LOOK_SECONDS", "LOOK_OFTEN"):
-        monkeypatch.setattr(room, seconds, 600.0)
+        monkeypatch.setattr(forwarding, seconds, 600.0)
     asked = Asked(*[packed(CancelTheRun(f"run-{number}", ANN)) for number in range(3 * room.AT_ONCE)])
-    owners, done = owners_of(asked), list[str]()
+    done = list[str]()
 
     async def cancel(request: CancelTheRun) -> NothingToTell:
         done.append(request.run_id)
         return NothingToTell()
 
-    owners.serve({CancelTheRun: cancel})
-    answering = asyncio.create_task(owners.keep_answering())
+    answering = asyncio.create_task(answering_of(asked, {CancelTheRun: cancel}).keep_answering())
     await asked.all_answered()
     answering.cancel()
     assert sorted(done) == sorted(f"run-{number}" for number in range(3 * room.AT_ONCE))

@@ -11,8 +11,7 @@ MANY = 3 * IDLE_TAILS
 
 
 async def test_where_something_goes_on_nothing_is_let_go_before_its_reader_comes() -> None:
-    tails = Tails(MemoryStore())
-    tails.owned = lambda session_id: session_id.startswith("busy")
+    tails = Tails(MemoryStore(), owned=lambda session_id: session_id.startswith("busy"))
     facts = stored(delta("m", "hello", opens=True))
     for number in range(MANY):
         tails.publish(f"busy {number}", facts)
@@ -22,8 +21,8 @@ async def test_where_something_goes_on_nothing_is_let_go_before_its_reader_comes
 
 
 async def test_what_is_over_is_let_go_soon() -> None:
-    tails, busy = Tails(MemoryStore()), True
-    tails.owned = lambda _: busy
+    busy = True
+    tails = Tails(MemoryStore(), owned=lambda _: busy)
     facts = stored(delta("m", "hello", opens=True))
     for number in range(MANY):
         tails.publish(f"before {number}", facts)

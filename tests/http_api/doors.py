@@ -268,7 +268,7 @@ def app_of(
         client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
         standing=standing,
     )
-    attaching = Attaching(gateway.attach_tokens, forwarding=Forwarding(), peers=None, note=note, clock=time.time)
+    attaching = Attaching(gateway.attach_tokens, forwarding=Forwarding(), members=None, note=note, clock=time.time)
     overview = Overview(store, house.approvals.clock, note=note)
     doors: list[Door] = [
         ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(store, house.approvals.clock)),

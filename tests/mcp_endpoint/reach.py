@@ -97,9 +97,9 @@ async def reach(
         tasks.add(task)
         return task
 
-    async with small_house(gateway=gateway, work=work, **more) as house:
-        endpoints = RunEndpoints()
-        house.runs.around = RunSurroundings(gateway, endpoints, WorkingDirectories(root), spawn)
+    endpoints = RunEndpoints()
+    around = RunSurroundings(gateway, endpoints, WorkingDirectories(root), spawn)
+    async with small_house(gateway=gateway, work=work, around=around, **more) as house:
         clock = asyncio.get_running_loop().time
         door = McpDoor(endpoints, house.calls, note=house.audit.soon, clock=clock, spawn=spawn)
         async with serving(door) as url:

@@ -40,7 +40,7 @@ async def test_names_are_new_when_a_plugin_was_replaced_so_that_nothing_old_is_b
 
 
 async def test_a_run_that_does_not_end_in_time_is_told_so_and_nothing_of_it_stays(tmp_path: Path) -> None:
-    async with house(tmp_path, patience=0.2) as there:
+    async with house(tmp_path, retire_seconds=0.2) as there:
         news, _ = await there.run("hang")
         await news.until(lambda heard: heard.acks == 1)
         assert there.gateway.take(only()) == {"test/nasty": "removed 0.1"}

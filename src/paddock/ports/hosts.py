@@ -38,7 +38,7 @@ class LeftBehind(Value, frozen=True):
 class PendingRequest(Value, frozen=True):
     """Something one host asks of another; `answer` is there once it is done."""
 
-    errand_id: str
+    request_id: str
     body: bytes
     answer: bytes | None = None
 

@@ -82,7 +82,9 @@ class ToolCalls:
         clock: Callable[[], float],
         artifacts: KeepsArtifacts | None = None,
         files: PlacesFiles | None = None,
+        goes_on: Callable[[str], bool] = lambda _run_id: True,
     ) -> None:
+        """`goes_on`: whether a run still goes on here. A host that stood still may have lost it to another one."""
         self._tools = tools
         self._records = records
         self._outcomes = outcomes
@@ -91,8 +93,7 @@ class ToolCalls:
         self._clock = clock
         self._artifacts = artifacts
         self._files = files
-        self.goes_on: Callable[[str], bool] = lambda _: True
-        """Whether a run still goes on here. A host that stood still may have lost it to another one meanwhile."""
+        self._goes_on = goes_on
 
     @property
     def work(self) -> Mapping[str, CallHandler]:
@@ -106,7 +107,7 @@ class ToolCalls:
         self._granted(grant, asked.tool_name, "call")
         intent = _intent(grant, asked, self._clock())
         await self._intend(intent, audit)
-        if not self.goes_on(intent.run_id):
+        if not self._goes_on(intent.run_id):
             await self._record(self._not_called(intent))
             raise HostError(ErrorCode.UNAUTHORIZED, REFUSED)
         try:

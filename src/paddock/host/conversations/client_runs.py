@@ -8,11 +8,11 @@ from typing import Any
 
 import structlog
 
+from paddock.host.conversations.answers import Answers, continued
 from paddock.host.conversations.branches import files_in, message_of
 from paddock.host.conversations.client_files import ClientFiles
 from paddock.host.conversations.client_history import ClientHistory
 from paddock.host.people.approvals import Approvals
-from paddock.host.session.answers import Answers, continued
 from paddock.host.session.arrivals import NewRun
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.conversations.client_history import (

@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from paddock.host.agents.agents import Agents
-from paddock.host.cluster.forwarding import AcceptRun, CancelTheRun, Forwarding, NothingToTell
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.cluster.outage import Outage
+from paddock.host.cluster.remote_requests import AcceptRun, CancelTheRun, NothingToTell
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.people.users import Users
@@ -60,7 +62,6 @@ class Inbox:
         users: Users | None = None,
     ) -> None:
         self._forwarding = forwarding or Forwarding()
-        self._forwarding.serve({AcceptRun: lambda request: self._accept(request.new), CancelTheRun: self._cancel_for})
         self._users = users or Users(records, clock=clock)
         self._sessions = sessions
         self._runs = runs
@@ -69,14 +70,19 @@ class Inbox:
         self._clock = clock
 
     @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {AcceptRun: lambda request: self._accept(request.new), CancelTheRun: self._cancel_for}
+
+    @property
     def has_room(self) -> bool:
         """Whether whoever comes gets in without standing in line."""
-        return not self._runs.admission.full
+        return not self._runs.live.admission.full
 
     @property
     def closed(self) -> bool:
         """Whether nobody gets in any more: this host is being stopped."""
-        return self._runs.admission.closed
+        return self._runs.live.admission.closed
 
     @property
     def outage(self) -> Outage:
@@ -108,7 +114,7 @@ class Inbox:
             await self._sessions.words.check(new.principal)
             if complete is not None:
                 new = _mentioning(await complete(new, session.exists), agents)
-            admission = self._runs.admission
+            admission = self._runs.live.admission
             if not admission.has_room(workspace):
                 await admission.enter(workspace)
             with admission.entering(workspace):

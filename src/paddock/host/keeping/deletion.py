@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 import structlog
 
-from paddock.host.cluster.forwarding import ForgetThread, Forgotten, Forwarding
-from paddock.host.conversations.titles import repeats
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.cluster.remote_requests import ForgetThread, Forgotten
 from paddock.host.keeping.sweeping import free
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.session.sessions import Sessions
+from paddock.host.session.titles import repeats
 from paddock.ports import Store
 from paddock.ports.artifacts import Blobs
 from paddock.rules.access.permissions import Grant, RunScope, state_key
@@ -70,7 +72,6 @@ class Deletion:
         forwarding: Forwarding | None = None,
     ) -> None:
         self._forwarding = forwarding or Forwarding()
-        self._forwarding.serve({ForgetThread: self._forget})
         self._directories = directories
         self._store = store
         self._blobs = blobs
@@ -78,6 +79,11 @@ class Deletion:
         self._clock = clock
         self.scrub_wanted = False
         """Something was deleted; the next sweep sees to it that nothing of it stays readable on the disk."""
+
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {ForgetThread: self._forget}
 
     # --- a conversation ----------------------------------------------------------------------------------------------
 

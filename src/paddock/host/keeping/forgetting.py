@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from paddock.host.cluster.forwarding import ForgetFiles, Forwarding, NothingToTell
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.cluster.remote_requests import ForgetFiles, NothingToTell
 from paddock.host.runs.working_directories import WorkingDirectories
 from paddock.rules.cluster.leases import Peer
 
@@ -17,7 +19,11 @@ class DirectoriesEverywhere:
         self._here = here
         self._forwarding = forwarding
         self._others = others
-        forwarding.serve({ForgetFiles: self._asked})
+
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {ForgetFiles: self._asked}
 
     async def forget(self, workspace_id: str, conversation_id: str) -> None:
         await self._here.forget(workspace_id, conversation_id)

@@ -8,7 +8,9 @@ import time
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 
-from paddock.host.cluster.forwarding import Forwarding, Moved, MoveThread
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.cluster.remote_requests import Moved, MoveThread
 from paddock.host.people.principals import DEV, Principal
 from paddock.host.session.sessions import Sessions
 from paddock.host.streams.open_streams import OpenStreams
@@ -59,9 +61,13 @@ class TakingOver:
         self._store = store
         self._sessions = sessions
         self._forwarding = forwarding
-        self._forwarding.serve({MoveThread: self._move})
         self._streams = streams
         self._clock = clock
+
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {MoveThread: self._move}
 
     async def waiting(self, by: Principal) -> Waiting:
         _check(by)

@@ -34,6 +34,10 @@ class Admission:
     def full(self) -> bool:
         return self.closed or sum(self.busy.values()) + sum(self._promised.values()) >= self.capacity
 
+    def close(self) -> None:
+        """From now on nobody enters: the host is being stopped."""
+        self.closed = True
+
     def waiting(self, workspace: str | None = None) -> int:
         """So many wait for room now, of a workspace or of all."""
         return sum(len(line) for name, line in self._waiting.items() if workspace in (None, name))

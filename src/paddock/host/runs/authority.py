@@ -44,7 +44,7 @@ class Authority:
         gateway: RunnerGateway,
         agents: Agents,
         offered: frozenset[str],
-        offers: WorkspaceResources | None = None,
+        resources: WorkspaceResources | None = None,
         opened: ApiAgents = NOTHING_OPENED,
     ) -> None:
         """`opened`: what agents of the API may name, though it belongs to whoever runs the host."""
@@ -52,7 +52,7 @@ class Authority:
         self._gateway = gateway
         self._agents = agents
         self._offered = offered
-        self._offers = offers
+        self._resources = resources
         self._manifests: dict[tuple[str, str], AgentRunnerManifest] = {}
         self._parts: dict[tuple[str, str], _Known] = {}
         self._refused: dict[tuple[str, str], HostError] = {}
@@ -78,11 +78,11 @@ class Authority:
                 return
             manifest = manifest or await self._gateway.manifest(binding.runner_id, workspace)
             self._remember(workspace, manifest)
-            if self._offers is not None and _asks_for_resources(manifest):
-                await self._offers.look(workspace, files="knowledge" in manifest.permissions.files)
+            if self._resources is not None and _asks_for_resources(manifest):
+                await self._resources.look(workspace, files="knowledge" in manifest.permissions.files)
             self._settled(binding, manifest, workspace)
             self._refused.pop(place, None)
-            if self._offers is None or not _asks_for_resources(manifest):
+            if self._resources is None or not _asks_for_resources(manifest):
                 self._remember_prepared(place, in_force)
         except HostError as error:
             if error.code is ErrorCode.NOT_FOUND or error.retryable:
@@ -133,7 +133,7 @@ class Authority:
     # --- within
 
     def _there(self, workspace: str) -> Offered:
-        return NOTHING_OFFERED if self._offers is None else self._offers.known(workspace)
+        return NOTHING_OFFERED if self._resources is None else self._resources.known(workspace)
 
     def _refuse(self, place: tuple[str, str], error: HostError) -> None:
         if len(self._refused) >= MAX_KEPT:

@@ -5,18 +5,19 @@ When it is started and stopped is decided elsewhere (`runs.py`).
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
 from paddock.host.calls.artifacts import Artifacts
-from paddock.host.conversations.titles import TITLE_ACTION, suggested
 from paddock.host.runs.created_artifacts import keep_created
 from paddock.host.runs.result_sequencer import ResultSequencer, Spawn
 from paddock.host.session.arrivals import ResultArrived
 from paddock.host.session.inputs import HANDOVER_ACTION
 from paddock.host.session.loop import SessionLoop
+from paddock.host.session.titles import TITLE_ACTION, suggested
 from paddock.host.session.ui_compilation import with_compiled_ui
 from paddock.ports import RunHandle
 from paddock.ports.observing import Observer, Unobserved
@@ -56,6 +57,17 @@ class ActionRequests(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ResultHandling:
+    """What the results of every run are handled with."""
+
+    artifacts: Artifacts
+    clock: Callable[[], float]
+    spawn: Spawn
+    actions: ActionRequests | None = None
+    observer: Observer = NOBODY
+
+
 class LiveRun:
     """One run from its dispatch to its end: the listener at its runner, its grant, its timers."""
 
@@ -90,15 +102,12 @@ class LiveRun:
         turn_id: str,
         grant: Grant,
         part: ResolvedAgent,
-        clock: Callable[[], float],
-        artifacts: Artifacts,
-        spawn: Spawn,
-        actions: ActionRequests | None = None,
+        handling: ResultHandling,
     ) -> None:
         self.session = session
-        self.observer: Observer = NOBODY
-        self.artifacts = artifacts
-        self._line = ResultSequencer(session.post, spawn)
+        self.observer = handling.observer
+        self.artifacts = handling.artifacts
+        self._line = ResultSequencer(session.post, handling.spawn)
         self.turn_id = turn_id
         self.grant = grant
         self.part = part
@@ -116,11 +125,11 @@ class LiveRun:
         """Bytes in each scope when it started, and what it added since by its results; an upper bound."""
         self._state_written: dict[tuple[str, str], int] = {}
         """Bytes of its own last word on each key: a value that it writes again counts once."""
-        self._clock = clock
+        self._clock = handling.clock
         self._timers: list[asyncio.TimerHandle] = []
         self._taken = 0
         self._bytes = 0
-        self._actions = actions
+        self._actions = handling.actions
         self._actions_asked = 0
 
     @property

@@ -9,7 +9,9 @@ from functools import partial
 from typing import Any
 
 from paddock.host.agents.agents import Agents
-from paddock.host.cluster.forwarding import Control, Forwarding
+from paddock.host.cluster.answering import RequestHandlers
+from paddock.host.cluster.forwarding import Forwarding
+from paddock.host.cluster.remote_requests import Control
 from paddock.host.ids import new_id
 from paddock.host.people.principals import Principal, no_such_thread
 from paddock.host.session.loop import SessionLoop
@@ -81,11 +83,15 @@ class Controls:
         forwarding: Forwarding | None = None,
     ) -> None:
         self._forwarding = forwarding or Forwarding()
-        self._forwarding.serve({Control: self._control})
         self._sessions = sessions
         self._agents = agents
         self._records = records
         self._clock = clock
+
+    @property
+    def remote_handlers(self) -> RequestHandlers:
+        """How this host does it when another one asks."""
+        return {Control: self._control}
 
     # --- controls ----------------------------------------------------------------------------------------------------
 

@@ -153,7 +153,7 @@ class PostgresHosts:
     # --- what one asks of another
 
     async def ask(self, boot: int, errand: PendingRequest) -> None:
-        await self._durably(_ASK, errand.errand_id, boot, errand.body)
+        await self._durably(_ASK, errand.request_id, boot, errand.body)
 
     async def asked(self, *, limit: int) -> Sequence[PendingRequest]:
         return [PendingRequest(*found) for found in await self._reader().all(_ASKED, self.boot, limit)]
