@@ -12,12 +12,12 @@ from paddock.host.keeping import sweeping
 from paddock.host.keeping.retention import Retention
 from paddock.host.keeping.sweeping import Sweeper
 from paddock.settings import Settings
-from paddock.storage.memory import open_memory_store
-from paddock.storage.memory_blobs import MemoryBlobs
+from stores import QuickBlobs, QuickStore
 
 
 @pytest.mark.anyio
 async def test_only_the_host_whose_turn_it_is_sweeps_and_one_whose_turn_it_becomes(
+    store: QuickStore,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sweeping, "TURN_SECONDS", 0.0)
@@ -28,8 +28,8 @@ async def test_only_the_host_whose_turn_it_is_sweeps_and_one_whose_turn_it_becom
         return asked[-1]
 
     nothing = cast("Any", None)
-    sweeper = Sweeper(open_memory_store(), MemoryBlobs(), clock=lambda: 0.0, may_work=its_turn)
-    retention = Retention(open_memory_store(), nothing, nothing, clock=lambda: 0.0, may_work=its_turn)
+    sweeper = Sweeper(store, QuickBlobs(), clock=lambda: 0.0, may_work=its_turn)
+    retention = Retention(store, nothing, nothing, clock=lambda: 0.0, may_work=its_turn)
 
     async def sweep() -> int:
         assert asked == [False, False, False, True]
