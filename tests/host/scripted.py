@@ -51,7 +51,7 @@ from paddock.host.runs.lookup import RunsView
 from paddock.host.runs.outcomes import Outcomes
 from paddock.host.runs.runs import Around, Runs
 from paddock.host.session.arrivals import Accepted, NewRun
-from paddock.host.session.controls import Answer, Controls
+from paddock.host.session.controls import ControlAnswer, Controls
 from paddock.host.session.invariant_watch import Watch
 from paddock.host.session.loops import SessionLoops
 from paddock.host.session.manager import SessionManager
@@ -287,7 +287,7 @@ class SmallHouse:
             )
         )
 
-    async def control(self, subtype: str, *, thread: str, who: Principal = ANN, **more: Any) -> Answer:
+    async def control(self, subtype: str, *, thread: str, who: Principal = ANN, **more: Any) -> ControlAnswer:
         ids = {name: more.pop(name) for name in ("tx_id", "turn_id") if name in more}
         return await self.controls.control(who, thread, subtype, more, **ids)
 

@@ -49,7 +49,7 @@ from paddock.http_api.admin.metrics import MetricsDoor
 from paddock.http_api.admin.openapi import DescriptionDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import Probes, Ready
-from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.edge.app import ShortWay, create_app
 from paddock.http_api.edge.auth import Auth
@@ -255,7 +255,7 @@ def app_of(
     sealing = Sealer(SECRET)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock, opened=OPENED, sealing=sealing)
     names, history = ThreadNames(store, NAMES_KEY), ClientHistory(store)
-    standing = Standing(
+    standing = ThreadSnapshot(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
     ag_ui = AgUiDoor(

@@ -49,7 +49,7 @@ async def until(house: Rooms, is_so: Callable[[], object]) -> None:
     assert house.upkeep.agents_watch is not None
     async with asyncio.timeout(30):
         while not is_so():
-            await house.upkeep.agents_watch.look()
+            await house.upkeep.agents_watch.reload_if_changed()
             await asyncio.sleep(0.01)
 
 

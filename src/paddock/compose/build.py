@@ -80,7 +80,7 @@ def _steps(rooms: Rooms) -> Steps:
 
 
 def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-    """What goes on for as long as the host is open."""
+    """List the work that goes on for as long as the host is open."""
     granted, talks, upkeep = rooms.granted, rooms.talks, rooms.upkeep
     warm_up = WarmUp(rooms.machinery.agents, rooms.machinery.runs)
     servers, spawn = granted.beside.servers, rooms.ground.tasks.spawn
@@ -99,8 +99,12 @@ def _working(rooms: Rooms) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         granted.outside.deliveries.run,
         upkeep.sweeper.keep_sweeping,
         partial(upkeep.retention.keep_sweeping, SystemRandom().random),
-        *([partial(warm_up.keep_looking, upkeep.agents_watch.look)] if upkeep.agents_watch is not None else []),
-        partial(warm_up.keep_looking, upkeep.plugins_watch.look),
+        *(
+            [partial(warm_up.keep_looking, upkeep.agents_watch.reload_if_changed)]
+            if upkeep.agents_watch is not None
+            else []
+        ),
+        partial(warm_up.keep_looking, upkeep.plugins_watch.reload_if_changed),
         *([upkeep.shared_plugins.run] if upkeep.shared_plugins is not None else []),
     ]
 
@@ -122,7 +126,7 @@ def _closing(rooms: Rooms) -> Sequence[Step]:
 
 
 def _now(rooms: Rooms, loop_watch: LoopWatch) -> Now:
-    """What the page of metrics tells of the present moment."""
+    """Collect the numbers of the present moment for the page of metrics."""
     ground, live, gateway = rooms.ground, rooms.ground.present.runs, rooms.machinery.gateway
     admission, loops, near, tails = live.admission, ground.present.loops, ground.near, ground.tails
     return Now(

@@ -1,4 +1,4 @@
-"""What a host needs when it may be one of several: the bus, the way to the other hosts, and who tidies up."""
+"""The bus, the way to the other hosts and the place of files, as the settings name them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,11 +36,11 @@ class Neighbourhood:
         return self.link is not None
 
     def keeps_house(self) -> bool:
-        """Whether it is this host that does what one of all is enough for."""
+        """Tell whether this host does the work that one host does for all."""
         return self.members is None or self.members.keeps_house()
 
     def count(self) -> int:
-        """How many hosts there are."""
+        """Count the hosts, this one included."""
         return 1 + (len(self.members.others) if self.members is not None else 0)
 
 
@@ -53,7 +53,7 @@ def neighbourhood_of(settings: Settings, store: Store) -> Neighbourhood:
 
 
 def warnings_of(settings: Settings, members: Membership) -> Sequence[Callable[[], None]]:
-    """What is said to whoever runs a host that others join, though it does not share with them what it should."""
+    """Warn an operator when other hosts join and cannot share files or rings with this one."""
     told: list[Callable[[], None]] = []
     if settings.artifacts == EMBEDDED:
         text = (

@@ -1,4 +1,4 @@
-"""What keeps conversations. The stage of `build` that follows the machinery of runs."""
+"""Builds sessions and everything that is handed into them. Follows the machinery of runs."""
 
 from dataclasses import dataclass
 

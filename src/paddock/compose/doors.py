@@ -32,7 +32,7 @@ from paddock.http_api.admin.metrics import MetricsDoor
 from paddock.http_api.admin.openapi import DescriptionDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import Probes
-from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.ag_ui.input import AgUiLimits
 from paddock.http_api.edge.app import ShortWay, create_app
@@ -62,7 +62,7 @@ MetricsPage = Callable[[str | None], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """What nearly every door needs: who calls, what they call their threads, and how a run is followed."""
+    """Parts that nearly every door needs: callers, names of threads, and how a run is followed."""
 
     auth: Auth
     runs: RunsView
@@ -125,7 +125,7 @@ def _entrance(rooms: Rooms, local_token: str | None) -> Entrance:
 def _ag_ui(rooms: Rooms, entrance: Entrance) -> AgUiDoor:
     ground, talks, attachments = rooms.ground, rooms.talks, rooms.granted.attachments
     streams, history, settings = entrance.streams, entrance.history, ground.settings
-    standing = Standing(
+    standing = ThreadSnapshot(
         records=ground.store, controls=talks.controls, streams=streams, attachments=attachments, history=history
     )
     return AgUiDoor(
@@ -171,7 +171,7 @@ def _talking(rooms: Rooms, entrance: Entrance) -> list[Door]:
 
 
 def _outside(rooms: Rooms, entrance: Entrance) -> list[Door]:
-    """What comes of conversations, and into them, from elsewhere: approvals, jobs, calendars, platforms."""
+    """Approvals, jobs, calendars and platforms."""
     ground, outside, auth = rooms.ground, rooms.granted.outside, entrance.auth
     return [
         ApprovalsDoor(auth=auth, approvals=outside.approvals),

@@ -1,4 +1,4 @@
-"""How the runs of a host that stops come to their end: finished, handed over to the others, or failed and on record."""
+"""Ends the runs of a host that stops: finished, handed over to other hosts, or failed and on record."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,10 +18,10 @@ from paddock.rules.session.messages import RunFailed
 log = structlog.get_logger("paddock.house")
 
 SHUTDOWN_SECONDS = 5.0
-"""How long running turns get to have their end recorded when the host stops."""
+"""Time for running turns to have their end recorded when the host stops."""
 NOTE_SECONDS = 1.0
 DRAIN_SECONDS = 5.0
-"""How long running turns may go on when the host stops and others are there to go on with the rest."""
+"""Time for running turns to finish when the host stops and other hosts go on with the rest."""
 DRAIN_LOOK_SECONDS = 0.05
 
 
@@ -65,11 +65,11 @@ class Ending:
 
     @property
     def _patience(self) -> float:
-        """How long the last writes of a host that stops may take; a store that is away has none of them."""
+        """Time for the last writes of a host that stops; short when the store is away."""
         return SHUTDOWN_SECONDS if self._store.healthy() else NOTE_SECONDS
 
     async def _hand_over(self, peers: Peers) -> None:
-        """What has not finished is for the others, who end it and go on with what waits."""
+        """Leave unfinished runs to the other hosts, which end them and go on with what waits."""
         left = len(self._runs.live)
         try:
             async with asyncio.timeout(self._patience):

@@ -1,4 +1,4 @@
-"""What the rest of the host stands on, and what a run can be granted. Two stages of `build`, in their order."""
+"""Builds the store and the parts that read it, then everything a run can be granted. The first two stages."""
 
 import time
 from collections.abc import Callable
@@ -50,7 +50,7 @@ from paddock.tools.catalog import ToolCatalog
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What goes on at this host now: built first, because the gate, the runs, the sessions and the tails all ask it."""
+    """The runs and sessions of this moment. Built first: the gate, the runs, the sessions and the tails all ask it."""
 
     runs: LiveRuns
     loops: SessionLoops

@@ -1,4 +1,4 @@
-"""A host that is put together: opens its parts in order, keeps them working, and closes them again."""
+"""Opens the parts of a host in order, keeps them working, and closes them again."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -20,7 +20,7 @@ Step = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What a host does, in order, when it is opened and closed."""
+    """The steps of opening and closing a host, in order."""
 
     opening: Sequence[Step]
     recovery: Sequence[Step]

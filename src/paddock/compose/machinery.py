@@ -1,4 +1,4 @@
-"""What runs runs. The stage of `build` that follows the foundation and the resources."""
+"""Builds the gate, the runners behind it, and the runs. Follows the foundation and the resources."""
 
 from dataclasses import dataclass
 from functools import partial

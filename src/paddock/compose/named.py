@@ -1,4 +1,4 @@
-"""What the agents file names beside its agents: models, tools and MCP servers, made when the host starts and again
+"""Models, tools and MCP servers that the agents file names beside its agents, made when the host starts and again
 when the file names others. What the settings name stays as it is while the host runs.
 """
 

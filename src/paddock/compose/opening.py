@@ -1,4 +1,4 @@
-"""What a host does before and shortly after it opens: bring to an end what was left, and make its agents ready."""
+"""Recovery when a host starts, and making its agents ready."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -48,8 +48,10 @@ class Recovery:
             log.info(text, action="house.recover", sessions=interrupted)
 
     async def settle_calls(self) -> None:
-        """What was being done when its host ended: calls of tools, actions on platforms. Where several hosts are, one
-        of them looks for it now and then, whoever took the sessions over."""
+        """Settle calls of tools and actions on platforms that were under way when the host ended.
+
+        Where several hosts are, one of them does it now and then, whoever took the sessions over.
+        """
         if self._peers is None:
             await self._tool_calls.settle()
             await self._approvals.recover()

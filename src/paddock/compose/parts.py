@@ -269,7 +269,7 @@ def ingress_of(
 
 
 def revealed(text: str) -> str:
-    """What a reference leads to; any other text is itself."""
+    """Look up a reference to a secret; any other text is returned as it is."""
     return Key(text).read() or "" if text.startswith(("env:", "file:")) else text
 
 
@@ -284,7 +284,7 @@ def traces_of(settings: Settings) -> "Traces | None":
 
 
 def mark_of(data: Path) -> str:
-    """What the processes of this data directory carry in their environment, so that leftovers can be found."""
+    """Name a data directory in the environment of its processes, so that leftovers can be found."""
     return sha256(os.fsencode(data.resolve())).hexdigest()[:24]
 
 

@@ -1,4 +1,4 @@
-"""Whether a host takes new work, said to load balancers and people. Numbers only: no key is needed to ask."""
+"""Readiness of a host for new work, for load balancers and people. Numbers only: no key is needed to ask."""
 
 from paddock.host.agents.health import AgentHealth
 from paddock.host.cluster.peers import Peers
@@ -39,7 +39,7 @@ class Readiness:
         return True, "; ".join(["ready", *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        """What does not keep the host from working, but somebody should see to."""
+        """Problems that do not keep the host from working, but that somebody should see to."""
         unable = self._health.unable(HOME)
         remarks = [f"{unable} of the agents cannot answer (GET /api/v1/agents says which)"] if unable else []
         if failing := self._gateway.failing():

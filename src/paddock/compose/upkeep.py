@@ -1,4 +1,4 @@
-"""What looks after a host while it works: sweeping, forgetting, files that change, the other hosts."""
+"""Builds the parts that look after a host while it works: deletion, sweeping, watched files, the other hosts."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Upkeep:
     agents_watch: AgentsWatch | None
     """Over the agents file, if there is one."""
     shared_plugins: SharedPlugins | None
-    """What all hosts have, where several may share the store."""
+    """Installs what was installed at another host, where several share the store."""
     peers: Peers | None
     """The other hosts, where there may be some."""
 
@@ -110,7 +110,7 @@ def _followers(
     talks: Conversations,
     shared_plugins: SharedPlugins | None,
 ) -> Followers:
-    """What every host keeps for itself follows what others changed; what one is enough for is done by one."""
+    """List the parts that follow changes made at other hosts, and the work that one host does for all."""
     settings, members, approvals = ground.settings, ground.near.members, granted.outside.approvals
     if members is None:
         return Followers()

@@ -67,7 +67,7 @@ class Confinement:
     mark: str
     """Names this data directory in the environment of every process."""
     data: Path | None = None
-    """What no confined process may see."""
+    """The data directory, which no confined process may see."""
     isolation: Level = "L0"
     env_allow: Collection[str] = ()
     memory_mb: int = MEMORY_MB
@@ -97,7 +97,7 @@ class Confinement:
 
 @dataclass(frozen=True, slots=True)
 class RunnerGate:
-    """Who hears what runners ask of the host, and what of it was turned away before."""
+    """Handlers for host calls of runners, and for frames that were turned away before."""
 
     on_call: HostCallHandler
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
@@ -106,13 +106,13 @@ class RunnerGate:
 
 @dataclass(frozen=True, slots=True)
 class ProcessTimes:
-    """How long processes of plugins may take, and by which clocks."""
+    """Time limits of plugin processes, and the clocks they are measured with."""
 
     start_seconds: float = START_SECONDS
     retire_seconds: float = RETIRE_SECONDS
-    """How long runs of a plugin that was replaced or removed may go on."""
+    """Time for runs of a plugin that was replaced or removed to finish."""
     spare_seconds: float = SPARE_SECONDS
-    """How long a process waits ready for the next run where each run has its own."""
+    """Time a process waits for the next run where each run has its own."""
     clock: Callable[[], float] = monotonic
     host_time: Callable[[], float] = time
 
@@ -161,7 +161,7 @@ class Gateway:
         if killed:
             log.warning("runner.swept", processes=len(killed))
 
-    def take(self, catalog: Catalog) -> Mapping[str, str]:
+    def replace_plugins(self, catalog: Catalog) -> Mapping[str, str]:
         """These plugins are there from now on: new runs go to them, runs under way finish where they began.
 
         Says what became of each plugin that came, changed or went.

@@ -160,7 +160,7 @@ def _files(
     found: dict[str, tuple[OfferedFile, ...]] = {}
     for agent_id, agent in read.agents.items():
         try:
-            found[agent_id] = tuple(files.take(base / Path(name).expanduser()) for name in agent.files)
+            found[agent_id] = tuple(files.read(base / Path(name).expanduser()) for name in agent.files)
         except AgentFileError as error:
             line = _line_of(tree, ("agents", agent_id, "files"))
             raise AgentsFileError(f"{where}, line {line}: agents.{agent_id}.files {error}") from error

@@ -67,14 +67,14 @@ class Scheduler:
         while True:
             self._bell.hush()
             try:
-                await self.look()
+                await self.run_due()
                 pause = await self._pause()
             except (HostError, StorageUnavailableError) as error:
                 log.warning("jobs cannot be looked at now", action="automations.look", reason=str(error))
                 pause = RETRY_SECONDS
             await self._bell.rest(pause)
 
-    async def look(self) -> int:
+    async def run_due(self) -> int:
         """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting. Where
         there is no room, ticks are left to other hosts for a moment; after that they stand in line like everybody."""
         if self._inbox.closed:

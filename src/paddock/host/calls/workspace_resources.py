@@ -58,7 +58,7 @@ class WorkspaceResources:
         known = self._known.get(workspace)
         return NOTHING_OFFERED if known is None else known[1]
 
-    async def look(self, workspace: str, *, files: bool = False) -> Offered:
+    async def refresh(self, workspace: str, *, files: bool = False) -> Offered:
         """See what there is now; `files`: also the files of its knowledge bases, from now on."""
         if files and workspace not in self._want_files:
             if len(self._want_files) >= MAX_WORKSPACES:

@@ -22,7 +22,7 @@ from paddock.rules.errors import ErrorCode, HostError, OwnedElsewhereError, Stor
 log = structlog.get_logger("paddock.owners")
 
 PATIENCE_SECONDS = ASKED_SECONDS
-"""How long a caller waits for the host that has its session; after that it is told to try again."""
+"""Time a caller waits for the host that has its session; after that it is told to try again."""
 LOOK_SECONDS = 1.0
 """How often a host looks for requests nobody rang for, and an asking one for its answer; oftener without a bus."""
 LOOK_OFTEN = 0.1
@@ -44,7 +44,7 @@ class ClusterLink:
     """Somebody named the bus, so that its absence is worth a word."""
 
     def bus_is_away(self) -> bool:
-        """Whether there should be a bus and is none; everything works without it, only later."""
+        """Tell whether a bus is set and cannot be reached; everything works without it, only later."""
         return self.bus_is_named and not self.bus.healthy()
 
     def look_seconds(self) -> float:

@@ -24,13 +24,13 @@ class Membership:
 
     @property
     def is_housekeeper(self) -> bool:
-        """Whether this host does what one of all is enough for."""
+        """True at the one host that works for all."""
         return housekeeper(self.known) == self._hosts.boot
 
     def held(self) -> bool:
-        """Whether this host may still act for its sessions, as far as its own clock tells."""
+        """Tell whether this host may still act for its sessions, as far as its own clock tells."""
         return is_sure(steady_seconds() - self.beat_at)
 
     def keeps_house(self) -> bool:
-        """Whether it is this host's turn to do what one of all is enough for, for certain."""
+        """Tell whether this host does the work that one host does for all, and still holds its lease."""
         return self.is_housekeeper and self.held()

@@ -81,7 +81,7 @@ class Followers:
     hosts_changed: Sequence[Callable[[], None]] = ()
     """Told that hosts came or went."""
     chores: Sequence[Chore] = ()
-    """What one host of all is enough for."""
+    """Work that one host does for all."""
 
 
 class Peers:

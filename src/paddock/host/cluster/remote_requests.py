@@ -1,4 +1,4 @@
-"""What one host asks of another, and the answer, as they travel through the store."""
+"""Requests between hosts and their replies, as they travel through the store."""
 
 from collections.abc import Mapping
 from typing import Any, cast, get_args
@@ -44,7 +44,7 @@ class LetIn(Value, frozen=True, tag="let_in"):
     name: str
     permissions: Any = None
     by: Credential = HOST
-    """Who made the token was let in with it."""
+    """The credential of whoever made the token."""
 
 
 class ForgetFiles(Value, frozen=True, tag="forget_files"):
@@ -72,7 +72,7 @@ class MoveThread(Value, frozen=True, tag="move_thread"):
 
 
 class Moved(Value, frozen=True):
-    """Whether it does; else something goes on in it."""
+    """The reply: it belongs to the other user now, or something goes on in it."""
 
     it_is: bool
 
@@ -82,13 +82,13 @@ class NothingToTell(Value, frozen=True):
 
 
 class Forgotten(Value, frozen=True):
-    """Whether it is; else something goes on in it."""
+    """The reply: it is forgotten, or something goes on in it."""
 
     it_is: bool
 
 
 def _as_carried(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
-    """What may be left out of a run may be left out on its way: a host of the release before does not know it."""
+    """Make fields optional on the way that are optional in a run: a host of the release before does not know them."""
     if field.required:
         return field.name, field.type
     default: Any = cast("Any", msgspec.field)(default=field.default, default_factory=field.default_factory)

@@ -120,7 +120,7 @@ class ClientRuns:
     async def _file(self, new: NewRun, media: Media, before: int) -> AttachmentRef | None:
         """A part that cannot be used is passed over: a run never fails over it."""
         found = f"a message may have {MAX_FILES} files" if before >= MAX_FILES else None
-        found = found or await self._files.take(new.principal, new.thread_id, media)
+        found = found or await self._files.store(new.principal, new.thread_id, media)
         if isinstance(found, AttachmentRef):
             return found
         log.warning("a part of a message was passed over", action="run.accept", session_id=new.thread_id, reason=found)

@@ -98,7 +98,7 @@ class Inbox:
         """What another host is asked; what only this door can add to it is added here."""
         if complete is None or await self._records.inbox(new.thread_id, new.client_run_id) is not None:
             return AcceptRun(new)
-        return AcceptRun(await complete(new, (await self._sessions.look(new.thread_id)).exists))
+        return AcceptRun(await complete(new, (await self._sessions.view(new.thread_id)).exists))
 
     async def _accept(self, new: NewRun, complete: Complete | None = None) -> Accepted:
         agents, workspace = self._agents, new.principal.workspace_id

@@ -246,7 +246,7 @@ class Deletion:
 
     async def check_reached(self, thread_id: str, seq: int) -> None:
         """Raises INVALID_ARGUMENT for a place that the conversation has not come to: nobody was ever given it."""
-        if seq > (await self._sessions.look(thread_id)).head:
+        if seq > (await self._sessions.view(thread_id)).head:
             text = "this cursor lies beyond the end of the conversation: send the last `id:` of the stream as it came"
             raise HostError(ErrorCode.INVALID_ARGUMENT, text)
 
@@ -259,7 +259,7 @@ class Deletion:
         trimmed = await self._store.trimmed(thread_id)
         if seq >= trimmed.seq:
             return
-        head = (await self._sessions.look(thread_id)).head
+        head = (await self._sessions.view(thread_id)).head
         items = await self._store.transcript(thread_id, before=head + 1, limit=SNAPSHOT_ITEMS)
         snapshot = {"cursor": str(head), "trimmedThrough": trimmed.seq, "items": [_seen(item) for item in items[::-1]]}
         raise _expired("go on from the snapshot and its cursor", snapshot)

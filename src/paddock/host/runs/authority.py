@@ -79,7 +79,7 @@ class Authority:
             manifest = manifest or await self._gateway.manifest(binding.runner_id, workspace)
             self._remember(workspace, manifest)
             if self._resources is not None and _asks_for_resources(manifest):
-                await self._resources.look(workspace, files="knowledge" in manifest.permissions.files)
+                await self._resources.refresh(workspace, files="knowledge" in manifest.permissions.files)
             self._settled(binding, manifest, workspace)
             self._refused.pop(place, None)
             if self._resources is None or not _asks_for_resources(manifest):

@@ -1,4 +1,4 @@
-"""What a run is told when it begins: its input, the state it may see, and what it takes over.
+"""The context a run begins with: its input, the state it may see, and the words it takes over.
 
 Most runs need nothing looked up, and begin without a wait.
 """
@@ -22,13 +22,13 @@ from paddock.rules.values import replace
 log = structlog.get_logger("paddock.runs")
 
 SNAPSHOT_BYTES = 256 * 1024
-"""How much state rides along in a run's context; more is read by `state.get`."""
+"""Most bytes of state in a run's context; more is read by `state.get`."""
 SNAPSHOT_SCOPES = frozenset({"conversation", "actor", "subject", "runner"})
 LOOK_BACK = 500
 MAX_NAMED = 10
 """Names of a client's tools in one line of the log."""
 MAX_HANDOVER_CHARS = 100_000
-"""How much of what one agent said another gets as its input; the rest is in the history."""
+"""Most characters of one agent's words that another gets as its input; the rest is in the history."""
 
 _decode = msgspec.json.decode
 
@@ -40,7 +40,7 @@ class Briefing:
         self._version = host_version
 
     def needs_lookup(self, run: LiveRun) -> bool:
-        """Whether the store knows something that the run is to be told."""
+        """Tell whether something for the context must be read from the store."""
         return "state.get" in run.grant.actions or _began_elsewhere(run)
 
     def at_once(self, run: LiveRun) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Briefing:
         return self._context(run, await self._outage.outlast(partial(self._look_up, run)))
 
     async def _look_up(self, run: LiveRun) -> StateShown:
-        """What the store knows that the run is to be told: the state it may see, and what it takes over."""
+        """Read what the run is told from the store: the state it may see, and what it takes over."""
         state = await self._state(run) if "state.get" in run.grant.actions else NO_STATE
         if _takes_over(run):
             await self._fill_in(run)
@@ -84,7 +84,7 @@ class Briefing:
         return run_context(run.part, run.grant, given, trace_id=trace_id, state=state, host_version=self._version)
 
     async def _fill_in(self, run: LiveRun) -> None:
-        """What the agent before said in its turn, as the input of the one that takes over."""
+        """Give the words of the agent before as input to the one that takes over."""
         given, _ = run.session.input_of(run.turn_id)
         parent = given.event.data.get("parent_run_id") if given.event else None
         items = await self._records.transcript(run.session.session_id, limit=LOOK_BACK)

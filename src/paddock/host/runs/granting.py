@@ -21,7 +21,7 @@ from paddock.rules.session.messages import RunFailed, RunGranted
 log = structlog.get_logger("paddock.runs")
 
 NOTHING_YET = ResolvedAgent(Allowance("", frozenset(), frozenset(), frozenset()), {}, {}, {}, {})
-"""What a run has whose runner is not known yet."""
+"""Stands for the agent of a run whose runner is not known yet."""
 START_CODES: Mapping[ErrorCode, str] = {ErrorCode.NOT_FOUND: "runner.not_found"}
 
 
@@ -63,7 +63,7 @@ class Granting:
     def _granted(
         self, session: SessionLoop, scope: RunScope, binding: AgentBinding, part: ResolvedAgent, at: float
     ) -> tuple[ResolvedAgent, Grant, Mapping[str, Any]]:
-        """What its agent is in this run, its grant, and what goes on record of it."""
+        """Return the agent as it is in this run, its grant, and the data to record."""
         deadline = at + (binding.deadline_seconds or self._deadline_seconds)
         given, _ = session.input_of(scope.run_id)
         if given.event is not None and given.event.tools is not None:
@@ -139,6 +139,6 @@ def start_code(error: HostError) -> str:
 
 
 def log_why(run_id: str, error: HostError | None) -> None:
-    """What its user is not told."""
+    """Log the part of a refusal that its user is not told."""
     if error is not None and error.for_operators != error.message:
         log.warning("a run cannot be started", action="run.start", run_id=run_id, reason=error.for_operators)

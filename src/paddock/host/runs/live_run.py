@@ -59,7 +59,7 @@ class ActionRequests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResultHandling:
-    """What the results of every run are handled with."""
+    """Parts that handle the results of every run."""
 
     artifacts: Artifacts
     clock: Callable[[], float]

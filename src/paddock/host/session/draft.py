@@ -44,7 +44,7 @@ class Draft(DraftFacts):
 
     __slots__ = ()
 
-    def take(self, arrivals: Sequence[Arrival]) -> None:
+    def decide_all(self, arrivals: Sequence[Arrival]) -> None:
         """Decide everything that arrived, in order; results that wait together are heard together."""
         said: list[ResultArrived] = []
         for arrival in arrivals:

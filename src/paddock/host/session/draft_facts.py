@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from paddock.host.session.inputs import handover_input
 from paddock.host.session.invariant_watch import Watch
-from paddock.host.session.memory import Memory
+from paddock.host.session.memory import SessionMemory
 from paddock.rules.platforms.deliveries import follows
 from paddock.rules.rows.projection import SUBTHREAD
 from paddock.rules.rows.rows import AuditRow, Row, TransactionRow
@@ -82,7 +82,7 @@ class DraftFacts:
         "state",
     )
 
-    def __init__(self, memory: Memory, around: DraftContext, now: float) -> None:
+    def __init__(self, memory: SessionMemory, around: DraftContext, now: float) -> None:
         self._memory = memory
         self._around = around
         self._now = now

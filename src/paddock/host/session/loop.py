@@ -19,7 +19,7 @@ from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted, Arrival, MessageSubmitted, NewRun, ResultArrived, RunSubmitted
 from paddock.host.session.draft import Draft
 from paddock.host.session.invariant_watch import Watch
-from paddock.host.session.memory import Memory
+from paddock.host.session.memory import SessionMemory
 from paddock.host.session.needs import Keeper, SessionNeeds
 from paddock.host.session.refusals import is_new, told, turn_away, turn_away_unsure, unavailable
 from paddock.ports import Batch
@@ -59,7 +59,7 @@ log = structlog.get_logger("paddock.session")
 class SessionLoop:
     """One session in memory, working through what arrives for it."""
 
-    def __init__(self, memory: Memory, needs: SessionNeeds, keeper: Keeper) -> None:
+    def __init__(self, memory: SessionMemory, needs: SessionNeeds, keeper: Keeper) -> None:
         self.session_id = memory.session_id
         self.failed = False
         self.rested = False
@@ -240,7 +240,7 @@ class SessionLoop:
             self._memory.state = replace(self._memory.state, held=True)
         try:
             draft = Draft(self._memory, self, self._needs.clock())
-            draft.take(arrivals)
+            draft.decide_all(arrivals)
             self._write(draft, arrivals)
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not leave anybody waiting for ever
             self._not_written(arrivals, error)
@@ -283,7 +283,7 @@ class SessionLoop:
         memory.since_snapshot += len(sealed)
         ended = [command.turn_id for command in draft.commands if type(command) is EndRun]
         for turn_id in ended:
-            self._noted += self._needs.audit.take(turn_id)
+            self._noted += self._needs.audit.hand_over(turn_id)
         draft.rows += self._noted
         snapshot = to_bytes(draft.state) if ended or memory.since_snapshot >= SNAPSHOT_EVERY else b""
         if snapshot:

@@ -32,7 +32,7 @@ class SessionLoops:
         return loop
 
     def works_on(self, session_id: str) -> bool:
-        """Whether something goes on in this session here, so that it goes on nowhere else."""
+        """Tell whether something goes on in this session here, so that it goes on nowhere else."""
         loop = self._loops.get(session_id)
         return loop is not None and not loop.idle
 

@@ -13,7 +13,7 @@ from paddock.rules.run.outputs import Collected
 from paddock.rules.session.state import SessionState
 
 
-class Memory:
+class SessionMemory:
     """One session in its owner's memory."""
 
     def __init__(self, claim: Claim, state: SessionState) -> None:

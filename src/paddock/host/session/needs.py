@@ -1,4 +1,4 @@
-"""What a session's loop needs of the host around it."""
+"""Parts of the host that a session's loop works with."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class Performer(Protocol):
-    """Who does what the session decided."""
+    """Performs commands about runs."""
 
     def authorise(self, session: "SessionLoop", turn_id: str, agent_id: str, at: float) -> Mapping[str, Any]:
-        """What the run may do, to be recorded with its dispatch."""
+        """Return what the run may do, to be recorded with its dispatch."""
         ...
 
     def perform(self, session: "SessionLoop", command: RunCommand) -> None: ...
     def steers(self, turn_id: str) -> bool:
-        """Whether the runner of this live run takes input in the middle of it."""
+        """Tell whether the runner of this live run takes input in the middle of it."""
         ...
 
     def consumed(self, turn_id: str, count: int) -> None: ...
@@ -37,7 +37,7 @@ class Performer(Protocol):
 
 
 class Manager(Protocol):
-    """Who does for a session what it must not do itself, and keeps the time of its transactions."""
+    """Does for a session what it must not do itself, and keeps the time of its transactions."""
 
     def perform(self, session: "SessionLoop", command: ChainCommand) -> None: ...
     def over(self, tx_id: str) -> None:
@@ -46,7 +46,7 @@ class Manager(Protocol):
 
 
 class Keeper(Protocol):
-    """Whoever keeps the loops of all sessions."""
+    """Keeps the loops of all sessions."""
 
     holds: bool
     """Nothing that waits begins any more."""
@@ -57,7 +57,7 @@ class Keeper(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionNeeds:
-    """What the sessions of a host share: where their facts go, and who does what they decide."""
+    """Parts that all sessions of a host share: the log and its readers, and who performs their commands."""
 
     log: EventLog
     outage: Outage

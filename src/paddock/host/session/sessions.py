@@ -115,7 +115,7 @@ class Sessions:
         opening.append(also)
         return await also
 
-    async def look(self, session_id: str) -> SessionView:
+    async def view(self, session_id: str) -> SessionView:
         """How a session is now, wherever it is worked on. Nobody becomes its owner by looking."""
         loop = self._loops.get(session_id)
         if not self.shared:

@@ -270,7 +270,7 @@ class Follower:
         self._closed = False
         self._listener: Callable[[], None] | None = None
 
-    def take(self) -> list[Entry] | None:
+    def read_now(self) -> list[Entry] | None:
         """What came since and is still in memory, without a wait; None when it has to be read from the log."""
         if not self._tail.covers(self._after):
             return None

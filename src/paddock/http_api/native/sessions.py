@@ -210,7 +210,7 @@ class SessionsDoor:
         return principal, await self._names.find(principal, request.path_params["thread"])
 
     async def _seen(self, principal: Principal, thread_id: str) -> Mapping[str, Any]:
-        found = await self._controls.look(principal, thread_id)
+        found = await self._controls.snapshot(principal, thread_id)
         places = {"cursor": str(found.head), "inflightCursor": str(found.since)}
         return {**_summary(found.summary), **_context(found.context), **places}
 

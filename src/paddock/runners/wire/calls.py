@@ -99,7 +99,7 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """How much one connection may ask at the same time, and be answered at once."""
+    """Limits of one connection: calls at the same time, bytes of a frame, chunks before credit."""
 
     running: int = MAX_RUNNING
     frame_bytes: int = frames.MAX_FRAME_BYTES
