@@ -24,7 +24,6 @@ from paddock.rules.agents.named_resources import NamedResources
 from paddock.tools.functions import FunctionTool
 from paddock.tools.loading import module_from
 from paddock.tools.signatures import ToolDefinitionError, signature_of
-from paddock_sdk.causes import cause_of
 
 RUNNER = "plugin:paddock/local-agent/default"
 BUILT_IN_TOOLS = ("calculate", "current_time", "calendar_read")
@@ -78,7 +77,7 @@ def _imported(path: Path) -> ModuleType:
             (at.lineno for at in reversed(traceback.extract_tb(error.__traceback__)) if at.filename == str(path)), 0
         )
         line = error.lineno or line if isinstance(error, SyntaxError) else line
-        raise AgentsFileError(f"{path}, line {line}: {cause_of(error)}") from error
+        raise AgentsFileError(f"{path}, line {line}: {type(error).__name__}: {error}") from error
 
 
 def _agents(module: ModuleType, path: Path) -> dict[str, Agent]:

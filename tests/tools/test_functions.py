@@ -219,7 +219,7 @@ async def test_calls_go_side_by_side() -> None:
         ("def f(x: 'Nothing'): 'Do.'", "an annotation cannot be read"),
         ("x = 1", "defines no public function"),
         ("__all__ = ['g']\ndef f(): 'Do.'", "'g' in __all__ is no function"),
-        ("import no_such_module", "cannot be imported: No module named"),
+        ("import no_such_module", "cannot be imported: ModuleNotFoundError: No module named"),
         ("raise SystemExit(1)", "cannot be imported: SystemExit"),
         ("def f(", "cannot be imported: SyntaxError"),
     ],

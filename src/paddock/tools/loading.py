@@ -16,7 +16,6 @@ from typing import Any
 
 from paddock.tools.functions import FunctionTool
 from paddock.tools.signatures import ToolDefinitionError, signature_of
-from paddock_sdk.causes import cause_of
 
 
 def load_tools(places: Sequence[str], *, beside: Sequence[FunctionTool] = ()) -> Sequence[FunctionTool]:
@@ -65,7 +64,7 @@ def _module(place: str) -> ModuleType:
     except ToolDefinitionError:
         raise
     except (Exception, SystemExit) as error:  # the operator's code may do anything while it is imported
-        raise ToolDefinitionError(f"{place} cannot be imported: {cause_of(error)}") from error
+        raise ToolDefinitionError(f"{place} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def module_from(path: Path) -> ModuleType:
