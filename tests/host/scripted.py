@@ -345,6 +345,7 @@ async def small_house(
     timeouts: SessionTimeouts | None = None,
     held: Callable[[], bool] | None = None,  # whether it may count on its lease; None: it has none
     around: Around | None = None,
+    tokens: bool = False,
 ) -> AsyncIterator[SmallHouse]:
     store = store or QuickStore()
     gateway = gateway or ScriptedGateway()
@@ -422,7 +423,7 @@ async def small_house(
     )
     sessions = Sessions(store, loops, needs, timeouts=timeouts)
     inbox = Inbox(sessions=sessions, runs=runs, agents=known, records=store, clock=now)
-    scheduler = Scheduler(store, inbox, agents=known, clock=now)
+    scheduler = Scheduler(store, inbox, agents=known, clock=now, tokens=tokens)
     async with opened(store):
         try:
             yield SmallHouse(

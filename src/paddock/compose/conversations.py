@@ -47,7 +47,7 @@ def open_conversations(ground: Foundation, granted: Resources, machinery: Machin
     inbox = Inbox(
         sessions=sessions, runs=runs, agents=agents, records=store, clock=clock, users=users, forwarding=forwarding
     )
-    scheduler = Scheduler(store, inbox, agents=agents, clock=clock)
+    scheduler = Scheduler(store, inbox, agents=agents, clock=clock, tokens=settings.takes_tokens)
     limits = StreamLimits(of_user=settings.streams_per_user, of_workspace=settings.streams_per_workspace)
     streams = OpenStreams(store, clock=clock, limits=limits)
     return Conversations(
