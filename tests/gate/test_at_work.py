@@ -110,13 +110,13 @@ def raising(problem: Exception) -> Any:
 # --- the work fails, or takes too long -------------------------------------------------------------------------------
 
 
-async def test_a_mistake_of_ours_is_told_in_general_and_recorded_by_name(gate: GateHouse) -> None:
+async def test_a_mistake_of_ours_is_told_in_general_and_recorded_as_ours(gate: GateHouse) -> None:
     doing = Doing(gate)
     live, _ = await gate.a_run()
     doing.read = raising(ZeroDivisionError("secret"))
     error = await refusal(doing, live.turn_id)
     assert (error.code, error.message, error.retryable) == (ErrorCode.RUNTIME_ERROR, "the host failed to answer", False)
-    assert await doing.rows() == [("runtime_error", "ZeroDivisionError")]
+    assert await doing.rows() == [("runtime_error", "a mistake of the host")]
 
 
 async def test_what_the_work_refuses_is_told_and_recorded_as_it_said_it(gate: GateHouse) -> None:

@@ -22,6 +22,7 @@ from paddock.http_api.mcp import door as mcp
 from paddock.http_api.mcp.answers import said
 from paddock.rules.access.limits import Rates
 from paddock.rules.errors import UnansweredWriteError
+from stores import QuickStore
 
 pytestmark = pytest.mark.anyio
 
@@ -112,9 +113,9 @@ async def test_each_own_tool_does_what_its_host_call_does(tmp_path: Path) -> Non
         }
 
 
-async def test_passages_are_found_in_the_granted_knowledge_and_in_no_other(tmp_path: Path) -> None:
+async def test_passages_are_found_in_the_granted_knowledge_and_in_no_other(tmp_path: Path, store: QuickStore) -> None:
     asked = {**EVERYTHING, "knowledge_bases": ["list", "retrieve"]}
-    bases = await some_bases()
+    bases = await some_bases(store)
     await bases.create("default", "secret", AUDIT)
     one = AGENTS.replace('one/default"}', 'one/default", knowledge_bases: [kb]}')
     async with reach(tmp_path, permissions=asked, knowledge=bases, agents=one) as house:
