@@ -9,8 +9,7 @@ from contracts.test_calls import a_tool_call, used
 from paddock.ports import Store
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError
 from paddock.rules.people.overview import RunsQuery
-from paddock.rules.rows.automation import AutomationRow
-from paddock.rules.rows.calendar import CalendarEventRow, CalendarTurn
+from paddock.rules.rows.automation import AutomationRow, CalendarEventRow, CalendarTurn
 from paddock.rules.rows.rows import AgentRow, ArtifactRow, SessionDetailsRow, StateRow, ThreadNameRow, UserRow
 from paddock.rules.rows.taking_over import BelongingsMoved, SessionMoved, SessionSettled, StateMoved
 from paddock.rules.search.thread_search import ThreadQuery, thread_phrases

@@ -17,8 +17,7 @@ from paddock.images.cleaning import ChildPictures
 from paddock.ports import Store
 from paddock.storage.memory import MemoryStore
 from paddock.storage.memory_blobs import MemoryBlobs
-from paddock.tools.functions import FunctionTool, FunctionTools
-from paddock.tools.signatures import signature_of
+from paddock.tools.functions import FunctionTool, FunctionTools, signature_of
 from paddock_sdk.protocol.host_calls import ToolsCallParams
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import structlog
 
-from paddock.bus.chosen import bus_at
+from paddock.bus import bus_at
 from paddock.host.agents.stored import StoredAgents
 from paddock.host.cluster.attaching import Attaching
 from paddock.host.cluster.forwarding import Owners

@@ -57,7 +57,7 @@ def _confined(argv: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _sandbox() -> Sandbox:
-    """As root its user is one that no plugin gets."""
+    """Make the readers' sandbox; as root, with a user that no plugin gets."""
     shown = outermost(known(path) for path in interpreter(Path(sys.executable), PACKAGES) if path.exists())
     return Sandbox(read_only=shown, uid=FIRST_UID if os.geteuid() == 0 else None)
 

@@ -18,13 +18,11 @@ import structlog
 from paddock.models import failures
 from paddock.models.keys import Key, MissingKeyError
 from paddock.models.provider import cannot
-from paddock.models.wire.content import in_words
-from paddock.models.wire.speaking import ServerSaidError, Wire, reason_of
-from paddock.models.wire.sse import EventReader, RubbishError
+from paddock.models.wire import EventReader, RubbishError, ServerSaidError, Wire, in_words, reason_of
 from paddock.ports.models import Embedded, ModelAnswer, ModelCall, ModelInfo, ModelPiece, Prices, Ranking
 from paddock.ports.places import Places
-from paddock.rules.access.admission import KEPT_FREE
-from paddock.rules.agents.model_specs import ModelSpec
+from paddock.rules.access.limits import KEPT_FREE
+from paddock.rules.agents.specs import ModelSpec
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
@@ -265,8 +263,7 @@ def _as_one(words: list[str]) -> Iterator[ModelPiece]:
 
 
 async def _read_off(answer: "Answer") -> None:
-    """What follows the end of an answer, so that its connection can be used again. No more than a moment is spent on
-    it: whoever goes on talking is hung up on."""
+    """Read the rest of a finished answer for a moment, so that its connection can be used again."""
     with suppress(Exception):  # a line that breaks now harms nobody
         async with asyncio.timeout(READ_OFF_SECONDS):
             for _ in range(READ_OFF_PIECES):

@@ -25,11 +25,10 @@ from paddock.ports import (
     RunnerStatus,
 )
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.runners.attached.attach import AttachedRunner, AttachTokens, AttachTransport
-from paddock.runners.attached.attached_runners import ELSEWHERE, Guests
+from paddock.runners.attached_runners import ELSEWHERE, AttachedRunner, AttachTokens, AttachTransport, Guests
 from paddock.runners.installed.catalog import Catalog
 from paddock.runners.installed.plugins import Level, Place, Plugin
-from paddock.runners.processes import launch
+from paddock.runners.processes import isolation as launch
 from paddock.runners.processes.failures import LOGGED
 from paddock.runners.processes.isolation import MEMORY_MB, Ground, active_level
 from paddock.runners.processes.leftovers import Leftovers

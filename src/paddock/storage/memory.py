@@ -9,10 +9,8 @@ from typing import Any, TypeVar, get_args
 
 from paddock.ports import ApiKeyRow, Batch, Claim, Store
 from paddock.rules.errors import ErrorCode, HostError, StaleOwnerError, StorageUnavailableError
-from paddock.rules.log.chain import Head, StoredFact
-from paddock.rules.log.salting import ERASED_DIGEST
-from paddock.rules.rows.automation import AboutJobs
-from paddock.rules.rows.calendar import AboutCalendars
+from paddock.rules.log.chain import ERASED_DIGEST, Head, StoredFact
+from paddock.rules.rows.automation import AboutCalendars, AboutJobs
 from paddock.rules.rows.calls import ApprovalRow, ApprovalStepRow, ModelUsageRow, ToolCallRow
 from paddock.rules.rows.deliveries import AboutPlatforms
 from paddock.rules.rows.forgetting import CallsErased, FactErased, ItemErased, LogTrimmed, RequestsErased, SessionGone

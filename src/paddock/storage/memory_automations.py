@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from paddock.rules.access.limits import in_turn
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.people.turns import in_turn
 from paddock.rules.rows.automation import (
     AboutJobs,
     AutomationGone,

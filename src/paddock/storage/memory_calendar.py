@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.calendar import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
+from paddock.rules.rows.automation import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.values import replace
 
 

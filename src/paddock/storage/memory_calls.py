@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from paddock.ports import Spent
-from paddock.rules.people.budgets import DAY
+from paddock.rules.people.model_usage import DAY
 from paddock.rules.rows.calls import ModelUsageRow, PlacedCall, ToolCallRow
 from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from paddock.rules.access.caps import check_cap
+from paddock.rules.access.limits import check_cap
 from paddock.rules.errors import HostError
 from paddock.rules.rows.forgetting import SessionGone
 from paddock.rules.rows.rows import (

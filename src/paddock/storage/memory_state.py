@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from paddock.ports import ScopeState
-from paddock.rules.log.versions import check_version
+from paddock.rules.log.chain import check_version
 from paddock.rules.rows.rows import Row, StateRow
 from paddock.storage.room import scopes_in
 

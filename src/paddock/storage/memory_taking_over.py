@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.automation import AutomationRow
-from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.rows.automation import AutomationRow, CalendarEventRow
 from paddock.rules.rows.calls import ApprovalRow, ModelUsageRow, ToolCallRow
 from paddock.rules.rows.rows import AgentRow, ArtifactRow, RunRow
 from paddock.rules.rows.taking_over import MOVED_ON, BelongingsMoved, Moving, SessionMoved, SessionSettled, StateMoved

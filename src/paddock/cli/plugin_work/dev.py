@@ -6,19 +6,20 @@ is refused or cannot be read waits for the next save, because until then nothing
 """
 
 import asyncio
+import json
+import os
 from asyncio.subprocess import Process
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import websockets
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
 from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, connect
-from paddock.cli.failures import USAGE, CommandError
-from paddock.cli.output import counted
+from paddock.cli.output import USAGE, CommandError, command, counted
 from paddock.cli.plugin_work.dev_cluster import Elsewhere
 from paddock.cli.plugin_work.dev_relay import (
     FRAME_BYTES,
@@ -33,12 +34,75 @@ from paddock.cli.plugin_work.dev_relay import (
     to_host,
     to_plugin,
 )
-from paddock.cli.plugin_work.live_runs import LiveRuns
-from paddock.cli.plugin_work.watching import Stamps, changed, snapshot
-from paddock.cli.program import command
 from paddock.runners.installed.plugins import Plugin, PluginError, load_plugin
-from paddock.runners.packages.contents import OWN_DIRECTORY
-from paddock.runners.packages.trees import holds_data
+from paddock.runners.packages.contents import LEFT_OUT, OWN_DIRECTORY, holds_data
+from paddock_sdk.protocol.results import TERMINAL_TYPES
+
+POLL_SECONDS = 0.3
+
+Stamps = dict[str, tuple[int, int]]
+
+
+def snapshot(directory: Path) -> Stamps:
+    """Every file with its time and size; a save changes one of them."""
+    stamps: Stamps = {}
+    for top, names, files in os.walk(directory):
+        names[:] = [name for name in names if name not in LEFT_OUT and not holds_data(f"{top}/{name}")]
+        for name in files:
+            path = os.path.join(top, name)  # noqa: PTH118 - thousands of files, twice a second
+            with suppress(OSError):
+                found = os.stat(path)  # noqa: PTH116
+                stamps[path] = (found.st_mtime_ns, found.st_size)
+    return stamps
+
+
+async def changed(directory: Path, before: Stamps) -> None:
+    """Return when something was saved since then."""
+    while snapshot(directory) == before:  # noqa: ASYNC110 - files have no event to wait for without another library
+        await asyncio.sleep(POLL_SECONDS)
+
+
+class LiveRuns:
+    def __init__(self) -> None:
+        self._runs: set[str] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def heard(self, line: bytes) -> None:
+        """A line from the host: it begins a run, or has it stopped, and then nobody waits for it any more."""
+        if b'"run_agent"' in line and (started := _params(line, "run_agent")):
+            self._runs.add(str(started["context"]["run_id"]))
+        elif b'"cancel_run"' in line:
+            self._runs.discard(str(_params(line, "cancel_run").get("run_id")))
+        self._look()
+
+    def said(self, line: bytes) -> None:
+        """A line from the plugin, perhaps the last one of a run."""
+        if b'"run.' in line:
+            params = _params(line, "run_result")
+            if params.get("type") in TERMINAL_TYPES:
+                self._runs.discard(str(params.get("run_id")))
+                self._look()
+
+    async def over(self) -> None:
+        """Wait until none is under way."""
+        await self._idle.wait()
+
+    def _look(self) -> None:
+        self._idle.clear() if self._runs else self._idle.set()
+
+
+def _params(line: bytes, method: str) -> dict[str, Any]:
+    """Return the parameters of a frame of this method; empty for other frames."""
+    try:
+        frame: Any = json.loads(line)
+        return cast("dict[str, Any]", frame["params"]) if frame["method"] == method else {}
+    except (ValueError, LookupError, TypeError):
+        return {}
+
 
 RETRY_SECONDS = 1.0
 FINISH_SECONDS = 30.0

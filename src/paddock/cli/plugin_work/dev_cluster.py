@@ -15,7 +15,7 @@ import websockets
 from websockets.asyncio.client import ClientConnection
 from websockets.asyncio.client import connect as open_socket
 
-from paddock.cli.failures import CommandError
+from paddock.cli.output import CommandError
 from paddock.cli.plugin_work.dev_relay import (
     FRAME_BYTES,
     first_of,

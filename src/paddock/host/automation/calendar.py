@@ -17,7 +17,7 @@ from paddock.ports import Records
 from paddock.ports.tools import ToolUse
 from paddock.rules.agents.extras import needed_for
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.calendar import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
+from paddock.rules.rows.automation import CalendarEventGone, CalendarEventRow, CalendarState, CalendarTurn
 from paddock.rules.rows.rows import AuditRow
 from paddock.rules.schedule.calendar import (
     LOOK_AHEAD,

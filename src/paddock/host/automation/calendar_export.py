@@ -11,7 +11,7 @@ from icalendar import Calendar, vRecur
 from icalendar import Event as IcsEvent
 
 from paddock.host.automation.calendar_shapes import zone_of
-from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.schedule.calendar import Event, from_body, until_of
 from paddock.rules.schedule.schedule import read_rule
 

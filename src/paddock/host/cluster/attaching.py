@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from paddock.host.cluster.forwarding import LetIn, NothingToTell, Owners
 from paddock.host.cluster.peers import Peers
 from paddock.rules.access.credentials import HOST, Credential
-from paddock.rules.cluster.attach_addresses import attach_address
+from paddock.rules.agents.addresses import attach_address
 from paddock.rules.cluster.leases import Peer
 from paddock.rules.rows.rows import AuditRow
 

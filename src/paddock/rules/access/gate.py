@@ -1,4 +1,4 @@
-"""What the gate looks at in each host call, and the checks on it. Pure: a grant and a question in, a refusal out.
+"""The gate's table of host calls and its checks. Pure: a grant and a request in, a refusal out.
 
 One table says for every call which field names the resource, which field the scope, and how much it may carry; the
 checks are generic over it, so a new call without a line here fails a test and is refused until it has one. Who runs
@@ -27,10 +27,40 @@ from paddock.rules.access.limits import (
     MAX_STORAGE_VALUE_BYTES,
     MAX_TOOL_CALL_BYTES,
 )
-from paddock.rules.access.permissions import Grant
-from paddock.rules.access.ungranted import why_not
+from paddock.rules.access.permissions import OPENS, PLATFORM_ACTIONS, STEERING_ACTIONS, Grant
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import Value
+
+NOT_ASKED: Final = "its manifest does not ask for {permission}"
+WHY: Mapping[str, str] = {
+    "manifest": "its manifest asks for {permission}, but its context says that it does not use it ({context})",
+    "plugin_file": "its manifest asks for {permission}, the plugin file does not allow it",
+    "agent": "its manifest and the plugin file have {permission}, the agent does not allow it",
+    "host": "it asks for {permission}, which this host does not offer",
+}
+CONTEXT: Mapping[str, str] = {
+    "history.page": "supports_history_pull",
+    "history.search": "supports_history_search",
+    **dict.fromkeys(OPENS["artifacts", "metadata"] | OPENS["artifacts", "read"], "supports_artifact_pull"),
+}
+
+
+def permission_for(method: str) -> str:
+    """Return the permission that opens the call, as a manifest writes it; of several, the one that opens least."""
+    if method in STEERING_ACTIONS:
+        return "capabilities.steering"
+    if method in PLATFORM_ACTIONS:
+        return "permissions.platform_api with the name of the action"
+    found = next((key for key, calls in OPENS.items() if method in calls), None)
+    return f'permissions.{found[0]}: ["{found[1]}"]' if found else "what opens it"
+
+
+def why_not(grant: Grant, method: str) -> str:
+    permission, layer = permission_for(method), grant.refused.get(method)
+    why = WHY.get(layer, NOT_ASKED) if layer else NOT_ASKED
+    told = why.format(permission=permission, context=f"context.{CONTEXT.get(method, '')}")
+    return f"this run was not granted {method}: {told}. Manifest, plugin file and agent must all allow it"
+
 
 Measure = Literal["characters", "bytes", "bytes of JSON", "documents", "bytes at once"]
 Kind = Literal["models", "tools", "knowledge_bases"]
@@ -40,7 +70,7 @@ NO_BOUND: Final = 1 << 62
 
 
 class Cap(Value, frozen=True):
-    """How much one field may hold."""
+    """The most one field may hold."""
 
     field: str
     most: int
@@ -50,7 +80,7 @@ class Cap(Value, frozen=True):
 
 
 class Looked(Value, frozen=True):
-    """What the gate looks at in one call."""
+    """The fields of one host call that the gate checks."""
 
     resource: str = ""
     """The field that names what is touched: on the audit row, and in the grant when `kind` is set."""
@@ -150,7 +180,7 @@ class RefusedError(HostError):
 
 
 def named(params: Mapping[str, Any], field: str) -> str:
-    """What a field of a call that may be anything says, as far as an audit row can hold it."""
+    """Return a field of unchecked parameters as text, cut to the length an audit row holds."""
     value: object = params.get(field)
     if "." in field:
         first, _, inner = field.partition(".")
@@ -177,7 +207,7 @@ def check_operation(grant: Grant, method: str) -> None:
 
 
 def check_resource(grant: Grant, looked: Looked, asked: Any) -> None:
-    """The same words for what is not granted, what does not exist and what is granted for something else."""
+    """Refuse a resource that is not granted. The words are equal for unknown resources and other operations."""
     if looked.kind is None:
         return
     name = _field(asked, looked.resource)
@@ -253,7 +283,7 @@ def _check_subthread(grant: Grant, looked: Looked, asked: Any) -> None:
 
 
 def not_its_conversation(reason: str) -> RefusedError:
-    """The same words for a conversation elsewhere and for one that does not exist."""
+    """Refuse a foreign conversation in the same words as one that does not exist."""
     text = "this run may not read that conversation"
     return RefusedError(ErrorCode.UNAUTHORIZED, text, reason)
 
@@ -289,7 +319,7 @@ def _too_large(text: str) -> HostError:
 
 
 def within_a_page(looked: Looked, asked: Any) -> Any:
-    """The same question, for no more than a page and no less than one."""
+    """Limit the number of items a call asks for to between one and a page."""
     if not looked.at_most:
         return asked
     wanted = _field(asked, looked.at_most)

@@ -1,4 +1,4 @@
-"""What the native door takes for a run: one table of rules, the first that fails answers. Pure.
+"""Validate the native door's run input: one table of rules, the first that fails answers. Pure.
 
 Strict on purpose: what is not valid is refused with the sentence the table gives for it, never repaired. Both spellings
 of a field, camelCase and snake_case, are read everywhere but inside `forwardedProps`; both at once must agree. Which
@@ -29,7 +29,7 @@ from paddock.rules.run.input_shapes import (
     require,
     snake,
 )
-from paddock.rules.schedule.client_time import PARTS, Part
+from paddock.rules.schedule.time_zones import PARTS, Part
 
 _TOKEN = re.compile(rb'"(?:[^"\\\r\n]++|\\[^\r\n])*+(")?|[,\[{]')
 _BEFORE_VALUE = frozenset({b",", b"[", b"{"})
@@ -71,7 +71,7 @@ class NativeInput:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a request is refused."""
+    """The refusal of a request."""
 
     code: ErrorCode
     message: str
@@ -81,7 +81,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the rules have to ask about, for it is not in the request."""
+    """Questions that the rules ask because the answer is not in the request."""
 
     is_time_zone: Callable[[str], bool]
     is_job_thread: Callable[[str], bool] = lambda _thread_id: False
@@ -126,7 +126,7 @@ def decode_object(body: bytes, name: str) -> Json:
 
 
 def holds_more_values(body: bytes, most: int) -> bool:
-    """Whether a body of JSON has more than `most` values, counted before any is made. Not exact for what is no JSON.
+    """Return true if a JSON body has more than `most` values, counted before any is made. Not exact for invalid JSON.
 
     Making, keeping and sending on a value takes far longer than a letter of text, so both are bounded.
     """
@@ -147,7 +147,7 @@ class JsonValues:
         self._values, self._open_text = 0, b""
 
     def feed(self, piece: bytes) -> bool:
-        """Whether there are more than the most by now."""
+        """Count the values in one more piece; return true once there are more than the most."""
         given, self._open_text = self._open_text + piece, b""
         for found in _TOKEN.finditer(given):  # commas in texts are no values
             if found[0] in _BEFORE_VALUE:
@@ -272,7 +272,7 @@ def _forwarded_props(draft: _Draft, world: World) -> bool:
 
 
 def _unknown_props(props: Json) -> str:
-    """What forwardedProps must not have, in words; empty when all is known."""
+    """Return the sentence that refuses unknown forwardedProps; empty when all are known."""
     unknown = [name for name in props if name not in ("runtime_mode", "client_time")]
     if unknown:
         named = ", ".join(name[:64] for name in unknown[:5])

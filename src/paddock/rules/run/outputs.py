@@ -1,4 +1,4 @@
-"""What one turn has said so far: results become outputs for the session, pieces become finished messages.
+"""Collect the output of one turn: results become outputs for the session, pieces become finished messages.
 
 Runners send pieces without ids; here each message gets its id, its range of numbers in the log and the lengths of its
 pieces, so that the pieces can be dropped from the log once the message is whole and a reader in the middle still finds
@@ -105,7 +105,7 @@ class Collected(msgspec.Struct):
         return out
 
     def _contains(self, result: Result, pieces: list[str], before: list[Result]) -> bool:
-        """Whether this result is the whole message that the pieces belong to."""
+        """Return true if this result is the whole message that the pieces belong to."""
         message = as_object(result.data.get("message"))
         if result.type not in {"message.completed", "run.completed"} or not message:
             return False
@@ -121,7 +121,7 @@ class Collected(msgspec.Struct):
             self.message_id = fact.metadata["message_id"]
 
     def remember(self, stored: StoredFact) -> None:
-        """The same from the log, when a new owner takes over a turn in the middle."""
+        """Restore from a stored fact, when a new owner takes over a turn in the middle."""
         metadata = stored.read_metadata()
         if stored.is_delta:
             if metadata.get("opens"):

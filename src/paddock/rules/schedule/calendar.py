@@ -164,7 +164,7 @@ def occurrences(event_id: str, event: Event, zone: tzinfo, since: float, until: 
 
 
 def span(event: Event, zone: tzinfo) -> tuple[float, float]:
-    """When the first occurrence begins and ends."""
+    """Return start and end of the first occurrence."""
     first = _occurrence("", event, zone, datetime.fromisoformat(event.start), _length(event, zone))
     return first.starts_at, first.ends_at
 

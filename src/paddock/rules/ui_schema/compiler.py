@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from paddock.rules.ui_schema.desk import Desk, Node
+from paddock.rules.ui_schema.actions import refs_in
+from paddock.rules.ui_schema.compile_budget import DEFAULT, Desk, Limits, Node
 from paddock.rules.ui_schema.hints import drafts_of
-from paddock.rules.ui_schema.limits import DEFAULT, Limits
 from paddock.rules.ui_schema.nodes import read_node
-from paddock.rules.ui_schema.refs import refs_in
 from paddock.rules.values import Value
 
 COMPILER = "1"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from paddock.rules.ui_schema.actions import button_of, form_of
-from paddock.rules.ui_schema.desk import Desk, Node, host_of
+from paddock.rules.ui_schema.compile_budget import Desk, Node, host_of
 
 STATUSES = frozenset({"info", "success", "warning", "error", "pending"})
 TEXT_ROLES = frozenset({"title", "subtitle", "body", "caption", "code"})

@@ -193,7 +193,7 @@ class RunnerProcess:
         await self._gone.wait()
 
     def ending(self) -> str:
-        """How it ended, for anybody: nothing here is in the words of a run."""
+        """Describe how the process ended, in general words, not those of a run."""
         return self.note or describe_exit(self._code)
 
     def last_line(self) -> str:
@@ -217,7 +217,7 @@ class RunnerProcess:
         await self._last_resort()
 
     def _abandon_input(self) -> None:
-        """What is still unread would keep the pipe open for ever when the runner reads nothing."""
+        """Close the input; unread bytes would keep the pipe open for ever when the runner reads nothing."""
         self._closing = True
         if self._input is None:
             return

@@ -71,7 +71,7 @@ class Supervisor:
         return self._manifests
 
     def why_missing(self, runner_id: str) -> str:
-        """Why there is no such runner, if its own manifest or the plugin's last failure tells."""
+        """Return why there is no such runner, from its manifest or the plugin's last failure; else empty."""
         of_others = self._listing.why_none
         return self._listing.unlisted.get(runner_id) or (self.detail if self.detail != of_others else "")
 
@@ -177,7 +177,7 @@ class Supervisor:
     # --- workers --------------------------------------------------------------------------------------------------
 
     def _place_for(self, placement: Placement) -> Place:
-        """Where a run goes: at L0 all processes are alike; a confined one sees what its run was given.
+        """Choose a run's place: at L0 all processes are alike; a confined one sees what its run was given.
 
         A workspace whose run was in a crash lately shares no process with others.
         """
@@ -353,7 +353,7 @@ class Supervisor:
         chore.add_done_callback(self._chores.discard)
 
     async def _keep_some_ready(self) -> None:
-        """As many as are wanted, one after the other; a start that is under way is one."""
+        """Start processes one after the other until as many are ready as wanted."""
         while self._stopped is None and not self._starts and len(self._ready()) < self._spares.wanted:
             try:
                 await self._one_more(self._usual, shared=True)

@@ -15,10 +15,9 @@ import structlog
 
 from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unreadable
 from paddock.rules.run.results import Result
-from paddock.runners.processes.noise import Allowance, Noise
 from paddock.runners.wire import frames
 from paddock.runners.wire.calls import HostCalls
-from paddock.runners.wire.errors import HandshakeError, PeerRefusedError
+from paddock.runners.wire.errors import Allowance, HandshakeError, Noise, PeerRefusedError
 from paddock.runners.wire.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.wire.runs import Run, workspace_of
 from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, PARSE_ERROR
@@ -50,7 +49,7 @@ class LineTransport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What both sides agree to; the peer hears of them in the handshake."""
+    """Limits both sides agree to; the peer gets them in the handshake."""
 
     max_frame_bytes: int = frames.MAX_FRAME_BYTES
     max_result_bytes: int = MAX_RESULT_BYTES
@@ -64,7 +63,7 @@ async def _at_once() -> None:
 
 @dataclass(slots=True)
 class Peer:
-    """What the owner of a peer gives to its connection."""
+    """Everything the owner of a peer gives to its connection."""
 
     transport: LineTransport
     caller: Caller
