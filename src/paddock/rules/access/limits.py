@@ -1,9 +1,7 @@
 """Sizes, rates and fair shares: caps of host calls, a token bucket, who may start a run, whose turn is next. Pure."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import ArtifactsCap, StorageCap, UploadsCap
@@ -113,24 +111,6 @@ def admits(busy: Mapping[str, int], workspace: str, capacity: int, *, several: b
 def next_in_line(waiting: Sequence[str], busy: Mapping[str, int]) -> str:
     """Of those that wait, the workspace with the fewest runs; of several, the one that waits longest."""
     return min(waiting, key=lambda workspace: busy.get(workspace, 0))
-
-
-class Owned(Protocol):
-    @property
-    def workspace_id(self) -> str: ...
-
-
-Row = TypeVar("Row", bound=Owned)
-
-
-def in_turn(rows: Sequence[Row]) -> list[Row]:
-    """The first of each workspace, then the second of each, in the order they were given."""
-    seen: Counter[str] = Counter()
-    turns: list[tuple[int, int]] = []
-    for place, row in enumerate(rows):
-        turns.append((seen[row.workspace_id], place))
-        seen[row.workspace_id] += 1
-    return [rows[place] for _, place in sorted(turns)]
 
 
 def next_after(workspaces: Sequence[str], last: str) -> str:

@@ -72,13 +72,6 @@ class View(Value, frozen=True):
     def shows(self, subthread_id: str | None) -> bool:
         return self.all_subthreads or subthread_id == self.subthread_id
 
-    def shows_item(self, item: "TranscriptRow", run: RunRow | None) -> bool:
-        if not self.shows(item.subthread_id) or self.as_of is None or run is None:
-            return self.shows(item.subthread_id)
-        if run.status == "queued" or (run.begun_seq or 0) > self.as_of:
-            return False
-        return run.begun_seq != self.as_of or item.item_id != f"{item.run_id}.0"
-
 
 WHOLE = View(all_subthreads=True)
 
