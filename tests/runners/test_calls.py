@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from paddock.ports import Caller
-from paddock.runners.wire.calls import RUN_IS_OVER, HostCalls
+from paddock.runners.wire.calls import RUN_IS_OVER, ConnectionCalls
 from paddock.runners.wire.frames import Frame
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ class Wire:
         self.said: dict[int, Mapping[str, Any]] = {}
         self.sources: dict[int, Source] = {}
         self._news = asyncio.Event()
-        self.calls = HostCalls(
+        self.calls = ConnectionCalls(
             Caller("a/b", "1"), self._handle, {"stream"}, send=self._take, drained=_at_once, max_running=1
         )
 

@@ -22,7 +22,7 @@ from paddock.rules.platforms.deliveries import split
 from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.run.input import decode_object, holds_more_values
 from paddock.rules.schedule import schedule
-from paddock.rules.schedule.calendar import Event, to_body
+from paddock.rules.schedule.calendar import CalendarEvent, to_body
 from paddock.rules.schedule.schedule import Schedule
 from paddock.rules.search.chunking import Section, chunks_of
 from paddock.rules.search.thread_search import MAX_QUERY, snippet, thread_phrases
@@ -97,7 +97,9 @@ def a_calendar(events: int, text: str, **more: str) -> list[CalendarEventRow]:
     first = {"start": "2026-11-18T10:00:00", "end": "2026-11-18T11:00:00"}
     rows: list[CalendarEventRow] = []
     for number in range(events):
-        event = Event(text[:200], zones[number % len(zones)], **first, location=text[:300], description=text, **more)
+        event = CalendarEvent(
+            text[:200], zones[number % len(zones)], **first, location=text[:300], description=text, **more
+        )
         rows.append(CalendarEventRow(f"e{number}", "w", "u", to_body(event), bool(event.rrule), 1.0, None, 1.0, 1.0))
     return rows
 

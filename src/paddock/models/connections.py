@@ -57,7 +57,7 @@ class StatusError(Exception):
         self.headers = headers
 
 
-class Answer:
+class HttpAnswer:
     """An answer that is still being received; one that is left before its end is hung up on."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
@@ -134,10 +134,10 @@ class Connections:
     def address(self) -> str:
         return self._base
 
-    async def post(self, path: str, body: Mapping[str, Any], seconds: float) -> Answer:
+    async def post(self, path: str, body: Mapping[str, Any], seconds: float) -> HttpAnswer:
         """Ask. Nothing is waited for longer than `seconds`. Whoever gets the answer closes it."""
         response = await self._sent(URL(f"{self._base}/{path}"), msgspec.json.encode(body), seconds)
-        answer = Answer(response)
+        answer = HttpAnswer(response)
         if response.status < 300:
             return answer
         async with answer:

@@ -27,7 +27,7 @@ from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.values import replace
 
 if TYPE_CHECKING:
-    from paddock.models.connections import Answer, Connections
+    from paddock.models.connections import Connections, HttpAnswer
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("paddock.models")
 
@@ -131,7 +131,7 @@ class RemoteModel(ABC):
             return read(said)
 
     @asynccontextmanager
-    async def _asked(self, path: str, body: Mapping[str, Any], call: ModelCall) -> AsyncGenerator["Answer"]:
+    async def _asked(self, path: str, body: Mapping[str, Any], call: ModelCall) -> AsyncGenerator["HttpAnswer"]:
         """One question on its way, within the limits of this model; whatever goes wrong is said as a HostError."""
         connections = self._connections or await self._connected()
         await self._have_slot(call)
@@ -262,7 +262,7 @@ def _as_one(words: list[str]) -> Iterator[ModelPiece]:
         words.clear()
 
 
-async def _read_off(answer: "Answer") -> None:
+async def _read_off(answer: "HttpAnswer") -> None:
     """Read the rest of a finished answer for a moment, so that its connection can be used again."""
     with suppress(Exception):  # a line that breaks now harms nobody
         async with asyncio.timeout(READ_OFF_SECONDS):

@@ -64,7 +64,7 @@ _BEGINNINGS = (
 UNSEEN = "\n(a picture was here; this model cannot look at pictures)"
 
 
-class Picture(NamedTuple):
+class MediaSource(NamedTuple):
     """An address, or a kind and base64."""
 
     url: str | None
@@ -83,12 +83,12 @@ def elements(message: Message) -> list[ContentElement]:
     return [ContentElement(type="text", text=message.content)] if message.content else []
 
 
-def picture(element: ContentElement) -> Picture | None:
+def picture(element: ContentElement) -> MediaSource | None:
     if element.image_base64:
         return _from_base64(element.image_base64)
     if element.image_url is not None:
         url = element.image_url.url
-        return _from_base64(url) if url.startswith("data:") else Picture(url, "", "")
+        return _from_base64(url) if url.startswith("data:") else MediaSource(url, "", "")
     return None
 
 
@@ -103,18 +103,18 @@ def _in_words(message: Message) -> Message:
     return message.model_copy(update={"content": told})
 
 
-def file(element: ContentElement) -> Picture | None:
+def file(element: ContentElement) -> MediaSource | None:
     """A file, in the same shape: its address, or its kind and bytes."""
     if element.file_base64:
         return _from_base64(element.file_base64)
-    return Picture(element.file_url, "", "") if element.file_url else None
+    return MediaSource(element.file_url, "", "") if element.file_url else None
 
 
-def _from_base64(text: str) -> Picture:
+def _from_base64(text: str) -> MediaSource:
     if text.startswith("data:"):
         head, _, data = text.partition(",")
-        return Picture(None, head[5:].partition(";")[0] or _kind(data), data)
-    return Picture(None, _kind(text), text)
+        return MediaSource(None, head[5:].partition(";")[0] or _kind(data), data)
+    return MediaSource(None, _kind(text), text)
 
 
 def _kind(data: str) -> str:

@@ -16,8 +16,8 @@ from paddock.ports import Caller, RunnerStatus
 from paddock.rules.access.credentials import HOST, Credential
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.runners.installed.manifests import check_manifests, lower, read_permissions
-from paddock.runners.processes.shared import Surroundings
-from paddock.runners.wire.connection import Connection, LineTransport, Peer
+from paddock.runners.processes.shared import ProcessServices
+from paddock.runners.wire.connection import LineTransport, RunnerConnection, RunnerPeer
 from paddock.runners.wire.errors import HandshakeError, PeerRefusedError
 from paddock_sdk.protocol.ids import PluginId, RunnerId
 from paddock_sdk.protocol.manifest import AgentRunnerManifest, AgentRunnerPermissions
@@ -108,7 +108,7 @@ class AttachedRunner:
         self,
         ticket: Ticket,
         transport: AttachTransport,
-        around: Surroundings,
+        around: ProcessServices,
         *,
         ceiling: AgentRunnerPermissions | None,
         peers: Callable[[], Sequence[str]],
@@ -124,8 +124,8 @@ class AttachedRunner:
         self._on_gone = on_gone
         self._transport = transport
         caller = Caller(str(ticket.plugin), f"{ticket.plugin}#{next(around.numbers)}")
-        self.connection = Connection(
-            Peer(
+        self.connection = RunnerConnection(
+            RunnerPeer(
                 transport,
                 caller,
                 around.handler,
@@ -198,10 +198,10 @@ ELSEWHERE = "elsewhere"
 """The isolation of a runner on a machine we know nothing of."""
 
 
-class Guests:
+class AttachedRunners:
     """Those who asked to come in, and those of them who have shaken hands and serve runs."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ProcessServices) -> None:
         self._around = around
         self.peers: Callable[[], Sequence[str]] = tuple[str, ...]
         """Where else a runner attaches that attached here."""

@@ -25,18 +25,18 @@ from paddock.ports import (
     RunnerStatus,
 )
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.runners.attached_runners import ELSEWHERE, AttachedRunner, AttachTokens, AttachTransport, Guests
+from paddock.runners.attached_runners import ELSEWHERE, AttachedRunner, AttachedRunners, AttachTokens, AttachTransport
 from paddock.runners.installed.catalog import Catalog
 from paddock.runners.installed.plugins import Level, Place, Plugin
 from paddock.runners.processes import isolation as launch
 from paddock.runners.processes.failures import LOGGED
-from paddock.runners.processes.isolation import MEMORY_MB, Ground, active_level
+from paddock.runners.processes.isolation import MEMORY_MB, ConfinementSetup, active_level
 from paddock.runners.processes.leftovers import Leftovers
 from paddock.runners.processes.prewarming import SPARE_SECONDS
 from paddock.runners.processes.process import Launch
-from paddock.runners.processes.shared import START_SECONDS, Surroundings, not_refused
+from paddock.runners.processes.shared import START_SECONDS, ProcessServices, not_refused
 from paddock.runners.processes.supervisor import REPLACED, Supervisor
-from paddock.runners.processes.supervisors import Staff
+from paddock.runners.processes.supervisors import Supervisors
 from paddock.runners.wire.errors import StartError
 from paddock.runners.wire.runs import NoRun, workspace_of
 from paddock_sdk.protocol.ids import RunnerId
@@ -91,7 +91,7 @@ class Gateway:
         self._isolation: Level = isolation
         self._leftovers = Leftovers(mark)
         allowed = {name: os.environ[name] for name in env_allow if name in os.environ}
-        ground = Ground(Homes(home), data, memory_mb)
+        ground = ConfinementSetup(Homes(home), data, memory_mb)
 
         def plan(plugin: Plugin, place: Place) -> Launch:
             socket = Path(found) if (found := run_socket()) else None
@@ -99,7 +99,7 @@ class Gateway:
                 plugin, ground=ground, mark=mark, allowed=allowed, isolation=isolation, place=place, socket=socket
             )
 
-        self._around = Surroundings(
+        self._around = ProcessServices(
             handler=on_call,
             leftovers=self._leftovers,
             plan=plan,
@@ -113,8 +113,8 @@ class Gateway:
             network_refused=network_refused,
             spare_seconds=spare_seconds,
         )
-        self._staff = Staff(catalog, self._around, patience=patience)
-        self.guests = Guests(self._around)
+        self._staff = Supervisors(catalog, self._around, patience=patience)
+        self.guests = AttachedRunners(self._around)
         self.guests.on_change = self._name_guests
         self._without_guests = _installed_names(self._staff)
         self._names: dict[str, Names] = {}

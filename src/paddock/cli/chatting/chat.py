@@ -24,7 +24,7 @@ from paddock.cli.chatting.answers import (
 )
 from paddock.cli.chatting.members import HELP as MEMBERS_HELP
 from paddock.cli.chatting.members import NOT_FOUND, SESSIONS, Members, Speakers, agent_names, who_spoke
-from paddock.cli.chatting.turns import Turn
+from paddock.cli.chatting.turns import ChatTurn
 from paddock.cli.client import HostClient, RefusedError, connect
 from paddock.cli.hosting import presence
 from paddock.cli.output import FAILED, CommandError, command
@@ -198,7 +198,7 @@ def say(talk: Chat, text: str, speakers: Speakers | None = None) -> Ending:
     """One turn. Ctrl-C cancels it and waits for its end; a second Ctrl-C leaves at once."""
     _check(text, talk)
     printer = talk.printer()
-    turn = Turn(
+    turn = ChatTurn(
         talk.connect, talk.thread_id, text, talk.agent, on_lost=lambda: printer.note("connection lost, trying again")
     )
     _start(turn, talk)
@@ -209,7 +209,7 @@ def say(talk: Chat, text: str, speakers: Speakers | None = None) -> Ending:
     return _watch(turn, printer)
 
 
-def _start(turn: Turn, talk: Chat) -> None:
+def _start(turn: ChatTurn, talk: Chat) -> None:
     try:
         turn.start()
     except RefusedError as refused:
@@ -218,7 +218,7 @@ def _start(turn: Turn, talk: Chat) -> None:
         raise CommandError(f"{refused}. {talk.about(talk.agent)}".strip()) from refused
 
 
-def _watch(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
+def _watch(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> Ending:
     try:
         return _follow(turn, printer)
     except KeyboardInterrupt:
@@ -238,7 +238,7 @@ def _check(text: str, talk: Chat) -> None:
         raise CommandError(NOT_TEXT) from error
 
 
-def _follow(turn: Turn, printer: AnswerPrinter | JsonPrinter) -> Ending:
+def _follow(turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> Ending:
     end, asked = Ending(), False
     for event in turn.events():
         printer.show(event)
@@ -308,7 +308,7 @@ def _go_on(talk: Chat, task_id: str | None, speakers: Speakers) -> None:
     if task_id is None:
         return
     printer = talk.printer()
-    turn = Turn(talk.connect, talk.thread_id, "", task_id=task_id)
+    turn = ChatTurn(talk.connect, talk.thread_id, "", task_id=task_id)
     speakers.announce(turn, printer)
     end = _watch(turn, printer)
     _report(talk, end)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from paddock.cli.chatting.answers import DIM, AnswerPrinter, JsonPrinter, harmless, painted
-from paddock.cli.chatting.turns import Turn
+from paddock.cli.chatting.turns import ChatTurn
 from paddock.cli.client import HostClient, RefusedError
 from paddock.cli.output import CommandError
 
@@ -165,7 +165,7 @@ class Speakers:
     def __init__(self, last: str = "") -> None:
         self._last = last
 
-    def announce(self, turn: Turn, printer: AnswerPrinter | JsonPrinter) -> None:
+    def announce(self, turn: ChatTurn, printer: AnswerPrinter | JsonPrinter) -> None:
         name = turn.agent_name()
         if name and self._last and name != self._last:
             printer.note(f"{name} speaks")

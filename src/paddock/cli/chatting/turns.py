@@ -22,7 +22,7 @@ PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
 @dataclass(slots=True)
-class Turn:
+class ChatTurn:
     """A turn under way. `reconnect` gives a fresh client, as a host that came back may have another address."""
 
     reconnect: Callable[[], HostClient]

@@ -51,7 +51,7 @@ MARKS: Mapping[State, str] = {"ok": "ok  ", "note": "note", "none": "-   ", "fai
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HarnessFinding:
     name: str
     state: State
     says: str
@@ -74,7 +74,7 @@ def doctor(names: Sequence[str]) -> int:
     return 1 if any(finding.state in bad for finding in findings) else 0
 
 
-def examine(name: str, known: Known) -> Finding:
+def examine(name: str, known: Known) -> HarnessFinding:
     """One harness, as it is found on the PATH or in this directory."""
     beside = next((place.absolute() for place in LOCAL if (place / known.program).exists()), None)
     path = os.environ.get("PATH", os.defpath)
@@ -83,16 +83,16 @@ def examine(name: str, known: Known) -> Finding:
         path = f"{beside}{os.pathsep}{path}"
     program = shutil.which(known.program, path=path)
     if program is None:
-        return Finding(name, "none", f"not installed ({known.runner})", _remedy(known))
+        return HarnessFinding(name, "none", f"not installed ({known.runner})", _remedy(known))
     version = _version(program, path)
     if version is None:
-        return Finding(name, "fail", f"{program} does not tell its version", _remedy(known))
+        return HarnessFinding(name, "fail", f"{program} does not tell its version", _remedy(known))
     state, why = judge(version, known)
     says = f"{version} at {program} ({known.runner}): {why}"
     if on_path is None:
         said = f"{says}, and not on the PATH, where a run looks for it"
-        return Finding(name, "note", said, f'PATH="{beside}:$PATH" paddock serve, or name it in config.command')
-    return Finding(name, state, says, known.install if state != "ok" else "")
+        return HarnessFinding(name, "note", said, f'PATH="{beside}:$PATH" paddock serve, or name it in config.command')
+    return HarnessFinding(name, state, says, known.install if state != "ok" else "")
 
 
 def judge(version: str, known: Known) -> tuple[State, str]:

@@ -20,7 +20,7 @@ from websockets.asyncio.client import connect as open_socket
 
 from paddock.cli.client import UNAUTHENTICATED, UNAVAILABLE, HostClient, HostGoneError, RefusedError, connect
 from paddock.cli.output import USAGE, CommandError, command, counted
-from paddock.cli.plugin_work.dev_cluster import Elsewhere
+from paddock.cli.plugin_work.dev_cluster import DevCluster
 from paddock.cli.plugin_work.dev_relay import (
     FRAME_BYTES,
     Heard,
@@ -113,7 +113,7 @@ ON_SAVE = "it is tried again when you save"
 def dev(directory: Path, *, url: str | None, data: Path | None) -> int:
     """Until Ctrl-C. The first contact must work; later ones are tried again."""
     _check(directory)
-    work = Work(directory.resolve(), url, data)
+    work = DevSession(directory.resolve(), url, data)
     work.host().call("GET", "/readyz")
     with suppress(KeyboardInterrupt):
         asyncio.run(work.until_interrupted())
@@ -130,7 +130,7 @@ def _check(directory: Path) -> None:
 
 
 @dataclass(slots=True)
-class Work:
+class DevSession:
     """One plugin under work and the host it is tried on. Each step says whether only a save can change anything."""
 
     directory: Path
@@ -139,7 +139,7 @@ class Work:
     _was_attached: bool = False
     _no_host: str = field(default="")
     """What was said of a missing host; said again only when it changes."""
-    _elsewhere: Elsewhere | None = None
+    _cluster: DevCluster | None = None
     """The same at the other hosts of a cluster."""
 
     def host(self) -> HostClient:
@@ -190,18 +190,18 @@ class Work:
         async with open_socket(address(client.url, token), max_size=FRAME_BYTES, compression=None) as socket:
             self._no_host = ""
             process = await start(plugin)
-            self._elsewhere = self._elsewhere or Elsewhere(plugin, lambda: mint(plugin, self.host()), client.url)
+            self._cluster = self._cluster or DevCluster(plugin, lambda: mint(plugin, self.host()), client.url)
             news = asyncio.create_task(self._announce(plugin, client))
             try:
-                return await _carry(plugin, process, socket, stamps, self._elsewhere.heard)
+                return await _carry(plugin, process, socket, stamps, self._cluster.heard)
             finally:
                 news.cancel()
                 await asyncio.shield(stop(process))
 
     async def _leave_the_others(self) -> None:
-        elsewhere, self._elsewhere = self._elsewhere, None
-        if elsewhere is not None:
-            await elsewhere.stop()
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            await cluster.stop()
 
     async def _announce(self, plugin: Plugin, client: HostClient) -> None:
         """Say so when the host offers the plugin's runners, which is after it has asked the plugin about them."""

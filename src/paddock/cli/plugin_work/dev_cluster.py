@@ -39,7 +39,7 @@ NO_TOKEN = 4401
 """That host has not heard of the token; another one may do."""
 
 
-class Elsewhere:
+class DevCluster:
     def __init__(self, plugin: Plugin, token: Callable[[], str], front: str) -> None:
         self._plugin = plugin
         self._token = token

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from paddock.rules.access.gate import LOOKED_AT, Looked
+from paddock.rules.access.gate import LOOKED_AT, CallCheck
 from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow
 from paddock.rules.values import Value
 
@@ -160,7 +160,7 @@ def _resource(run: RunRow, told: Mapping[str, Any], action: str, resource: str) 
     return "", Reason("files") if looked.resource in {"artifact_id", "event_id"} else None
 
 
-def _of_kind(told: Mapping[str, Any], looked: Looked, name: str) -> tuple[str, Reason]:
+def _of_kind(told: Mapping[str, Any], looked: CallCheck, name: str) -> tuple[str, Reason]:
     resources: Mapping[str, Sequence[str]] = told.get(str(looked.kind), {})
     about = {"name": name, "kind": str(looked.kind)}
     if looked.operation in resources.get(name, ()):
@@ -171,7 +171,7 @@ def _of_kind(told: Mapping[str, Any], looked: Looked, name: str) -> tuple[str, R
     return "agent", Reason("kind.missing", {**about, "granted": ", ".join(sorted(resources))})
 
 
-def _within(told: Mapping[str, Any], looked: Looked, scope: str) -> tuple[str, Reason]:
+def _within(told: Mapping[str, Any], looked: CallCheck, scope: str) -> tuple[str, Reason]:
     granted: Sequence[str] = told.get(str(looked.within), ())
     about = {"name": scope.partition("/")[0], "kind": str(looked.within)}
     if about["name"] in granted:

@@ -32,7 +32,7 @@ class StateMoved(Value, frozen=True):
     new_key: str
 
 
-class BelongingsMoved(Value, frozen=True):
+class OwnershipMoved(Value, frozen=True):
     """Give a user's automations, calendar, files, time zone and language to another user."""
 
     workspace_id: str
@@ -40,4 +40,4 @@ class BelongingsMoved(Value, frozen=True):
     to_user: str
 
 
-Moving = SessionMoved | SessionSettled | StateMoved | BelongingsMoved
+Moving = SessionMoved | SessionSettled | StateMoved | OwnershipMoved

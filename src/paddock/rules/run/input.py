@@ -345,7 +345,7 @@ Holds = Callable[[_Draft, World], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class InputRule:
     """One rule: what must hold, and what is said when it does not. A step without a sentence only reads on; what
     has the wrong shape is refused where it is read, in words of its own."""
 
@@ -354,22 +354,22 @@ class Rule:
     code: ErrorCode = ErrorCode.INVALID_ARGUMENT
 
 
-RULES: tuple[Rule, ...] = (
-    Rule(_size, TOO_LARGE, ErrorCode.PAYLOAD_TOO_LARGE),
-    Rule(_json),
-    Rule(_thread_id, "threadId must be a valid UUID"),
-    Rule(_run_id, "runId exceeds length limit"),
-    Rule(_messages, "RunAgentInput.messages exceeds limit"),
-    Rule(_user_text, "RunAgentInput user message text exceeds limit"),
-    Rule(_forwarded_props, "invalid RunAgentInput.forwardedProps"),
-    Rule(_one_user, "RunAgentInput.messages must contain exactly one user message"),
-    Rule(_user_first, "RunAgentInput.messages[0].role must be user"),
-    Rule(_image_types, "binary content requires image mimeType"),
-    Rule(_urls, "binary content requires url"),
-    Rule(_no_data, "binary content data is not allowed"),
-    Rule(_few_attachments, "Too many attachments"),
-    *(Rule(_client_time(part), f"invalid client_time.{part.name}") for part in PARTS),
-    Rule(_optional_fields),
+RULES: tuple[InputRule, ...] = (
+    InputRule(_size, TOO_LARGE, ErrorCode.PAYLOAD_TOO_LARGE),
+    InputRule(_json),
+    InputRule(_thread_id, "threadId must be a valid UUID"),
+    InputRule(_run_id, "runId exceeds length limit"),
+    InputRule(_messages, "RunAgentInput.messages exceeds limit"),
+    InputRule(_user_text, "RunAgentInput user message text exceeds limit"),
+    InputRule(_forwarded_props, "invalid RunAgentInput.forwardedProps"),
+    InputRule(_one_user, "RunAgentInput.messages must contain exactly one user message"),
+    InputRule(_user_first, "RunAgentInput.messages[0].role must be user"),
+    InputRule(_image_types, "binary content requires image mimeType"),
+    InputRule(_urls, "binary content requires url"),
+    InputRule(_no_data, "binary content data is not allowed"),
+    InputRule(_few_attachments, "Too many attachments"),
+    *(InputRule(_client_time(part), f"invalid client_time.{part.name}") for part in PARTS),
+    InputRule(_optional_fields),
 )
 """In this order; the first that fails answers. What is left is `NOT_SIGNED`: it takes a look at what we keep."""
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from paddock.rules.values import Value
 
 
-class Limits(Value, frozen=True):
+class DocumentLimits(Value, frozen=True):
     depth: int = 6
     nodes: int = 200
     children: int = 50
@@ -26,8 +26,8 @@ class Limits(Value, frozen=True):
     """`mailto` and `tel` may be added."""
 
 
-DEFAULT = Limits()
-CARD = Limits(bytes=28 * 1024)
+DEFAULT = DocumentLimits()
+CARD = DocumentLimits(bytes=28 * 1024)
 """For chat platforms that cap a card."""
 
 
@@ -47,10 +47,10 @@ _ONLY_TEXT: frozenset[type] = frozenset({str})
 Node = dict[str, Any]
 
 
-class Desk:
+class CompileBudget:
     """Everything one compilation uses up."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: DocumentLimits) -> None:
         self.limits = limits
         self.notes: list[str] = []
         self.actions: dict[str, dict[str, Any]] = {}

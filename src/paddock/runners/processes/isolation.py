@@ -21,7 +21,7 @@ from paddock.runners.processes.leftovers import MARK_VARIABLE
 from paddock.runners.processes.process import Launch
 from paddock.runners.wire.errors import StartError
 
-__all__ = ["ActiveLevel", "Ground", "active_level", "confine", "level_for", "sandbox_of"]
+__all__ = ["ActiveLevel", "ConfinementSetup", "active_level", "confine", "level_for", "sandbox_of"]
 
 PIDS_OF_MANY = 512
 """Where each run has a process of its own, all processes of the plugin share one count."""
@@ -31,7 +31,7 @@ START_FAILED = "runner.start_failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ConfinementSetup:
     """Directories and limits of the host for all confined processes."""
 
     homes: Homes
@@ -53,7 +53,7 @@ def level_for(plugin: Plugin, wanted: Level) -> Level:
 
 
 def confine(
-    plugin: Plugin, command: Sequence[str], ground: Ground, place: Place = OPEN, socket: Path | None = None
+    plugin: Plugin, command: Sequence[str], ground: ConfinementSetup, place: Place = OPEN, socket: Path | None = None
 ) -> tuple[str, ...]:
     """The command of a plugin, run at L1: it sees its own directory, its home, the interpreter, what its place adds,
     and nothing else. Raises StartError."""
@@ -66,7 +66,7 @@ def confine(
 
 
 def sandbox_of(
-    plugin: Plugin, command: Sequence[str], ground: Ground, place: Place = OPEN, socket: Path | None = None
+    plugin: Plugin, command: Sequence[str], ground: ConfinementSetup, place: Place = OPEN, socket: Path | None = None
 ) -> Sandbox:
     """The view of a confined process of a plugin. Raises StartError and OSError."""
     homes, owner = ground.homes, (plugin.author, plugin.name)
@@ -116,7 +116,7 @@ def _visible(plugin: Plugin, command: Sequence[str]) -> list[Pinned]:
     return [pinned(plugin.directory), *(known(path) for path in shown if path.exists())]
 
 
-def _check_memory(plugin: Plugin, ground: Ground) -> None:
+def _check_memory(plugin: Plugin, ground: ConfinementSetup) -> None:
     if plugin.memory_mb > ground.memory_mb:
         said = f"{plugin.id} asks for {plugin.memory_mb} MiB of memory; this host gives a process at most"
         raise StartError(START_FAILED, f"{said} {ground.memory_mb} (the setting plugin_memory_mb)")
@@ -162,7 +162,7 @@ def environment(plugin: Plugin, *, home: Path, mark: str, allowed: Mapping[str, 
 def plan(
     plugin: Plugin,
     *,
-    ground: Ground,
+    ground: ConfinementSetup,
     mark: str,
     allowed: Mapping[str, str],
     isolation: Level,

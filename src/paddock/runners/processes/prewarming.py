@@ -18,7 +18,7 @@ MOST = 4
 """Processes of one plugin that are kept for workspaces, one for each."""
 
 
-class Spares:
+class Prewarming:
     """Workspaces that have a process of one plugin kept ready."""
 
     def __init__(

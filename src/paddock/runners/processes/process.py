@@ -22,7 +22,7 @@ from paddock.confinement.sandbox import filtered
 from paddock.runners.installed.plugins import OPEN, Place
 from paddock.runners.processes.leftovers import Leftovers
 from paddock.runners.processes.stderr_log import StderrLog
-from paddock.runners.wire.connection import Connection
+from paddock.runners.wire.connection import RunnerConnection
 
 WARDEN = Path(__file__).with_name("warden.py")
 MAX_BACKLOG = 8 * 1024 * 1024
@@ -324,7 +324,7 @@ class Worker:
     """One process and the connection to it."""
 
     process: RunnerProcess
-    connection: Connection
+    connection: RunnerConnection
     place: Place = OPEN
     served: int = 0
     workspace: str = ""

@@ -21,7 +21,7 @@ async def not_refused() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ProcessServices:
     """Services and limits common to every plugin's processes."""
 
     handler: HostCallHandler

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import structlog
 
-from paddock.runners.wire.errors import Allowance
+from paddock.runners.wire.errors import LogThrottle
 
 MAX_BYTES = 10_000_000
 MAX_LINE = 4096
@@ -29,7 +29,7 @@ class StderrLog:
         self._plugin = plugin
         self._only_run = only_run
         self._left = MAX_BYTES
-        self._allowance = Allowance(LINES_PER_SECOND)
+        self._allowance = LogThrottle(LINES_PER_SECOND)
         self._tail = b""
         self._partial = b""
         self._traceback = Traceback()

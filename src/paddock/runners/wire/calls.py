@@ -96,7 +96,7 @@ class _Stream:
         self._credit -= 1
 
 
-class HostCalls:
+class ConnectionCalls:
     """Takes requests from the peer and writes one answer each."""
 
     def __init__(

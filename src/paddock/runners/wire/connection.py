@@ -16,8 +16,8 @@ import structlog
 from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unreadable
 from paddock.rules.run.results import Result
 from paddock.runners.wire import frames
-from paddock.runners.wire.calls import HostCalls
-from paddock.runners.wire.errors import Allowance, HandshakeError, Noise, PeerRefusedError
+from paddock.runners.wire.calls import ConnectionCalls
+from paddock.runners.wire.errors import HandshakeError, LogThrottle, Noise, PeerRefusedError
 from paddock.runners.wire.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.wire.runs import Run, workspace_of
 from paddock_sdk.protocol.frames import MAX_RESULT_BYTES, PARSE_ERROR
@@ -48,7 +48,7 @@ class LineTransport(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WireLimits:
     """Limits both sides agree to; the peer gets them in the handshake."""
 
     max_frame_bytes: int = frames.MAX_FRAME_BYTES
@@ -62,7 +62,7 @@ async def _at_once() -> None:
 
 
 @dataclass(slots=True)
-class Peer:
+class RunnerPeer:
     """Everything the owner of a peer gives to its connection."""
 
     transport: LineTransport
@@ -77,14 +77,14 @@ class Peer:
     on_run_over: Callable[[], None] = lambda: None
     on_foreign: Callable[[Caller, str], None] = lambda _caller, _run_id: None
     on_overload: Overloaded = lambda _caller, _method, _params, _left_out: None
-    limits: Limits = field(default_factory=Limits)
+    limits: WireLimits = field(default_factory=WireLimits)
     methods: frozenset[str] = frozenset(HOST_CALLS)
 
 
-class Connection:
+class RunnerConnection:
     """The host's end of one peer."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: RunnerPeer) -> None:
         self.caller = peer.caller
         self.limits = peer.limits
         self.closed = False
@@ -101,10 +101,10 @@ class Connection:
         self._last_id = 0
         self._partial = bytearray()
         self._noise = Noise()
-        self._foreign_told = Allowance(FOREIGN_PER_SECOND)
-        self._overload_told = Allowance(FOREIGN_PER_SECOND)
+        self._foreign_told = LogThrottle(FOREIGN_PER_SECOND)
+        self._overload_told = LogThrottle(FOREIGN_PER_SECOND)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._calls = HostCalls(
+        self._calls = ConnectionCalls(
             peer.caller,
             peer.handler,
             peer.methods,

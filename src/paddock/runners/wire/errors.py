@@ -37,7 +37,7 @@ TOO_MUCH = 50_000
 WINDOW_SECONDS = 10.0
 
 
-class Allowance:
+class LogThrottle:
     """Let so many a second through; count the rest."""
 
     def __init__(self, per_second: int, clock: Callable[[], float] = monotonic) -> None:
@@ -71,7 +71,7 @@ class Noise:
         self._limit = limit
         self._since = clock()
         self._count = 0
-        self.tell = Allowance(TELL_PER_SECOND, clock)
+        self.tell = LogThrottle(TELL_PER_SECOND, clock)
 
     def too_much(self) -> bool:
         """Count one more; True when the window holds more than anybody needs to hear."""

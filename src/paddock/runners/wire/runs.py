@@ -13,7 +13,7 @@ from paddock.runners.wire.errors import PeerRefusedError
 from paddock.runners.wire.frames import Frame
 
 if TYPE_CHECKING:
-    from paddock.runners.wire.connection import Connection
+    from paddock.runners.wire.connection import RunnerConnection
 
 MAX_SEQUENCE = 2**53
 
@@ -38,7 +38,7 @@ class Run:
     )
 
     def __init__(
-        self, connection: "Connection", run_id: str, listener: RunListener, window: int, workspace: str = ""
+        self, connection: "RunnerConnection", run_id: str, listener: RunListener, window: int, workspace: str = ""
     ) -> None:
         self.run_id = run_id
         self.workspace = workspace

@@ -160,7 +160,7 @@ async def test_processes_that_wait_are_bounded_of_one_workspace_and_in_all(tmp_p
         assert await pid_of_a_run(here, "w1") in ready
         await so_many_wait(here, spares.MOST)
         [supervisor] = list(here.gateway._staff)
-        mine = [supervisor._spares.may_take(f"w{number}", spares.MOST) for number in range(spares.MOST + 1)]
+        mine = [supervisor._prewarming.may_take(f"w{number}", spares.MOST) for number in range(spares.MOST + 1)]
         assert mine == [False, True, True, True, True], "those whose runs ended last have one"
 
 
