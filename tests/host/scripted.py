@@ -334,6 +334,7 @@ async def small_house(
     knowledge: Knowledge | None = None,
     own_tools: Tools | None = None,
     timeouts: SessionTimeouts | None = None,
+    tokens: bool = False,
 ) -> AsyncIterator[SmallHouse]:
     store = store or QuickStore()
     gateway = gateway or ScriptedGateway()
@@ -412,7 +413,7 @@ async def small_house(
         timeouts=timeouts,
     )
     inbox = Inbox(sessions=sessions, runs=runs, agents=lambda: known, records=store, clock=now)
-    scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now)
+    scheduler = Scheduler(store, inbox, agents=lambda: known, clock=now, tokens=tokens)
     async with opened(store):
         try:
             yield SmallHouse(

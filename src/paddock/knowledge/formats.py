@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 from paddock.knowledge.reading import UnreadableError, trail
 from paddock.rules.agents.extras import advice
 from paddock.rules.search.chunking import Section
+from paddock_sdk.causes import cause_of
 
 MAX_XML_BYTES = 64 * 1024 * 1024
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -265,7 +266,7 @@ def _pdf(content: bytes) -> Iterator[Section]:
         for number, page in enumerate(reader.pages, 1):
             yield Section(page.extract_text(), page=number)
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, OSError) as error:
-        raise UnreadableError(f"the PDF is damaged: {str(error)[:200] or type(error).__name__}") from error
+        raise UnreadableError(f"the PDF is damaged: {cause_of(error)[:200]}") from error
 
 
 READERS: Mapping[str, Callable[[bytes], Iterator[Section]]] = {

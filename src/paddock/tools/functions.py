@@ -23,6 +23,7 @@ from paddock.ports.places import Places
 from paddock.ports.tools import ToolAnswer, ToolInfo, ToolUse
 from paddock.rules.errors import HostError
 from paddock.tools.catalog import NotJsonError, failed, given
+from paddock_sdk.causes import cause_of, complaint_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?|Notes?):\s*$", re.MULTILINE)
@@ -51,7 +52,7 @@ class Signature:
 
     def complaint(self, error: ValidationError) -> str:
         """Say what is wrong with the arguments, and what is expected, in one sentence for the model."""
-        found = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors()[:5]]
+        found = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {complaint_of(one)}" for one in error.errors()[:5]]
         properties: Mapping[str, Any] = self.info.parameters.get("properties") or {}
         required = self.info.parameters.get("required") or ()
         expected = ", ".join(f"{name}{'' if name in required else ' (optional)'}" for name in properties) or "none"
@@ -229,7 +230,7 @@ class FunctionTools:
             return failed(f"{use.name}: {error}")
         except Exception as error:
             log.warning("a tool raised", action="tools.call", tool=use.name, run_id=use.run_id, exc_info=error)
-            return failed(f"{use.name} raised {type(error).__name__}: {error}")
+            return failed(f"{use.name} failed: {cause_of(error)}")
 
     def _limiter(self) -> anyio.CapacityLimiter:
         """Made where the loop runs."""

@@ -1,5 +1,7 @@
 """The rows that follow from facts: what `projection.py` computes and every storage plug writes beside them."""
 
+import msgspec
+
 from paddock.rules.rows.automation import AboutCalendars, AboutJobs
 from paddock.rules.rows.calls import Calls, ModelUsageRow
 from paddock.rules.rows.deliveries import AboutPlatforms
@@ -291,6 +293,15 @@ BEGINS_CHARS = 200
 BEGINS_FACTS = 200
 
 
+ERASED_WORDS = "This message was erased."
+"""What is shown in the place of erased words where a client knows no mark for them."""
+
+
+def is_erased(item: TranscriptRow) -> bool:
+    """Whether the words of an item were erased on purpose."""
+    return b'"erased":true' in item.metadata and msgspec.json.decode(item.metadata).get("erased") is True
+
+
 class SessionSummary(Value, frozen=True):
     """A conversation in a list. `number` is the order in which conversations were opened.
 
@@ -309,6 +320,8 @@ class SessionSummary(Value, frozen=True):
     archived: bool = False
     closed: bool = False
     begins: str | None = None
+    automation_id: str | None = None
+    """The job that talks in it."""
 
 
 AboutSessions = KeptMemberRow | TransactionRow | SessionDetailsRow | Forgetting
