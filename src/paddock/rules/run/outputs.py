@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.run.results import Result
+from paddock.rules.run.results import SHAPES, Result
 from paddock.rules.session.facts import Fact
 from paddock.rules.session.messages import OutputReceived, RunFailed
 
@@ -24,7 +24,7 @@ MAX_STEPS = 32
 """Stages open at once; the host keeps no more in mind."""
 MAX_CODE, MAX_REASON = 100, 2000
 """Characters of what a run failed of. It is told in lists of runs, so it is a sentence and no document."""
-KNOWN_TYPES = PASSED_ON | STEPS | {"message.delta", "message.completed", "run.completed", "run.failed"}
+KNOWN_TYPES = frozenset(SHAPES)
 
 
 def text_of(content: object) -> str:
