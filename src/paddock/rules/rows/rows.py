@@ -298,7 +298,7 @@ ERASED_WORDS = "This message was erased."
 
 
 def is_erased(item: TranscriptRow) -> bool:
-    """Whether the words of an item were erased on purpose."""
+    """Return true if the words of an item were erased on purpose."""
     return b'"erased":true' in item.metadata and msgspec.json.decode(item.metadata).get("erased") is True
 
 
