@@ -16,7 +16,7 @@ import structlog
 from paddock.ports import Caller, HostCallHandler, Overloaded, RunListener, Unreadable
 from paddock.rules.run.results import Result
 from paddock.runners.wire import frames
-from paddock.runners.wire.calls import ConnectionCalls
+from paddock.runners.wire.calls import CallLimits, WireCalls
 from paddock.runners.wire.errors import HandshakeError, LogThrottle, Noise, PeerRefusedError
 from paddock.runners.wire.frames import BadFrameError, Frame, RemoteError
 from paddock.runners.wire.runs import Run, workspace_of
@@ -104,14 +104,13 @@ class RunnerConnection:
         self._foreign_told = LogThrottle(FOREIGN_PER_SECOND)
         self._overload_told = LogThrottle(FOREIGN_PER_SECOND)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._calls = ConnectionCalls(
+        self._calls = WireCalls(
             peer.caller,
             peer.handler,
             peer.methods,
             send=self._write,
             drained=peer.drained,
-            max_frame_bytes=peer.limits.max_frame_bytes,
-            call_credit=peer.limits.call_credit,
+            limits=CallLimits(frame_bytes=peer.limits.max_frame_bytes, credit=peer.limits.call_credit),
             is_live=self._runs.__contains__,
             overloaded=self._overloaded,
         )
