@@ -78,7 +78,7 @@ from paddock.models.demo import DemoModel
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.cluster.secret import ClusterSecret
-from paddock.rules.cluster.signing import SigningKeys
+from paddock.rules.conversations.attachment_urls import SigningKeys
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow

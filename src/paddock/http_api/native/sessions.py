@@ -31,7 +31,7 @@ from paddock.rules.rows.rows import SessionSummary
 from paddock.rules.run.input import body_hash
 from paddock.rules.search.thread_search import FoundThread, FoundThreads, snippet, titled
 from paddock.rules.search.tokens import Phrase
-from paddock.rules.session.context import SessionContext
+from paddock.rules.session.state import SessionContext
 from paddock.rules.values import replace
 
 MAX_LIST = 200
