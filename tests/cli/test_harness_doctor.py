@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.checks.harness import HARNESSES, judge
+from paddock.cli.commands.harness import HARNESSES, judge
 from warm import Command
 
 PINS = Path(__file__).parents[2] / "harnesses"

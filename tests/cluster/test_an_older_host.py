@@ -43,8 +43,8 @@ async def an_older_host(database: str) -> AsyncGenerator[PostgresStore]:
 async def _answer_everything(hosts: Hosts) -> None:
     while True:
         await hosts.beat()
-        for errand in await hosts.asked(limit=10):
-            await hosts.answer(errand.errand_id, ANSWER)
+        for request in await hosts.asked(limit=10):
+            await hosts.answer(request.request_id, ANSWER)
         await asyncio.sleep(0.1)
 
 

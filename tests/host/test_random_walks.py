@@ -10,7 +10,7 @@ import gc
 import random
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -244,7 +244,7 @@ SHORT = settings(
     max_examples=100,
     stateful_step_count=100,
     deadline=None,
-    suppress_health_check=[HealthCheck[name] for name in HealthCheck.__members__],
+    suppress_health_check=cast("Any", list(HealthCheck)),
     print_blob=True,
 )
 

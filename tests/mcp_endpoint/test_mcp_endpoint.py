@@ -16,7 +16,7 @@ from host.scripted import AGENTS
 from host.test_knowledge import some_bases
 from mcp_endpoint.reach import EVERYTHING, INITIALIZE, ask, reach
 from paddock.cli.hosting.run_socket import run_socket
-from paddock.host.calls.work import Work
+from paddock.host.calls.work import CallHandler
 from paddock.http_api.edge.slow_clients import SENT_AHEAD
 from paddock.http_api.mcp import door as mcp
 from paddock.http_api.mcp.answers import said
@@ -310,7 +310,7 @@ class Stuck:
 async def test_calls_of_a_run_that_ended_are_cancelled_by_the_host(tmp_path: Path) -> None:
     stuck = Stuck()
     asked = {**EVERYTHING, "knowledge_bases": ["retrieve"]}
-    instead = {"history.page": Work(read=stuck.read)}
+    instead = {"history.page": CallHandler(read=stuck.read)}
     async with reach(tmp_path, permissions=asked, instead=instead) as house, asyncio.timeout(30):
         run = await house.a_run()
         async with run.client() as client:
@@ -325,7 +325,7 @@ async def test_calls_of_a_run_that_ended_are_cancelled_by_the_host(tmp_path: Pat
 
 async def test_a_call_the_client_cancels_is_cancelled_at_the_host(tmp_path: Path) -> None:
     stuck = Stuck()
-    async with reach(tmp_path, instead={"history.page": Work(read=stuck.read)}) as house, asyncio.timeout(30):
+    async with reach(tmp_path, instead={"history.page": CallHandler(read=stuck.read)}) as house, asyncio.timeout(30):
         run = await house.a_run()
         async with run.client() as client:
             calling = asyncio.ensure_future(client.call_tool("history_page", {}))

@@ -18,7 +18,7 @@ from paddock.http_api.edge.bodies import json_response, read_object
 from paddock.http_api.edge.routing import route
 from paddock.http_api.native.runs import iso
 from paddock.ports import ApiKeyRow, ApiKeys, RunnerStatus
-from paddock.rules.cluster.attach_addresses import PATH, TOKENS
+from paddock.rules.agents.addresses import PATH, TOKENS
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
 

@@ -14,8 +14,7 @@ from paddock.http_api.edge.bodies import json_response
 from paddock.http_api.edge.routing import route
 from paddock.rules.access.permissions import RunScope
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.platforms.event_routing import answers
-from paddock.rules.run.events import MESSAGE
+from paddock.rules.run.events import MESSAGE, answers
 from paddock.rules.run.rehearsal import rehearsed
 
 MAX_EVENT, MAX_TEXT = 128, 2000

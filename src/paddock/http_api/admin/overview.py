@@ -15,7 +15,7 @@ from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import json_response
 from paddock.http_api.edge.routing import RUNS, route
 from paddock.http_api.native.runs import as_json, iso
-from paddock.rules.access.reasons import coded
+from paddock.rules.access.explain import coded
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people.overview import (
     MAX_LISTED,

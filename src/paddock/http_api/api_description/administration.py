@@ -20,7 +20,7 @@ from paddock.http_api.api_description.words import (
     shape,
     text,
 )
-from paddock.rules.cluster.attach_addresses import PATH, TOKENS
+from paddock.rules.agents.addresses import PATH, TOKENS
 
 _NAME = text(least=1, most=128)
 _STATUS = one_of("pending", "granted", "denied", "expired")
