@@ -26,15 +26,14 @@ class DescriptionDoor:
 
 @cache
 def _document() -> Response:
-    from paddock.http_api.api_description.document import (
-        openapi,
-    )
+    from paddock.http_api.description.document import openapi
 
     return json_response(openapi(version("paddock")))
 
 
 @cache
 def _page() -> Response:
-    from paddock.http_api.api_description.page import POLICY, docs_page
+    from paddock.http_api.description.document import openapi
+    from paddock.http_api.description.page import POLICY, docs_page
 
-    return HTMLResponse(docs_page(version("paddock")), headers={**GUARDED, "Content-Security-Policy": POLICY})
+    return HTMLResponse(docs_page(openapi(version("paddock"))), headers={**GUARDED, "Content-Security-Policy": POLICY})

@@ -7,8 +7,6 @@ from typing import Any
 from paddock.http_api.api_description import (
     administration,
     attachments,
-    automations,
-    calendar,
     knowledge,
     overview,
     platforms,
@@ -19,7 +17,7 @@ from paddock.http_api.api_description.words import COUNT, TEXT, Operation, Schem
 from paddock.http_api.edge.errors import STATUS, problem_of
 from paddock.rules.errors import ErrorCode
 
-ROOMS = (runs, attachments, sessions, administration, knowledge, automations, calendar, platforms, overview)
+ROOMS = (runs, attachments, sessions, administration, knowledge, platforms, overview)
 OPERATIONS: tuple[Operation, ...] = tuple(one for room in ROOMS for one in room.OPERATIONS)
 
 WHEN = {

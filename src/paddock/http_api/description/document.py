@@ -1,0 +1,265 @@
+"""All declared operations as one OpenAPI 3.1 document."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, get_args
+
+import msgspec
+
+from paddock.http_api.api_description import administration
+from paddock.http_api.api_description import document as old
+from paddock.http_api.description.examples import example_of
+from paddock.http_api.edge.errors import STATUS, problem_of
+from paddock.http_api.edge.operations import JSON, SSE, Content, Operation, Operations, Pydantic, operations_of
+from paddock.http_api.edge.reading import extra_of, fields_of
+from paddock.http_api.edge.shapes import Answer, Json, Query
+from paddock.http_api.native.automations import AutomationsDoor
+from paddock.http_api.native.calendar import CalendarDoor
+from paddock.rules.errors import ErrorCode
+
+DOORS: tuple[type[Operations], ...] = (AutomationsDoor, CalendarDoor)
+OPERATIONS: tuple[Operation, ...] = tuple(one for door in DOORS for one in operations_of(door))
+REF = "#/components/schemas/{name}"
+
+WHEN = {
+    401: "Nobody knows the caller.",
+    403: "The caller may not.",
+    404: "There is nothing of the caller's under this name.",
+    409: "It does not fit what is there.",
+    410: "The cursor's place is gone.",
+    413: "The body is too large.",
+    422: "Something asked for makes no sense; `detail` says what.",
+    429: "Too much at once; `Retry-After` says when to try again.",
+    503: "The host cannot do this at the moment; `Retry-After` says when to try again.",
+    504: "It took too long.",
+}
+WORDS = {
+    401: "this needs an API key: Authorization: Bearer ...",
+    403: "only administrators may do this",
+    404: "there is no such run",
+    409: "runId was used for another request",
+    410: "the log before this cursor was trimmed; go on from the snapshot",
+    413: "RunAgentInput payload exceeds size limit",
+    422: "threadId must be a valid UUID",
+    429: "too many requests with this key; wait a moment",
+    500: "the host made a mistake; its log has the details",
+    503: "the host cannot write to its storage at the moment, so nothing was accepted; try again shortly",
+    504: "the search took more than 5 s; ask for rarer words, or less with filters",
+}
+"""A sentence of each kind, as an example."""
+ROLES = {"admin": "Administrators only.", "operator": "For whoever runs the host only."}
+_PROBLEM: Json = {
+    "type": "object",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer", "minimum": 0},
+        "detail": {"type": "string", "description": "A sentence for a person."},
+        "code": {"type": "string", "enum": [str(code) for code in ErrorCode]},
+        "reason": {"type": "string", "description": "What exactly is wrong, where the sentence is prescribed."},
+    },
+    "required": ["type", "title", "status", "detail", "code"],
+}
+_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key or a signed token. None is needed on loopback while no key exists.",
+}
+
+
+@cache
+def openapi(version: str) -> Mapping[str, Any]:
+    shapes = Shapes(OPERATIONS)
+    before = old.openapi(version)
+    paths: dict[str, Json] = {path: dict(one) for path, one in before["paths"].items()}
+    for one in OPERATIONS:
+        paths.setdefault(one.path, {})[one.method.lower()] = _described(one, shapes)
+    components = {**before["components"]["schemas"], **shapes.components, "Problem": _PROBLEM}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Paddock", "version": version, "description": "An agent host."},
+        "tags": [*before["tags"], *({"name": name} for name in dict.fromkeys(one.group for one in OPERATIONS))],
+        "security": [{"key": []}, {}],
+        "paths": paths,
+        "components": {"schemas": components, "responses": _responses(), "securitySchemes": {"key": _KEY}},
+    }
+
+
+def _responses() -> Json:
+    named = {f"Problem{status}": _problem(status, says, WORDS[status]) for status, says in WHEN.items()}
+    return {**named, "Problem": _problem(500, "The host made a mistake; its log has the details.", WORDS[500])}
+
+
+def _problem(status: int, when: str, detail: str) -> Json:
+    code = next(code for code, other in STATUS.items() if other == status)
+    body = {"schema": {"$ref": REF.format(name="Problem")}, "example": problem_of(status, code, detail)}
+    return {"description": when, "content": {"application/problem+json": body}}
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+class Shapes:
+    """The JSON schemas of all that is read and answered; what has a name is a component."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        types = [one for operation in operations for one in _types(operation)]
+        schemas, components = msgspec.json.schema_components(types, ref_template=REF)
+        self._known = {repr(one): schema for one, schema in zip(types, schemas, strict=True)}
+        answers = {one.__name__ for one in _below(Answer)} | {one.__name__ for one in _below(Query)}
+        self.components = {name: _tidy(schema, name in answers) for name, schema in components.items()}
+        for operation in operations:
+            for content in (*operation.request, *operation.response):
+                if content.name:
+                    self.components[content.name] = self._known[repr(content.shape)]
+            if (model := model_of(operation)) is not None:
+                self._add_model(model)
+
+    def of(self, shape: Any) -> Json:
+        if isinstance(shape, dict):
+            return shape
+        return self._known.get(repr(shape)) or msgspec.json.schema(shape)
+
+    def parameters(self, query: type[Query]) -> Iterator[tuple[str, str, Json, bool]]:
+        """Name, place, schema, and whether it must be there."""
+        about = self.components[query.__name__]
+        for field in fields_of(query):
+            schema = about["properties"][field.encode_name]
+            header = extra_of(field.type, "header")
+            yield header or field.encode_name, "header" if header else "query", schema, field.required
+
+    def _add_model(self, model: Pydantic) -> None:
+        schema: Json = model.model.model_json_schema(by_alias=True, ref_template="#/components/schemas/{model}")
+        self.components |= schema.pop("$defs", {})
+        if model.partial:
+            schema = {name: value for name, value in schema.items() if name != "required"}
+        self.components[model.name] = schema
+
+
+def model_of(operation: Operation) -> Pydantic | None:
+    return next((one for one in get_args(operation.hints.get("body")) if isinstance(one, Pydantic)), None)
+
+
+def _types(operation: Operation) -> Iterator[Any]:
+    """Everything of an operation that a schema is made of."""
+    if model_of(operation) is None and "body" in operation.hints:
+        yield operation.hints["body"]
+    if "query" in operation.hints:
+        yield operation.hints["query"]
+    if not operation.response and operation.answer is not type(None):
+        yield operation.answer
+    yield from (one.shape for one in (*operation.request, *operation.response) if not isinstance(one.shape, dict))
+
+
+def _below(shape: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for one in shape.__subclasses__():
+        yield one
+        yield from _below(one)
+
+
+def _tidy(schema: Json, no_nulls: bool) -> Json:
+    """Without what says nothing; and without null where an absent field is left out."""
+    schema = {name: value for name, value in schema.items() if name != "title"}
+    if "properties" in schema:
+        schema["properties"] = {name: _plain(one, no_nulls) for name, one in schema["properties"].items()}
+    if not schema.get("required", True):
+        del schema["required"]
+    return schema
+
+
+def _plain(schema: Json, no_nulls: bool) -> Json:
+    if "enum" in schema and all(isinstance(one, str) for one in schema["enum"]):
+        return {**schema, "type": "string"}
+    if schema.get("default", ...) is not None:
+        return schema
+    rest = {name: value for name, value in schema.items() if name not in ("default", "anyOf")}
+    kinds = [one for one in schema.get("anyOf", ()) if not no_nulls or one != {"type": "null"}]
+    if len(kinds) == 1:
+        return {**kinds[0], **rest}
+    return {**rest, "anyOf": kinds} if kinds else rest
+
+
+# --- operations -------------------------------------------------------------------------------------------------------
+
+
+def _described(operation: Operation, shapes: Shapes) -> Json:
+    about: Json = {
+        "summary": operation.summary,
+        "operationId": _id(operation),
+        "tags": [operation.group],
+        "x-role": operation.role,
+        "x-rate": operation.rate,
+        "responses": _answers(operation, shapes),
+    }
+    if says := " ".join(filter(None, [operation.description, ROLES.get(operation.role)])):
+        about["description"] = says
+    if parameters := list(_parameters(operation, shapes)):
+        about["parameters"] = parameters
+    if content := dict(_content(one, shapes) for one in _bodies(operation)):
+        about["requestBody"] = {"required": not operation.body_optional, "content": content}
+    if operation.role == "anybody":
+        about["security"] = []
+    return about
+
+
+def _id(operation: Operation) -> str:
+    words = operation.path.removeprefix("/api/v1").replace("{", "").replace("}", "").replace("-", "/").split("/")
+    return operation.method.lower() + "".join(word.title().replace(".", "") for word in words if word)
+
+
+def _bodies(operation: Operation) -> Sequence[Content]:
+    if "body" not in operation.hints:
+        return operation.request
+    model = model_of(operation)
+    shape = operation.hints["body"] if model is None else {"$ref": REF.format(name=model.name)}
+    return (Content(JSON, shape, operation.example),)
+
+
+def _content(content: Content, shapes: Shapes) -> tuple[str, Json]:
+    schema = {"$ref": REF.format(name=content.name)} if content.name else shapes.of(content.shape)
+    example = example_of(schema, shapes.components) if content.example is None else content.example
+    if content.media_type == SSE:
+        says = "Server-sent events. The data of each is one object, as `contentSchema` describes it."
+        schema = {"type": "string", "description": says, "contentMediaType": JSON, "contentSchema": schema}
+    return content.media_type, {"schema": schema, "example": example}
+
+
+def _parameters(operation: Operation, shapes: Shapes) -> Iterator[Json]:
+    for name in operation.named:
+        yield _parameter(name, "path", msgspec.json.schema(operation.hints[name]), True, shapes)
+    if "query" in operation.hints:
+        for name, place, schema, required in shapes.parameters(operation.hints["query"]):
+            yield _parameter(name, place, schema, required, shapes)
+
+
+def _parameter(name: str, place: str, schema: Json, required: bool, shapes: Shapes) -> Json:
+    says, example = schema.get("description", ""), example_of(schema, shapes.components, name)
+    plain = {key: value for key, value in schema.items() if key not in ("description", "examples")}
+    about = {"name": name, "in": place, "description": says, "schema": plain, "example": example}
+    return {**about, "required": True} if required else about
+
+
+def _answers(operation: Operation, shapes: Shapes) -> Json:
+    refused = {str(status): {"$ref": f"#/components/responses/Problem{status}"} for status in _refusals(operation)}
+    return {**refused, **dict(_said(operation, shapes)), "default": {"$ref": "#/components/responses/Problem"}}
+
+
+def _said(operation: Operation, shapes: Shapes) -> Iterator[tuple[str, Json]]:
+    said = operation.response or ((Content(JSON, operation.answer),) if operation.answer is not type(None) else ())
+    content = dict(_content(one, shapes) for one in said)
+    for status, when in operation.answers.items():
+        yield str(status), {"description": when, **({"content": content} if content else {})}
+
+
+def _refusals(operation: Operation) -> Iterable[int]:
+    has_body = "body" in operation.hints or operation.request
+    own = {STATUS[code] for code in operation.errors}
+    own |= {429} if operation.rate != "none" else set()
+    if operation.role == "anybody":
+        return sorted(own)
+    own |= {422} if has_body or "query" in operation.hints or operation.named else set()
+    own |= {403} if operation.role in ROLES else set()
+    return sorted({401, 503, *own, *({413} if has_body else ())})
+
+
+__all__ = ["OPERATIONS", "administration", "openapi"]

@@ -1,0 +1,242 @@
+"""Declares an operation of the API once, at its handler: who may call it, what it reads and answers, how it refuses.
+
+    @operation("POST", "/api/v1/api-keys", role="admin", answers={201: "The key; it is shown only now."})
+    async def create_key(self, who: Principal, body: NewKey) -> Key:
+        \"\"\"Make a key\"\"\"
+
+The rest is in the signature. `who` is the caller, `body` and `query` are read into the shapes they are annotated with,
+`given` is the body's object as it came, `request` is the request itself, and every other parameter is one of the path.
+What is returned is the answer's body; None is an answer without one. The docstring is the summary, and what follows its
+first line the description. The routes, the OpenAPI document, the page for people and the types of the clients are made
+from this; nothing of it is said anywhere else.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from inspect import Parameter, getdoc, signature
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.bodies import has_body, json_response
+from paddock.http_api.edge.errors import Endpoint, Handler
+from paddock.http_api.edge.reading import names_of, read_object, read_query, read_shape
+from paddock.http_api.edge.shapes import Body, Query
+from paddock.rules.errors import ErrorCode
+
+Role = Literal["anybody", "user", "admin", "operator"]
+"""Who may call. An operator is an administrator who runs the host: what it refuses to others it says itself."""
+Rate = Literal["none", "calls", "runs", "streams", "uploads"]
+"""Which limits an operation counts against, beside the calls of its caller in a second, which all but `none` do."""
+NOT_FOUND, CONFLICT, FORBIDDEN = ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.UNAUTHORIZED
+CURSOR_EXPIRED, TOO_SLOW = ErrorCode.CURSOR_EXPIRED, ErrorCode.DEADLINE_EXCEEDED
+
+JSON = "application/json"
+SSE = "text/event-stream"
+PLAIN = ("self", "who", "body", "given", "query", "request", "return")
+"""Parameters of handlers that mean something else than a name in the path."""
+
+T = TypeVar("T")
+H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[T]):
+    """An answer with another status than the first one declared."""
+
+    value: T
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A body that its handler reads or writes itself: its media type, its shape or JSON schema, and an example."""
+
+    media_type: str
+    shape: Any
+    example: Any = None
+    name: str = ""
+    """Under which the shape is known, where it is a union."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pydantic:
+    """Annotates an object that the host reads with a Pydantic model of its own."""
+
+    name: str
+    model: Any
+    known: Sequence[str]
+    """The names of its fields on the wire."""
+    partial: bool = False
+    """Nothing is required: what is left out stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    method: str
+    path: str
+    name: str
+    """Of its handler."""
+    group: str
+    summary: str
+    description: str
+    role: Role
+    rate: Rate
+    answers: Mapping[int, str]
+    errors: Sequence[ErrorCode]
+    hints: Mapping[str, Any]
+    request: Sequence[Content]
+    response: Sequence[Content]
+    body_optional: bool
+    example: Any
+    """Of the JSON body; made from its fields where none is given."""
+
+    @property
+    def named(self) -> list[str]:
+        """Parameters of the path, as the handler takes them."""
+        return [name for name in self.hints if name not in PLAIN]
+
+    @property
+    def answer(self) -> Any:
+        """The type of the answer's JSON body."""
+        said = self.hints["return"]
+        return get_args(said)[0] if get_origin(said) is Answered else said
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    method: str
+    paths: Sequence[str]
+    rest: Mapping[str, Any]
+
+
+def operation(
+    method: str,
+    *paths: str,
+    answers: Mapping[int, str],
+    role: Role = "user",
+    rate: Rate | None = None,
+    errors: Sequence[ErrorCode] = (),
+    request: Sequence[Content] = (),
+    response: Sequence[Content] = (),
+    example: Any = None,
+) -> Callable[[H], H]:
+    """Declare the handler's operation. `answers` says by status when it comes; a plain value has the first one."""
+    rest = {"role": role, "rate": rate or ("none" if role == "anybody" else "calls"), "answers": answers}
+    rest |= {"errors": errors, "request": request, "response": response, "example": example}
+
+    def declare(handler: H) -> H:
+        handler.__dict__["declared"] = _Declared(method, paths, rest)
+        return handler
+
+    return declare
+
+
+class Door(Protocol):
+    """Names its own ways in; the application only joins them."""
+
+    def routes(self) -> Sequence[BaseRoute]: ...
+
+
+class Operations:
+    """A group of operations that belong together, each a method. Those of `auth` know their caller."""
+
+    group: ClassVar[str]
+    auth: Auth | None = None
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return [route(one.method, one.path, self.handler(one)) for one in operations_of(type(self))]
+
+    def handler(self, declared: Operation) -> Handler:
+        """The handler behind what every request needs: who calls, and what was sent."""
+        read = partial(_read, declared, self._identify(declared.role))
+        handle: Callable[..., Awaitable[Any]] = getattr(self, declared.name)
+        status = next(iter(declared.answers))
+
+        async def answer(request: Request) -> ASGIApp:
+            return _answer(await handle(**await read(request)), status)
+
+        return answer
+
+    def _identify(self, role: Role) -> Callable[[Any], Awaitable[Any]] | None:
+        if role == "anybody":
+            return None
+        assert self.auth is not None, f"{type(self).__name__} cannot know who calls"
+        return self.auth.principal if role == "user" else self.auth.admin
+
+
+def route(method: str, path: str, handler: Handler) -> Route:
+    made = Route(path, Endpoint(handler), methods=[method])
+    made.methods = {method}  # no HEAD: asking for the head of a stream would follow the run to its end
+    return made
+
+
+@cache
+def operations_of(door: type[Operations]) -> tuple[Operation, ...]:
+    return tuple(_declared_in(door))
+
+
+def _declared_in(door: type[Operations]) -> Iterator[Operation]:
+    for name, handler in vars(door).items():
+        declared: _Declared | None = getattr(handler, "declared", None)
+        if declared is None:
+            continue
+        hints, parameters = get_type_hints(handler, include_extras=True), signature(handler).parameters
+        summary, _, description = (getdoc(handler) or "").partition("\n")
+        for path in declared.paths:
+            yield Operation(
+                method=declared.method,
+                path=path,
+                name=name,
+                group=door.group,
+                summary=summary.removesuffix("."),
+                description=" ".join(description.split()),
+                hints={one: hint for one, hint in hints.items() if one in PLAIN or f"{{{one}}}" in path},
+                body_optional="body" in parameters and parameters["body"].default is not Parameter.empty,
+                **declared.rest,
+            )
+
+
+async def _read(
+    declared: Operation, identify: Callable[[Any], Awaitable[Any]] | None, request: Request
+) -> dict[str, Any]:
+    hints, read = declared.hints, dict[str, Any]()
+    who = await identify(request.scope) if identify is not None else None
+    if "who" in hints:
+        read["who"] = who
+    for name in hints:
+        if name not in PLAIN:
+            read[name] = request.path_params[name]
+    if "request" in hints:
+        read["request"] = request
+    if "query" in hints:
+        read["query"] = read_query(request, hints["query"])
+    if "body" in hints and (has_body(request) or not declared.body_optional):
+        await _read_body(hints, request, read)
+    return read
+
+
+async def _read_body(hints: Mapping[str, Any], request: Request, read: dict[str, Any]) -> None:
+    shape = hints["body"]
+    model = next((one for one in get_args(shape) if isinstance(one, Pydantic)), None)
+    given = await read_object(request, names_of(shape) if model is None else model.known)
+    read["body"] = given if model is not None else read_shape(given, shape)
+    if "given" in hints:
+        read["given"] = given
+
+
+def _answer(said: Any, status: int) -> ASGIApp:
+    if isinstance(said, Answered):
+        return json_response(said.value, said.status)
+    if said is None:
+        return Response(status_code=status)
+    return json_response(said, status) if isinstance(said, msgspec.Struct | Mapping) else said
+
+
+__all__ = ["Answered", "Body", "Content", "Door", "Operation", "Operations", "Query", "operation", "operations_of"]

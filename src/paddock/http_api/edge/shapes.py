@@ -1,0 +1,84 @@
+"""Base classes and field types of what the API reads and answers.
+
+A shape stands next to the operation that uses it. Reading, refusing, the OpenAPI document and the types of the clients
+are made from it, so nothing of it is said anywhere else.
+"""
+
+from collections.abc import Callable
+from datetime import date
+from functools import lru_cache
+from typing import Annotated, Any, overload
+
+import msgspec
+from msgspec import Meta
+
+Json = dict[str, Any]
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """An object that the API answers with. A field whose default is None is left out when there is nothing to say."""
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A small JSON object that the API reads. A field that is not declared is refused."""
+
+
+class Query(msgspec.Struct, frozen=True, rename="camel"):
+    """Parameters of the query, and headers that mean something to one operation. Others are passed over."""
+
+
+def about(
+    says: str = "",
+    *,
+    must: str = "",
+    example: Any = None,
+    check: Callable[[Any], bool] | None = None,
+    header: str = "",
+    form: str = "",
+    **limits: Any,
+) -> Meta:
+    """Describe a field: for people, in a refusal (`<field> must <must>`), by an example, and by its limits.
+
+    `check` is asked in addition to the type; `header` takes a parameter from a header; `form` is a JSON Schema format.
+    """
+    extra = {"must": must, "check": check, "header": header}
+    return Meta(
+        description=says or None,
+        examples=None if example is None else [example],
+        extra={name: value for name, value in extra.items() if value} or None,
+        extra_json_schema={"format": form} if form else None,
+        **limits,
+    )
+
+
+Moment = Annotated[str, about(form="date-time")]
+Day = Annotated[str, about(form="date")]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Accepted(Answer):
+    """A run that is on record."""
+
+    task_id: str
+    thread_id: str
+    run_id: str
+    created: bool
+
+
+@overload
+def iso(seconds: float) -> str: ...
+@overload
+def iso(seconds: float | None) -> str | None: ...
+def iso(seconds: float | None) -> str | None:
+    """Write a moment in UTC to the millisecond. Pages hold hundreds of them, so the date is kept."""
+    if seconds is None:
+        return None
+    days, millis = divmod(round(seconds * 1_000_000) // 1000, 86_400_000)
+    minutes, millis = divmod(millis, 60_000)
+    return f"{_date(days)}T{minutes // 60:02}:{minutes % 60:02}:{millis // 1000:02}.{millis % 1000:03}Z"
+
+
+@lru_cache(maxsize=1024)
+def _date(days: int) -> str:
+    return date.fromordinal(EPOCH_DAY + days).isoformat()
