@@ -13,7 +13,7 @@ from starlette.routing import Route
 from http_api.described import DOCUMENT, OPERATIONS, Described
 from http_api.doors import Doors, a_body, open_doors
 from paddock.http_api.admin.console import ASSETS
-from paddock.http_api.api_description.examples import DOT
+from paddock.http_api.native.attachments import DOT
 
 pytestmark = pytest.mark.anyio
 FORMATS = jsonschema.FormatChecker()

@@ -18,25 +18,23 @@ from paddock.host.people.overview import Overview
 from paddock.host.people.principals import Operators
 from paddock.host.runs.explanations import Explanations
 from paddock.host.runs.lookup import RunsView
-from paddock.http_api.admin.admin import AdminDoor
 from paddock.http_api.admin.agents import AgentsDoor
-from paddock.http_api.admin.allowances import AllowancesDoor
 from paddock.http_api.admin.attach import AttachDoor
 from paddock.http_api.admin.console import ConsoleDoor
 from paddock.http_api.admin.deliveries import DeliveriesDoor
-from paddock.http_api.admin.explain import ExplainDoor
+from paddock.http_api.admin.keys import KeysDoor
 from paddock.http_api.admin.knowledge import KnowledgeDoor
-from paddock.http_api.admin.metrics import MetricsDoor
-from paddock.http_api.admin.openapi import DescriptionDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import Probes
+from paddock.http_api.admin.runners import RunnersDoor
 from paddock.http_api.ag_ui.connect import Standing
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.ag_ui.input import AgUiLimits
+from paddock.http_api.description.door import DescriptionDoor
 from paddock.http_api.edge.app import ShortWay, create_app
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.issuer_keys import IssuerKeys
-from paddock.http_api.edge.routing import Door
+from paddock.http_api.edge.operations import Door
 from paddock.http_api.edge.tokens import TokenRules, Tokens
 from paddock.http_api.native.approvals import ApprovalsDoor
 from paddock.http_api.native.attachments import AttachmentsDoor
@@ -171,24 +169,27 @@ def _administering(house: House, entrance: Entrance) -> list[Door]:
     auth, names, note = entrance.auth, entrance.names, house.audit.soon
     overview = Overview(house.store, house.clock, note=note)
     return [
-        ExplainDoor(auth=auth, names=names, overview=overview, explanations=Explanations(house.store, house.clock)),
         DeliveriesDoor(auth=auth, deliveries=house.deliveries),
         AgentsDoor(
-            auth=auth, agents=house.agents, health=house.health, stored=house.stored_agents, offers=house.offers
+            auth=auth,
+            agents=house.agents,
+            health=house.health,
+            stored=house.stored_agents,
+            offers=house.offers,
+            authority=house.runs.authority,
+            clock=house.clock,
         ),
-        AllowancesDoor(auth=auth, agents=house.agents, authority=house.runs.authority, clock=house.clock),
         KnowledgeDoor(auth=auth, bases=house.bases, changed=house.offers.forget),
-        AdminDoor(
+        RunnersDoor(
             auth=auth,
             gateway=house.gateway,
             attaching=house.attaching,
-            keys=house.store,
             note=note,
             claimed=partial(_is_claimed, house),
-            taking_over=house.taking_over,
         ),
-        MetricsDoor(auth=auth, page=house.metrics.page),
-        OverviewDoor(auth=auth, names=names, overview=overview),
+        KeysDoor(auth=auth, keys=house.store, note=note, taking_over=house.taking_over),
+        OverviewDoor(auth=auth, names=names, overview=overview, explanations=Explanations(house.store, house.clock)),
+        Probes(auth=auth, ready=house.ready, numbers=house.metrics.page),
     ]
 
 
@@ -204,7 +205,6 @@ def _open_to_all(house: House) -> list[Door]:
     return [
         AttachDoor(house.gateway, house.open_streams, house.attaching.way_to),
         house.run_door,
-        Probes(house.ready),
         ConsoleDoor(),
         DescriptionDoor(),
     ]

@@ -2,22 +2,62 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 
-from paddock.http_api.api_description import administration
-from paddock.http_api.api_description import document as old
+from paddock.http_api.admin.agents import AgentsDoor
+from paddock.http_api.admin.console import ConsoleDoor
+from paddock.http_api.admin.deliveries import DeliveriesDoor
+from paddock.http_api.admin.keys import KeysDoor
+from paddock.http_api.admin.knowledge import KnowledgeDoor
+from paddock.http_api.admin.overview import OverviewDoor
+from paddock.http_api.admin.probes import Probes
+from paddock.http_api.admin.runners import RunnersDoor
+from paddock.http_api.ag_ui.door import AgUiDoor
+from paddock.http_api.description.door import DescriptionDoor
 from paddock.http_api.description.examples import example_of
 from paddock.http_api.edge.errors import STATUS, problem_of
 from paddock.http_api.edge.operations import JSON, SSE, Content, Operation, Operations, Pydantic, operations_of
 from paddock.http_api.edge.reading import extra_of, fields_of
 from paddock.http_api.edge.shapes import Answer, Json, Query
+from paddock.http_api.native.approvals import ApprovalsDoor
+from paddock.http_api.native.attachments import AttachmentsDoor
 from paddock.http_api.native.automations import AutomationsDoor
+from paddock.http_api.native.branches import BranchesDoor
 from paddock.http_api.native.calendar import CalendarDoor
+from paddock.http_api.native.events import EventsDoor
+from paddock.http_api.native.history import HistoryDoor
+from paddock.http_api.native.runs import RunsDoor
+from paddock.http_api.native.sessions import SessionsDoor
+from paddock.http_api.native.ui_actions import UiActionsDoor
+from paddock.http_api.native.users import UsersDoor
 from paddock.rules.errors import ErrorCode
 
-DOORS: tuple[type[Operations], ...] = (AutomationsDoor, CalendarDoor)
+DOORS: tuple[type[Operations], ...] = (
+    RunsDoor,
+    OverviewDoor,
+    HistoryDoor,
+    AgUiDoor,
+    AttachmentsDoor,
+    UiActionsDoor,
+    SessionsDoor,
+    BranchesDoor,
+    UsersDoor,
+    KeysDoor,
+    AgentsDoor,
+    RunnersDoor,
+    ApprovalsDoor,
+    KnowledgeDoor,
+    AutomationsDoor,
+    CalendarDoor,
+    EventsDoor,
+    DeliveriesDoor,
+    Probes,
+    DescriptionDoor,
+    ConsoleDoor,
+)
+"""Every group of operations; a test compares it with the routes there are."""
 OPERATIONS: tuple[Operation, ...] = tuple(one for door in DOORS for one in operations_of(door))
 REF = "#/components/schemas/{name}"
 
@@ -70,15 +110,14 @@ _KEY = {
 @cache
 def openapi(version: str) -> Mapping[str, Any]:
     shapes = Shapes(OPERATIONS)
-    before = old.openapi(version)
-    paths: dict[str, Json] = {path: dict(one) for path, one in before["paths"].items()}
+    paths: dict[str, Json] = {}
     for one in OPERATIONS:
         paths.setdefault(one.path, {})[one.method.lower()] = _described(one, shapes)
-    components = {**before["components"]["schemas"], **shapes.components, "Problem": _PROBLEM}
+    components = {**shapes.components, "Problem": _PROBLEM}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Paddock", "version": version, "description": "An agent host."},
-        "tags": [*before["tags"], *({"name": name} for name in dict.fromkeys(one.group for one in OPERATIONS))],
+        "tags": [{"name": name} for name in dict.fromkeys(one.group for one in OPERATIONS)],
         "security": [{"key": []}, {}],
         "paths": paths,
         "components": {"schemas": components, "responses": _responses(), "securitySchemes": {"key": _KEY}},
@@ -109,15 +148,17 @@ class Shapes:
         answers = {one.__name__ for one in _below(Answer)} | {one.__name__ for one in _below(Query)}
         self.components = {name: _tidy(schema, name in answers) for name, schema in components.items()}
         for operation in operations:
-            for content in (*operation.request, *operation.response):
-                if content.name:
+            for content in contents_of(operation):
+                if isinstance(content.shape, Pydantic):
+                    self._add_model(content.shape)
+                elif content.name:
                     self.components[content.name] = self._known[repr(content.shape)]
-            if (model := model_of(operation)) is not None:
-                self._add_model(model)
 
     def of(self, shape: Any) -> Json:
+        if isinstance(shape, Pydantic):
+            return {"$ref": REF.format(name=shape.name)}
         if isinstance(shape, dict):
-            return shape
+            return cast("Json", shape)
         return self._known.get(repr(shape)) or msgspec.json.schema(shape)
 
     def parameters(self, query: type[Query]) -> Iterator[tuple[str, str, Json, bool]]:
@@ -136,19 +177,28 @@ class Shapes:
         self.components[model.name] = schema
 
 
-def model_of(operation: Operation) -> Pydantic | None:
-    return next((one for one in get_args(operation.hints.get("body")) if isinstance(one, Pydantic)), None)
+def contents_of(operation: Operation) -> list[Content]:
+    return [*requests_of(operation), *responses_of(operation)]
+
+
+def requests_of(operation: Operation) -> Sequence[Content]:
+    """The bodies that an operation reads; the one in its signature is JSON."""
+    if "body" not in operation.hints:
+        return operation.request
+    body = operation.hints["body"]
+    model = next((one for one in get_args(body) if isinstance(one, Pydantic)), None)
+    return (Content(JSON, model or body, operation.example),)
+
+
+def responses_of(operation: Operation) -> Sequence[Content]:
+    return operation.response or ((Content(JSON, operation.answer),) if operation.answer is not type(None) else ())
 
 
 def _types(operation: Operation) -> Iterator[Any]:
     """Everything of an operation that a schema is made of."""
-    if model_of(operation) is None and "body" in operation.hints:
-        yield operation.hints["body"]
-    if "query" in operation.hints:
-        yield operation.hints["query"]
-    if not operation.response and operation.answer is not type(None):
-        yield operation.answer
-    yield from (one.shape for one in (*operation.request, *operation.response) if not isinstance(one.shape, dict))
+    if operation.query is not None:
+        yield operation.query
+    yield from (one.shape for one in contents_of(operation) if not isinstance(one.shape, dict | Pydantic))
 
 
 def _below(shape: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
@@ -195,7 +245,7 @@ def _described(operation: Operation, shapes: Shapes) -> Json:
         about["description"] = says
     if parameters := list(_parameters(operation, shapes)):
         about["parameters"] = parameters
-    if content := dict(_content(one, shapes) for one in _bodies(operation)):
+    if content := _contents(requests_of(operation), shapes):
         about["requestBody"] = {"required": not operation.body_optional, "content": content}
     if operation.role == "anybody":
         about["security"] = []
@@ -207,28 +257,33 @@ def _id(operation: Operation) -> str:
     return operation.method.lower() + "".join(word.title().replace(".", "") for word in words if word)
 
 
-def _bodies(operation: Operation) -> Sequence[Content]:
-    if "body" not in operation.hints:
-        return operation.request
-    model = model_of(operation)
-    shape = operation.hints["body"] if model is None else {"$ref": REF.format(name=model.name)}
-    return (Content(JSON, shape, operation.example),)
+def _contents(contents: Iterable[Content], shapes: Shapes) -> Json:
+    """By media type; the events of a stream may be of several kinds."""
+    found: Json = {}
+    for content in contents:
+        about = _content(content, shapes)
+        before = found.get(content.media_type)
+        if before is not None:
+            kinds = [one["schema"]["contentSchema"] for one in (before, about)]
+            about = {**before, "schema": {**before["schema"], "contentSchema": {"anyOf": kinds}}}
+        found[content.media_type] = about
+    return found
 
 
-def _content(content: Content, shapes: Shapes) -> tuple[str, Json]:
+def _content(content: Content, shapes: Shapes) -> Json:
     schema = {"$ref": REF.format(name=content.name)} if content.name else shapes.of(content.shape)
     example = example_of(schema, shapes.components) if content.example is None else content.example
     if content.media_type == SSE:
         says = "Server-sent events. The data of each is one object, as `contentSchema` describes it."
         schema = {"type": "string", "description": says, "contentMediaType": JSON, "contentSchema": schema}
-    return content.media_type, {"schema": schema, "example": example}
+    return {"schema": schema, "example": example}
 
 
 def _parameters(operation: Operation, shapes: Shapes) -> Iterator[Json]:
     for name in operation.named:
         yield _parameter(name, "path", msgspec.json.schema(operation.hints[name]), True, shapes)
-    if "query" in operation.hints:
-        for name, place, schema, required in shapes.parameters(operation.hints["query"]):
+    if operation.query is not None:
+        for name, place, schema, required in shapes.parameters(operation.query):
             yield _parameter(name, place, schema, required, shapes)
 
 
@@ -245,21 +300,17 @@ def _answers(operation: Operation, shapes: Shapes) -> Json:
 
 
 def _said(operation: Operation, shapes: Shapes) -> Iterator[tuple[str, Json]]:
-    said = operation.response or ((Content(JSON, operation.answer),) if operation.answer is not type(None) else ())
-    content = dict(_content(one, shapes) for one in said)
+    content = _contents(responses_of(operation), shapes)
     for status, when in operation.answers.items():
         yield str(status), {"description": when, **({"content": content} if content else {})}
 
 
 def _refusals(operation: Operation) -> Iterable[int]:
-    has_body = "body" in operation.hints or operation.request
+    has_body = requests_of(operation)
     own = {STATUS[code] for code in operation.errors}
     own |= {429} if operation.rate != "none" else set()
     if operation.role == "anybody":
         return sorted(own)
-    own |= {422} if has_body or "query" in operation.hints or operation.named else set()
+    own |= {422} if has_body or operation.query or operation.named else set()
     own |= {403} if operation.role in ROLES else set()
     return sorted({401, 503, *own, *({413} if has_body else ())})
-
-
-__all__ = ["OPERATIONS", "administration", "openapi"]

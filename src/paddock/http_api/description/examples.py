@@ -68,5 +68,9 @@ def _own(schema: Schema, name: str) -> Any:
 
 def _of_object(schema: Schema, components: Schema) -> dict[str, Any]:
     required, properties = schema.get("required", ()), schema.get("properties", {})
-    shown = {name: one for name, one in properties.items() if name in required or "examples" in one}
+    shown = {name: one for name, one in properties.items() if name in required or "examples" in _first(one)}
     return {name: example_of(one, components, name) for name, one in shown.items()}
+
+
+def _first(schema: Schema) -> Schema:
+    return schema if "examples" in schema else schema.get("anyOf", [schema])[0]

@@ -1,8 +1,6 @@
 """Bodies in and out: read no more than allowed, write JSON."""
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
-from typing import Any, cast
+from collections.abc import Iterable
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -11,7 +9,6 @@ from starlette.types import Message, Scope
 
 from paddock.host.streams.open_streams import while_let_in
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.input import why_no_json
 
 SMALL_BODY = 64 * 1024
 """More than any administrative call needs."""
@@ -64,27 +61,6 @@ def declared_size(request: Request) -> int | None:
 def has_body(request: Request) -> bool:
     headers = request.headers
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-
-
-async def read_object(request: Request, known: Sequence[str]) -> dict[str, Any]:
-    """The small JSON object of an administrative call. A field that is not known is a slip, and said."""
-    body = await read_body(request, SMALL_BODY, f"the body exceeds {SMALL_BODY} bytes")
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"the body {why_no_json(body, error)}") from error
-    if not isinstance(value, dict):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "the body must be a JSON object")
-    given = cast("dict[str, Any]", value)
-    for name in given:
-        if name not in known:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, f"unknown field {name[:64]!r}{_meant(name, known)}")
-    return given
-
-
-def _meant(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
 
 
 class JsonResponse(Response):

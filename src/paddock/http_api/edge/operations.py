@@ -13,9 +13,10 @@ from this; nothing of it is said anywhere else.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
-from inspect import Parameter, getdoc, signature
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from functools import cache
+from inspect import getdoc
+from types import NoneType
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
@@ -27,7 +28,7 @@ from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import has_body, json_response
 from paddock.http_api.edge.errors import Endpoint, Handler
 from paddock.http_api.edge.reading import names_of, read_object, read_query, read_shape
-from paddock.http_api.edge.shapes import Body, Query
+from paddock.http_api.edge.shapes import Query
 from paddock.rules.errors import ErrorCode
 
 Role = Literal["anybody", "user", "admin", "operator"]
@@ -35,6 +36,7 @@ Role = Literal["anybody", "user", "admin", "operator"]
 Rate = Literal["none", "calls", "runs", "streams", "uploads"]
 """Which limits an operation counts against, beside the calls of its caller in a second, which all but `none` do."""
 NOT_FOUND, CONFLICT, FORBIDDEN = ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.UNAUTHORIZED
+TOO_LARGE, INVALID, UNAVAILABLE = ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.INVALID_ARGUMENT, ErrorCode.UNAVAILABLE
 CURSOR_EXPIRED, TOO_SLOW = ErrorCode.CURSOR_EXPIRED, ErrorCode.DEADLINE_EXCEEDED
 
 JSON = "application/json"
@@ -71,7 +73,7 @@ class Pydantic:
 
     name: str
     model: Any
-    known: Sequence[str]
+    known: Sequence[str] = ()
     """The names of its fields on the wire."""
     partial: bool = False
     """Nothing is required: what is left out stays as it is."""
@@ -96,11 +98,16 @@ class Operation:
     body_optional: bool
     example: Any
     """Of the JSON body; made from its fields where none is given."""
+    parameters: type[Query] | None
 
     @property
     def named(self) -> list[str]:
         """Parameters of the path, as the handler takes them."""
         return [name for name in self.hints if name not in PLAIN]
+
+    @property
+    def query(self) -> type[Query] | None:
+        return self.parameters or self.hints.get("query")
 
     @property
     def answer(self) -> Any:
@@ -126,10 +133,14 @@ def operation(
     request: Sequence[Content] = (),
     response: Sequence[Content] = (),
     example: Any = None,
+    parameters: type[Query] | None = None,
 ) -> Callable[[H], H]:
-    """Declare the handler's operation. `answers` says by status when it comes; a plain value has the first one."""
+    """Declare the handler's operation. `answers` says by status when it comes; a plain value has the first one.
+
+    `request`, `response` and `parameters` describe what the handler reads and writes by itself.
+    """
     rest = {"role": role, "rate": rate or ("none" if role == "anybody" else "calls"), "answers": answers}
-    rest |= {"errors": errors, "request": request, "response": response, "example": example}
+    rest |= {"errors": errors, "request": request, "response": response, "example": example, "parameters": parameters}
 
     def declare(handler: H) -> H:
         handler.__dict__["declared"] = _Declared(method, paths, rest)
@@ -154,21 +165,7 @@ class Operations:
         return [route(one.method, one.path, self.handler(one)) for one in operations_of(type(self))]
 
     def handler(self, declared: Operation) -> Handler:
-        """The handler behind what every request needs: who calls, and what was sent."""
-        read = partial(_read, declared, self._identify(declared.role))
-        handle: Callable[..., Awaitable[Any]] = getattr(self, declared.name)
-        status = next(iter(declared.answers))
-
-        async def answer(request: Request) -> ASGIApp:
-            return _answer(await handle(**await read(request)), status)
-
-        return answer
-
-    def _identify(self, role: Role) -> Callable[[Any], Awaitable[Any]] | None:
-        if role == "anybody":
-            return None
-        assert self.auth is not None, f"{type(self).__name__} cannot know who calls"
-        return self.auth.principal if role == "user" else self.auth.admin
+        return Call(self, declared)
 
 
 def route(method: str, path: str, handler: Handler) -> Route:
@@ -187,7 +184,8 @@ def _declared_in(door: type[Operations]) -> Iterator[Operation]:
         declared: _Declared | None = getattr(handler, "declared", None)
         if declared is None:
             continue
-        hints, parameters = get_type_hints(handler, include_extras=True), signature(handler).parameters
+        whole = get_type_hints(handler, include_extras=True)
+        hints = {one: hint if one == "return" else _given(hint) for one, hint in whole.items()}
         summary, _, description = (getdoc(handler) or "").partition("\n")
         for path in declared.paths:
             yield Operation(
@@ -198,45 +196,57 @@ def _declared_in(door: type[Operations]) -> Iterator[Operation]:
                 summary=summary.removesuffix("."),
                 description=" ".join(description.split()),
                 hints={one: hint for one, hint in hints.items() if one in PLAIN or f"{{{one}}}" in path},
-                body_optional="body" in parameters and parameters["body"].default is not Parameter.empty,
+                body_optional=whole.get("body") != hints.get("body"),
                 **declared.rest,
             )
 
 
-async def _read(
-    declared: Operation, identify: Callable[[Any], Awaitable[Any]] | None, request: Request
-) -> dict[str, Any]:
-    hints, read = declared.hints, dict[str, Any]()
-    who = await identify(request.scope) if identify is not None else None
-    if "who" in hints:
-        read["who"] = who
-    for name in hints:
-        if name not in PLAIN:
-            read[name] = request.path_params[name]
-    if "request" in hints:
-        read["request"] = request
-    if "query" in hints:
-        read["query"] = read_query(request, hints["query"])
-    if "body" in hints and (has_body(request) or not declared.body_optional):
-        await _read_body(hints, request, read)
-    return read
+def _given(hint: Any) -> Any:
+    """The type of a parameter when it is there."""
+    kinds = get_args(hint)
+    return kinds[0] if kinds[1:] == (NoneType,) else hint
 
 
-async def _read_body(hints: Mapping[str, Any], request: Request, read: dict[str, Any]) -> None:
-    shape = hints["body"]
-    model = next((one for one in get_args(shape) if isinstance(one, Pydantic)), None)
-    given = await read_object(request, names_of(shape) if model is None else model.known)
-    read["body"] = given if model is not None else read_shape(given, shape)
-    if "given" in hints:
-        read["given"] = given
+class Call:
+    """Calls a handler with what it takes: who calls, and what was sent; and makes an answer of what it returns."""
 
+    def __init__(self, door: Operations, declared: Operation) -> None:
+        self.door = door
+        self._handler: Callable[..., Awaitable[Any]] = getattr(door, declared.name)
+        self._declared = declared
+        self._hints = declared.hints
+        self._named = declared.named
+        self._status = next(iter(declared.answers))
+        if declared.role != "anybody":
+            assert door.auth is not None, f"{type(door).__name__} cannot know who calls"
+            self._identify = door.auth.principal if declared.role == "user" else door.auth.admin
 
-def _answer(said: Any, status: int) -> ASGIApp:
-    if isinstance(said, Answered):
-        return json_response(said.value, said.status)
-    if said is None:
-        return Response(status_code=status)
-    return json_response(said, status) if isinstance(said, msgspec.Struct | Mapping) else said
+    async def __call__(self, request: Request) -> ASGIApp:
+        hints, taken = self._hints, dict[str, Any]()
+        who = await self._identify(request.scope) if self._declared.role != "anybody" else None
+        if "who" in hints:
+            taken["who"] = who
+        for name in self._named:
+            taken[name] = request.path_params.get(name)
+        if "request" in hints:
+            taken["request"] = request
+        if "query" in hints:
+            taken["query"] = read_query(request, hints["query"])
+        if "body" in hints and (has_body(request) or not self._declared.body_optional):
+            await self._read_body(request, taken)
+        return self._answer(await self._handler(**taken))
 
+    async def _read_body(self, request: Request, taken: dict[str, Any]) -> None:
+        shape = self._hints["body"]
+        model = next((one for one in get_args(shape) if isinstance(one, Pydantic)), None)
+        given = await read_object(request, names_of(shape) if model is None else model.known)
+        taken["body"] = given if model is not None else read_shape(given, shape)
+        if "given" in self._hints:
+            taken["given"] = given
 
-__all__ = ["Answered", "Body", "Content", "Door", "Operation", "Operations", "Query", "operation", "operations_of"]
+    def _answer(self, said: Any) -> ASGIApp:
+        if type(said) is Answered:
+            return json_response(cast("Answered[Any]", said).value, said.status)
+        if said is None:
+            return Response(status_code=self._status)
+        return json_response(cast("Any", said), self._status) if isinstance(said, msgspec.Struct) else said

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import inspect
+from msgspec.structs import replace
 from starlette.requests import Request
 
 from paddock.http_api.edge.bodies import read_body
@@ -64,11 +65,17 @@ def read_shape(given: Mapping[str, Any], shape: type[S]) -> S:
         read = msgspec.convert(given, shape)
     except msgspec.ValidationError as error:
         raise invalid(_sentence(shape, str(error), given)) from error
-    for field in fields_of(shape):
-        check = extra_of(field.type, "check")
-        if check is not None and (value := getattr(read, field.name)) is not None and not check(value):
-            raise invalid(f"{field.encode_name} must {must_of(field.type)}")
+    _check(read)
     return read
+
+
+def _check(read: msgspec.Struct) -> None:
+    for field in fields_of(type(read)):
+        value, check = getattr(read, field.name), extra_of(field.type, "check")
+        if isinstance(value, msgspec.Struct):
+            _check(value)
+        elif check is not None and value not in (None, msgspec.UNSET) and not check(value):
+            raise invalid(_refusal(field))
 
 
 def read_query(request: Request, shape: type[S]) -> S:
@@ -98,7 +105,20 @@ def _typed(text: str, kind: inspect.Type) -> str | float | bool:
 def fields_of(shape: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
     info = inspect.type_info(shape)
     assert isinstance(info, inspect.StructType)
-    return info.fields
+    hints = get_type_hints(shape)
+    return tuple(replace(one, type=_as_written(one.type, hints[one.name])) for one in info.fields)
+
+
+def _as_written(kind: inspect.Type, hint: Any) -> inspect.Type:
+    """A choice in the order in which it is written; the library sorts it."""
+    if isinstance(kind, inspect.LiteralType) and get_origin(hint) is Literal:
+        return inspect.LiteralType(get_args(hint))
+    if isinstance(kind, inspect.Metadata):
+        return replace(kind, type=_as_written(kind.type, hint))
+    choice = next((one for one in get_args(hint) if get_origin(one) is Literal), None)
+    if isinstance(kind, inspect.UnionType) and choice is not None:
+        return inspect.UnionType(tuple(_as_written(one, choice) for one in kind.types))
+    return kind
 
 
 def names_of(shape: type[msgspec.Struct]) -> list[str]:
@@ -108,10 +128,9 @@ def names_of(shape: type[msgspec.Struct]) -> list[str]:
 def extra_of(kind: inspect.Type, name: str) -> Any:
     """What a field's description says under this name, wherever in its type it stands."""
     if isinstance(kind, inspect.Metadata):
-        return (kind.extra or {}).get(name) or extra_of(kind.type, name)
-    if isinstance(kind, inspect.UnionType):
-        return next(filter(None, (extra_of(one, name) for one in kind.types)), None)
-    return None
+        return cast("Json", kind.extra or {}).get(name) or extra_of(kind.type, name)
+    within = kind.types if isinstance(kind, inspect.UnionType) else ()
+    return next((found for one in within if (found := extra_of(one, name))), None)
 
 
 def _plain(kind: inspect.Type) -> Iterator[inspect.Type]:
@@ -131,39 +150,49 @@ def _plain(kind: inspect.Type) -> Iterator[inspect.Type]:
 def _sentence(shape: type[msgspec.Struct], error: str, given: Mapping[str, Any]) -> str:
     found, missing = _AT.search(error), _MISSING.match(error)
     path = [part for part in re.split(r"[.\[\]]", found[1] if found else "") if part]
-    names = [*path, *([missing[1]] if missing else [])]
-    name, field = _deepest(shape, names)
-    if not missing and "unknown field" in error and field is not None:
-        return _unknown(name, field, path, given)
-    return f"{name or 'the body'} must {must_of(field.type) if field is not None else 'be an object'}"
+    field = _innermost(shape, [*path, *([missing[1]] if missing else [])])
+    if field is None:
+        return "the body must be an object"
+    if not missing and "unknown field" in error:
+        return _unknown(field, path, given)
+    return _refusal(field, absent=missing is not None or _value(given, path) in (None, ""))
 
 
-def _deepest(shape: type[msgspec.Struct], names: Sequence[str]) -> tuple[str, inspect.Field | None]:
-    """The innermost field on a path that has a name, and what is declared of it."""
-    fields, found = fields_of(shape), (names[0] if names else "", None)
+def _innermost(shape: type[msgspec.Struct], names: Sequence[str]) -> inspect.Field | None:
+    """The last field on a path that is declared."""
+    fields, found = fields_of(shape), None
     for name in names:
         field = next((one for one in fields if one.encode_name == name), None)
         if field is None:
             break
-        found = name, field
-        inner = next((one for one in _plain(field.type) if isinstance(one, inspect.StructType)), None)
-        fields = inner.fields if inner is not None else ()
+        found, inner = field, _object_in(field)
+        fields = fields_of(inner.cls) if inner is not None else ()
     return found
 
 
-def _unknown(name: str, field: inspect.Field, path: Sequence[str], given: Mapping[str, Any]) -> str:
-    inner = next(one for one in _plain(field.type) if isinstance(one, inspect.StructType))
-    known = [one.encode_name for one in inner.fields]
-    value: Any = given
+def _object_in(field: inspect.Field) -> inspect.StructType | None:
+    return next((one for one in _plain(field.type) if isinstance(one, inspect.StructType)), None)
+
+
+def _unknown(field: inspect.Field, path: Sequence[str], given: Mapping[str, Any]) -> str:
+    inner = _object_in(field)
+    known = [] if inner is None else names_of(inner.cls)
+    strange = next(key for key in _value(given, path) if key not in known)
+    return f"{field.encode_name} has no {strange[:64]!r}; known are {', '.join(known)}"
+
+
+def _value(given: Any, path: Sequence[str]) -> Any:
     for part in path:
-        value = value[part]
-    strange = next(key for key in value if key not in known)
-    return f"{name} has no {strange[:64]!r}; known are {', '.join(known)}"
+        given = given[int(part) if isinstance(given, list) else part]
+    return given
 
 
-def must_of(kind: inspect.Type) -> str:
+def _refusal(field: inspect.Field, *, absent: bool = False) -> str:
     """What a field must be, in words: its own, or those of its type."""
-    return extra_of(kind, "must") or f"be {_in_words(next(_plain(kind)))}"
+    own = extra_of(field.type, "needed") if absent else None
+    must = own or extra_of(field.type, "must") or f"be {_in_words(next(_plain(field.type)))}"
+    name = extra_of(field.type, "header") or field.encode_name
+    return f"{name} {must if must.startswith('may ') else f'must {must}'}"
 
 
 def _in_words(kind: inspect.Type) -> str:

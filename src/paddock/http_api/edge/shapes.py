@@ -12,19 +12,21 @@ from typing import Annotated, Any, overload
 import msgspec
 from msgspec import Meta
 
+from paddock.host.conversations.inbox import Accepted as AcceptedRun
+
 Json = dict[str, Any]
 EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class Answer(msgspec.Struct, omit_defaults=True, rename="camel"):
     """An object that the API answers with. A field whose default is None is left out when there is nothing to say."""
 
 
-class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     """A small JSON object that the API reads. A field that is not declared is refused."""
 
 
-class Query(msgspec.Struct, frozen=True, rename="camel"):
+class Query(msgspec.Struct, rename="camel"):
     """Parameters of the query, and headers that mean something to one operation. Others are passed over."""
 
 
@@ -32,28 +34,30 @@ def about(
     says: str = "",
     *,
     must: str = "",
+    needed: str = "",
     example: Any = None,
     check: Callable[[Any], bool] | None = None,
     header: str = "",
-    form: str = "",
+    schema: Json | None = None,
     **limits: Any,
 ) -> Meta:
-    """Describe a field: for people, in a refusal (`<field> must <must>`), by an example, and by its limits.
+    """Describe a field: for people, by an example, by its limits, and in the refusal `<field> must <must>`.
 
-    `check` is asked in addition to the type; `header` takes a parameter from a header; `form` is a JSON Schema format.
+    `needed` is said in place of `must` of a field that is not there. `check` is asked in addition to the type; `header`
+    takes a parameter from a header; `schema` says what of JSON Schema the host checks by itself.
     """
-    extra = {"must": must, "check": check, "header": header}
+    extra = {"must": must, "needed": needed, "check": check, "header": header}
     return Meta(
         description=says or None,
         examples=None if example is None else [example],
         extra={name: value for name, value in extra.items() if value} or None,
-        extra_json_schema={"format": form} if form else None,
+        extra_json_schema=schema,
         **limits,
     )
 
 
-Moment = Annotated[str, about(form="date-time")]
-Day = Annotated[str, about(form="date")]
+Moment = Annotated[str, about(schema={"format": "date-time"})]
+Day = Annotated[str, about(schema={"format": "date"})]
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -64,6 +68,10 @@ class Accepted(Answer):
     thread_id: str
     run_id: str
     created: bool
+
+
+def accepted(run: AcceptedRun) -> Accepted:
+    return Accepted(run.task_id, run.thread_id, run.run_id, run.created)
 
 
 @overload

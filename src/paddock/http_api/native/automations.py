@@ -8,7 +8,7 @@ from paddock.host.automation.shapes import FIELDS, JobShape, as_given
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import CONFLICT, NOT_FOUND, Operations, Pydantic, operation
-from paddock.http_api.edge.shapes import Accepted, Answer, Json, Moment, Query, about, iso
+from paddock.http_api.edge.shapes import Accepted, Answer, Json, Moment, Query, about, accepted, iso
 from paddock.rules.rows.automation import TickRow
 
 BASE = "/api/v1/automations"
@@ -21,7 +21,7 @@ NewAutomation = Annotated[Json, Pydantic("NewAutomation", JobShape, FIELDS)]
 AutomationChange = Annotated[Json, Pydantic("AutomationChange", JobShape, FIELDS, partial=True)]
 
 
-class ContextItem(Answer):
+class AutomationContext(Answer):
     description: str
     value: str
 
@@ -31,7 +31,7 @@ class AutomationConfig(Answer):
 
     enabled_tools: list[str] | None
     """Of its agent's tools only these; null for all."""
-    context: list[ContextItem]
+    context: list[AutomationContext]
 
 
 class Automation(Answer):
@@ -120,8 +120,7 @@ class AutomationsDoor(Operations):
     @operation("POST", f"{ONE}/run", answers={202: "Accepted."}, errors=[NOT_FOUND, CONFLICT], rate="runs")
     async def fire(self, who: Principal, job: Job) -> Accepted:
         """Run an automation now"""
-        accepted = await self._automations.fire(who, job)
-        return Accepted(accepted.task_id, accepted.thread_id, accepted.run_id, accepted.created)
+        return accepted(await self._automations.fire(who, job))
 
     @operation("GET", f"{ONE}/firings", answers={200: "The latest first."}, errors=[NOT_FOUND])
     async def firings(self, who: Principal, job: Job, query: FiringsQuery) -> FiringList:
@@ -145,7 +144,7 @@ class AutomationsDoor(Operations):
             enabled=row.enabled,
             config=AutomationConfig(
                 None if job.enabled_tools is None else [*job.enabled_tools],
-                [ContextItem(**one) for one in job.context],
+                [AutomationContext(**one) for one in job.context],
             ),
             starts_at=iso(job.starts_at),
             next_at=iso(row.next_at),

@@ -1,47 +1,51 @@
 """Buttons and forms of cards, pressed and sent."""
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Annotated, Any
 
+import msgspec
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute
 
 from paddock.host.conversations.ui_actions import UiActions
+from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import has_body, json_response, read_object
-from paddock.http_api.edge.routing import route
-from paddock.http_api.edge.sources import source_of
-from paddock.rules.errors import ErrorCode, HostError
+from paddock.http_api.edge.operations import CONFLICT, NOT_FOUND, Operations, operation
+from paddock.http_api.edge.origins import source_of
+from paddock.http_api.edge.shapes import Accepted, Body, Json, about, accepted
 
 PATH = "/api/v1/agent/ui-actions/{action}"
+REF = "0199a8c4-5b1e-7c3a-9d2f-0123456789ab.rXkq3nVw0mZ4tUe7"
 
 
-class UiActionsDoor:
+class UiAnswer(Body):
+    values: Annotated[
+        Json, about(must="be an object: the fields of the form by name", example={"day": "2026-03-15"})
+    ] = msgspec.field(default_factory=dict[str, Any])
+
+
+class UiActionsDoor(Operations):
+    group = "Cards"
+
     def __init__(self, *, auth: Auth, actions: UiActions) -> None:
-        self._auth = auth
+        self.auth = auth
         self._actions = actions
 
-    def routes(self) -> list[BaseRoute]:
-        return [route("POST", PATH, self.post)]
+    @operation(
+        "POST",
+        PATH,
+        answers={202: "The run that answers is on record; the same again gives the same answer."},
+        errors=[NOT_FOUND, CONFLICT],
+        rate="runs",
+    )
+    async def post(
+        self,
+        who: Principal,
+        request: Request,
+        action: Annotated[str, about("The `ref` of the button or form.", example=REF)],
+        body: UiAnswer | None = None,
+    ) -> Accepted:
+        """Press a button of a card, or send its form
 
-    async def post(self, request: Request) -> Response:
-        principal = await self._auth.principal(request.scope)
-        given = await read_object(request, ("values",)) if has_body(request) else {}
-        accepted = await self._actions.use(
-            principal, request.path_params["action"], _values(given), source_of(request.scope)
+        For actions of kind `say` and `answer`; clients do `open` and `copy` themselves."""
+        return accepted(
+            await self._actions.use(who, action, {} if body is None else body.values, source_of(request.scope))
         )
-        answer = {
-            "taskId": accepted.task_id,
-            "threadId": accepted.thread_id,
-            "runId": accepted.run_id,
-            "created": accepted.created,
-        }
-        return json_response(answer, 202)
-
-
-def _values(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    values = given.get("values", {})
-    if not isinstance(values, dict):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "values must be an object: the fields of the form by name")
-    return cast("dict[str, Any]", values)

@@ -72,6 +72,11 @@ class RunStream:
         """What was there when it began, to be told first."""
         self.ended = False
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether something is done when its reader goes away, so that somebody has to look from the beginning."""
+        return self._when_gone is not None
+
     async def begin(self) -> "RunStream":
         """Take what is there already. Refusals come from here, while the answer can still say so."""
         try:

@@ -1,14 +1,23 @@
-"""Addresses of ours as a caller can use them."""
+"""Where a request came from, and the address under which its caller reaches us."""
 
 import re
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
+from starlette.types import Scope
 
 from paddock.rules.conversations.attachment_urls import MAX_URL_CHARS, origin_of
+from paddock.rules.run.context import TriggerSource
 
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
 """A name or an address, and a port."""
+OWN_PAGE = (b"sec-fetch-site", b"same-origin")
+"""Set by browsers and by no script; other programs that send it change nothing but this word."""
+
+
+def source_of(scope: Scope) -> TriggerSource:
+    """Name where a run was asked for: in the console, which is the only page of this host, or by another program."""
+    return "webui" if OWN_PAGE in scope["headers"] else "api"
 
 
 def absolute(request: Request, url: str) -> str:
