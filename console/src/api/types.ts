@@ -199,7 +199,7 @@ export interface AuditedDecision {
   result: string;
   reason: string;
   reasonCode?: string;
-  reasonParams?: Record<string, unknown>;
+  reasonParams?: Record<string, string>;
   taskId?: string;
   runnerId?: string;
   threadId?: string;
@@ -562,7 +562,7 @@ export interface HistoryDay {
 }
 
 export interface HistoryFile {
-  mimeType: string | null;
+  mimeType: string;
   url: string;
 }
 
@@ -830,7 +830,7 @@ export interface Ready {
 
 export interface Reason {
   code: string;
-  params: Record<string, unknown>;
+  params: Record<string, string>;
 }
 
 export interface ReasoningMessage {
@@ -1130,8 +1130,7 @@ export interface Story {
 
 export interface StoryEntry {
   time: string;
-  /** event, process, state, decision, tool, model or artifact */
-  kind: string;
+  kind: "artifact" | "decision" | "event" | "model" | "process" | "state" | "tool";
   name: string;
   detail: Record<string, unknown>;
   result?: string;

@@ -128,7 +128,7 @@ class HistoryDay(TypedDict):
 
 
 class HistoryFile(TypedDict):
-    mimeType: str | None
+    mimeType: str
     url: str
 
 

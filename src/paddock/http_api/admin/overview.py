@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 
@@ -80,7 +80,9 @@ class RunsAsked(Query):
 
 class StoryEntry(Answer):
     time: Moment
-    kind: Annotated[str, about("event, process, state, decision, tool, model or artifact", example="decision")]
+    kind: Annotated[
+        Literal["event", "process", "state", "decision", "tool", "model", "artifact"], about(example="decision")
+    ]
     name: Annotated[str, about(example="history.page")]
     detail: Annotated[Json, about(example={"actor": "run", "resource": "history"})]
     result: Annotated[str, about(example="allowed")] | None = None
@@ -109,7 +111,7 @@ class ExplainParameters(RunQuery, kw_only=True):
 
 class Reason(Answer):
     code: Annotated[str, about(example="granted")]
-    params: Json
+    params: dict[str, str]
 
 
 class Explanation(Answer):
@@ -157,7 +159,7 @@ class AuditedDecision(Answer):
     result: Annotated[str, about(example="allowed")]
     reason: Annotated[str, about(example="granted")]
     reason_code: str | None = None
-    reason_params: Json | None = None
+    reason_params: dict[str, str] | None = None
     task_id: str | None = None
     runner_id: str | None = None
     thread_id: str | None = None
@@ -326,7 +328,8 @@ def _entry(run: RunRow, usage: Mapping[str, Any] | None = None) -> RunEntry:
 
 def _chapter(one: Chapter) -> StoryEntry:
     detail = {name: value for name, value in one.detail.items() if value is not None}
-    return StoryEntry(iso(one.time), one.kind, one.name, detail, one.result, iso(one.until))
+    kind = cast("Any", one.kind)
+    return StoryEntry(iso(one.time), kind, one.name, detail, one.result, iso(one.until))
 
 
 def _decision(entry: AuditEntry) -> AuditedDecision:

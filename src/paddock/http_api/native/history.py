@@ -33,7 +33,7 @@ def _is_day(text: str) -> bool:
 
 
 class HistoryFile(Answer):
-    mime_type: str | None
+    mime_type: str
     url: str
 
 
@@ -164,7 +164,7 @@ class HistoryDoor(Operations):
                     user_id=principal.user_id,
                     by=principal.credential,
                 )
-                files += [HistoryFile(block.get("mimeType"), absolute(request, url))] if url else []
+                files += [HistoryFile(str(block.get("mimeType") or ""), absolute(request, url))] if url else []
         return files
 
 
