@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paddock.http_api.description.document import openapi
+from http_api.described import DOCUMENT
 
 ROOT = Path(__file__).parents[1]
 TYPESCRIPT = ROOT / "console" / "src" / "api" / "types.ts"
@@ -38,7 +38,7 @@ SIMPLE_PYTHON = {"string": "str", "integer": "int", "number": "float", "boolean"
 
 def schemas(*paths: str) -> Mapping[str, Schema]:
     """Everything that has a name and travels, by these paths or by all; parameters of queries do not."""
-    document = openapi("types")
+    document = DOCUMENT
     found: set[str] = set()
     _refs([document["paths"][path] for path in paths or document["paths"]], document, found)
     return {name: document["components"]["schemas"][name] for name in sorted(found)}

@@ -4,9 +4,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import paddock.compose.doors  # noqa: F401 - knows every door
 from paddock.http_api.description.document import openapi
+from paddock.http_api.edge.operations import Operations
 
-DOCUMENT = openapi("test")
+DOCUMENT = openapi("test", Operations.__subclasses__())
 JSON = "application/json"
 SSE = "text/event-stream"
 

@@ -317,21 +317,21 @@ def app_of(
         ),
         Probes(auth=auth, ready=ready, numbers=(metrics or Metrics("test")).page),
         ConsoleDoor(),
-        DescriptionDoor(),
     ]
+    native = RunsDoor(
+        auth=auth,
+        names=names,
+        history=history,
+        inbox=house.inbox,
+        runs=house.view,
+        streams=streams,
+        attachments=attachments,
+        automations=house.automations,
+    )
     return create_app(
         ag_ui=ag_ui,
-        native=RunsDoor(
-            auth=auth,
-            names=names,
-            history=history,
-            inbox=house.inbox,
-            runs=house.view,
-            streams=streams,
-            attachments=attachments,
-            automations=house.automations,
-        ),
-        doors=doors,
+        native=native,
+        doors=[*doors, DescriptionDoor([native, ag_ui, *doors])],
         origins=origins,
     )
 

@@ -362,9 +362,9 @@ export interface ControlAnswer {
   turnId?: string;
 }
 
-/** What AG-UI has no event for; names of ours begin with `paddock.`. */
 export interface CustomEvent {
   type: "CUSTOM";
+  /** Those of ours begin with `paddock.`. */
   name: string;
   value: unknown;
   metadata?: Record<string, unknown>;

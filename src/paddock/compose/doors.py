@@ -66,20 +66,22 @@ class Entrance:
 def application(house: House, settings: Settings, local_token: str | None) -> ShortWay:
     """All doors in one application. `local_token` lets the host's own command line in as administrator."""
     entrance = _entrance(house, settings, local_token)
+    native = RunsDoor(
+        auth=entrance.auth,
+        names=entrance.names,
+        history=entrance.history,
+        inbox=house.inbox,
+        runs=entrance.runs,
+        streams=entrance.streams,
+        attachments=house.attachments,
+        automations=house.automations,
+    )
     doors = [*_talking(house, settings, entrance), *_administering(house, entrance), *_open_to_all(house)]
+    ag_ui = _ag_ui(house, settings, entrance)
     return create_app(
-        ag_ui=_ag_ui(house, settings, entrance),
-        native=RunsDoor(
-            auth=entrance.auth,
-            names=entrance.names,
-            history=entrance.history,
-            inbox=house.inbox,
-            runs=entrance.runs,
-            streams=entrance.streams,
-            attachments=house.attachments,
-            automations=house.automations,
-        ),
-        doors=doors,
+        ag_ui=ag_ui,
+        native=native,
+        doors=[*doors, DescriptionDoor([native, ag_ui, *doors])],
         origins=settings.cors_origins,
     )
 
@@ -206,7 +208,6 @@ def _open_to_all(house: House) -> list[Door]:
         AttachDoor(house.gateway, house.open_streams, house.attaching.way_to),
         house.run_door,
         ConsoleDoor(),
-        DescriptionDoor(),
     ]
 
 

@@ -61,8 +61,6 @@ class ClientTool(TypedDict):
 
 
 class CustomEvent(TypedDict):
-    """What AG-UI has no event for; names of ours begin with `paddock.`."""
-
     type: Literal["CUSTOM"]
     name: str
     value: Any

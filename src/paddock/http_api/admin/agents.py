@@ -1,6 +1,7 @@
 """Agents over HTTP: everybody sees which there are and whether they can answer; administrators see and change them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
@@ -12,8 +13,8 @@ from paddock.host.calls.workspace_resources import Offers
 from paddock.host.people.principals import Principal
 from paddock.host.runs.authority import Authority
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import CONFLICT, NOT_FOUND, Answered, Operations, Pydantic, operation
-from paddock.http_api.edge.shapes import Answer, Json, Query, about
+from paddock.http_api.edge.operations import Answered, Operations, Pydantic, operation
+from paddock.http_api.edge.shapes import Answer, Json, Query, about, seen
 from paddock.rules.access.permissions import RunScope
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.platforms.event_routing import answers
@@ -124,65 +125,49 @@ class Allowance(Answer):
     problem: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class AgentsDoor(Operations):
     group = "Agents"
+    auth: Auth
+    agents: Agents
+    health: AgentHealth
+    stored: StoredAgents
+    offers: Offers
+    authority: Authority
+    clock: Callable[[], float]
 
-    def __init__(
-        self,
-        *,
-        auth: Auth,
-        agents: Agents,
-        health: AgentHealth,
-        stored: StoredAgents,
-        offers: Offers,
-        authority: Authority,
-        clock: Callable[[], float],
-    ) -> None:
-        self.auth = auth
-        self._offers = offers
-        self._agents = agents
-        self._health = health
-        self._stored = stored
-        self._authority = authority
-        self._clock = clock
-
-    @operation("GET", BASE, answers={200: "All of the workspace."})
+    @operation("GET", BASE, {200: "All of the workspace."})
     async def list(self, who: Principal) -> AgentList:
         """List the agents there are"""
-        bindings = self._agents.list(who.workspace_id)
-        found = await self._health.look(who.workspace_id, bindings)
+        bindings = self.agents.list(who.workspace_id)
+        found = await self.health.look(who.workspace_id, bindings)
         listed = [self._seen(who, binding, health) for binding, health in zip(bindings, found, strict=True)]
-        return AgentList(listed, (self._health.file_problem or None) if who.operator else None)
+        return AgentList(listed, (self.health.file_problem or None) if who.operator else None)
 
-    @operation("GET", ONE, answers={200: "As it is now."}, errors=[NOT_FOUND])
+    @operation("GET", ONE, {200: "As it is now."}, errors=(404,))
     async def get(self, who: Principal, agent: AgentName) -> Agent:
         """Look at an agent"""
         return await self._whole(who, self._find(who, agent))
 
     @operation(
-        "PUT",
-        ONE,
-        role="admin",
-        answers={201: "It was made.", 200: "It was changed."},
-        errors=[NOT_FOUND, CONFLICT],
-        example=EXAMPLE,
+        "PUT", ONE, {201: "It was made.", 200: "It was changed."}, role="admin", errors=(404, 409), example=EXAMPLE
     )
     async def put(self, who: Principal, agent: AgentName, query: AgentQuery, body: Definition) -> Answered[Agent]:
         """Make or change an agent"""
-        manifest = await self._health.manifest(str(body.get("runner")), who.workspace_id)
+        manifest = await self.health.manifest(str(body.get("runner")), who.workspace_id)
         anew = query.if_none_match is not None
-        binding, new = await self._stored.put(who, agent, body, manifest, anew=anew)
+        binding, new = await self.stored.put(who, agent, body, manifest, anew=anew)
         return Answered(await self._whole(who, binding), 201 if new else 200)
 
-    @operation("DELETE", ONE, role="admin", answers={204: "It is gone."}, errors=[NOT_FOUND, CONFLICT])
+    @operation("DELETE", ONE, {204: "It is gone."}, role="admin", errors=(404, 409))
     async def delete(self, who: Principal, agent: AgentName) -> None:
         """Take an agent away"""
-        await self._stored.delete(who, agent)
+        await self.stored.delete(who, agent)
 
-    @operation("GET", "/api/v1/resources", role="admin", answers={200: "The default model first, then by price."})
+    @operation("GET", "/api/v1/resources", {200: "The default model first, then by price."}, role="admin")
     async def resources(self, who: Principal) -> Resources:
         """List all that agents can be given"""
-        offered, default = await self._offers.look(who.workspace_id), self._offers.default_model
+        offered, default = await self.offers.look(who.workspace_id), self.offers.default_model
         return Resources(
             [
                 OfferedModel(one.model_id, one.model_type, one.provider, one.model_id == default)
@@ -192,26 +177,20 @@ class AgentsDoor(Operations):
             [OfferedBase(one.kb_id, one.name) for one in offered.bases],
         )
 
-    @operation(
-        "GET",
-        f"{ONE}/allowance",
-        role="admin",
-        answers={200: "The grant of a run that started now."},
-        errors=[NOT_FOUND],
-    )
+    @operation("GET", f"{ONE}/allowance", {200: "The grant of a run that started now."}, role="admin", errors=(404,))
     async def allowance(self, who: Principal, agent: AgentName, query: AllowanceQuery) -> Allowance:
         """Show what an agent would get for an event
 
         Nothing is started: manifest, plugin file, agent and workspace are cut down as for a run."""
         event, binding = query.event or MESSAGE, self._find(who, agent)
-        await self._authority.prepare(agent, who.workspace_id)
-        part = self._authority.part(binding, who.workspace_id)
-        refusal = self._authority.refusal(agent, who.workspace_id)
+        await self.authority.prepare(agent, who.workspace_id)
+        part = self.authority.part(binding, who.workspace_id)
+        refusal = self.authority.refusal(agent, who.workspace_id)
         scope = RunScope("", who.workspace_id, who.user_id, agent, "")
         grant = None if part is None else part.allowance.for_run(scope, deadline_at=0.0)
         context: Any = None
         if part is not None and grant is not None:
-            context = rehearsed(part, grant, event, query.text, at=self._clock(), host_version=HOST_VERSION)
+            context = rehearsed(part, grant, event, query.text, at=self.clock(), host_version=HOST_VERSION)
         return Allowance(
             agent_id=agent,
             runner_id=binding.runner_id,
@@ -223,31 +202,26 @@ class AgentsDoor(Operations):
         )
 
     def _find(self, who: Principal, agent_id: str) -> AgentBinding:
-        binding = self._agents.get(agent_id, who.workspace_id)
+        binding = self.agents.get(agent_id, who.workspace_id)
         if binding is None:
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id[:64]!r}")
         return binding
 
     async def _whole(self, who: Principal, binding: AgentBinding) -> Agent:
-        [health] = await self._health.look(who.workspace_id, [binding])
-        seen = self._seen(who, binding, health)
-        if who.role == "admin":
-            seen.definition = dict(shown_definition(binding, health.manifest))
-        return seen
+        [health] = await self.health.look(who.workspace_id, [binding])
+        return self._seen(who, binding, health, whole=True)
 
-    def _seen(self, who: Principal, binding: AgentBinding, health: Health) -> Agent:
+    def _seen(self, who: Principal, binding: AgentBinding, health: Health, *, whole: bool = False) -> Agent:
         """What everybody may know of an agent. Its config may hold secrets; what is wrong is for administrators."""
         manifest = health.manifest
-        return Agent(
-            agent_id=binding.agent_id,
-            label=binding.label,
-            description=binding.description,
-            runner_id=binding.runner_id,
-            default=binding.agent_id == self._agents.default_agent_id,
-            origin=binding.origin,
+        return seen(
+            Agent,
+            binding,
+            default=binding.agent_id == self.agents.default_agent_id,
             health=health.state,
-            isolation=self._health.isolation(binding, who.workspace_id),
+            isolation=self.health.isolation(binding, who.workspace_id),
             problem=health.told(operator=who.operator) if who.role == "admin" else None,
             runner_label=(manifest.label or None) if manifest else None,
             runner_description=(manifest.description or None) if manifest else None,
+            definition=shown_definition(binding, manifest) if whole and who.role == "admin" else None,
         )

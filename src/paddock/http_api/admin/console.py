@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from paddock.http_api.description.door import PAGE
-from paddock.http_api.edge.operations import NOT_FOUND, Content, Operations, operation
+from paddock.http_api.edge.operations import Content, Operations, operation
 from paddock.http_api.edge.origins import own_address
 from paddock.http_api.edge.shapes import about
 from paddock.rules.errors import ErrorCode, HostError
@@ -88,7 +88,7 @@ class ConsoleDoor(Operations):
         self._directory = directory
         self._known: dict[str, Asset] = {}
 
-    @operation("GET", "/", role="anybody", answers={200: "HTML."}, response=[PAGE])
+    @operation("GET", "/", {200: "HTML."}, role="anybody", response=[PAGE])
     async def page(self, request: Request) -> Response:
         """Open the web console"""
         # Read anew each time: it is small, and a build while the host runs is seen at the next reload.
@@ -100,9 +100,9 @@ class ConsoleDoor(Operations):
     @operation(
         "GET",
         "/assets/{name}",
+        {200: "The file."},
         role="anybody",
-        answers={200: "The file."},
-        errors=[NOT_FOUND],
+        errors=(404,),
         response=[
             Content("text/javascript", str, "export const name = 'Paddock';"),
             Content("text/css", str, "body{margin:0}"),

@@ -1,12 +1,13 @@
 """Deliveries over HTTP, for administrators: what waits, what was given up, and once more."""
 
-from typing import Annotated, Literal, cast
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from paddock.host.people.principals import Principal
 from paddock.host.platforms.deliveries import Deliveries, type_of
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import CONFLICT, NOT_FOUND, Operations, operation
-from paddock.http_api.edge.shapes import Answer, Count, Moment, Query, about, iso
+from paddock.http_api.edge.operations import Operations, operation
+from paddock.http_api.edge.shapes import Answer, Count, Moment, Query, about, seen
 from paddock.rules.rows.deliveries import DeliveryRow
 
 BASE = "/api/v1/deliveries"
@@ -43,42 +44,24 @@ class DeliveriesQuery(Query):
     limit: Annotated[int, about("How many, at most 200.", ge=1, le=MAX_LISTED)] = 50
 
 
+@dataclass(frozen=True, kw_only=True)
 class DeliveriesDoor(Operations):
     group = "Platforms"
+    auth: Auth
+    deliveries: Deliveries
 
-    def __init__(self, *, auth: Auth, deliveries: Deliveries) -> None:
-        self.auth = auth
-        self._deliveries = deliveries
-
-    @operation("GET", BASE, role="admin", answers={200: "The newest first, without the words."})
+    @operation("GET", BASE, {200: "The newest first, without the words."}, role="admin")
     async def list(self, who: Principal, query: DeliveriesQuery) -> DeliveryList:
         """List what is delivered to platforms"""
-        found = await self._deliveries.list(who, status=query.status, before=query.before, limit=query.limit)
+        found = await self.deliveries.list(who, status=query.status, before=query.before, limit=query.limit)
         return DeliveryList([_seen(row) for row in found])
 
-    @operation(
-        "POST",
-        f"{BASE}/{{delivery}}/redeliver",
-        role="admin",
-        answers={202: "It is tried anew."},
-        errors=[NOT_FOUND, CONFLICT],
-    )
+    @operation("POST", f"{BASE}/{{delivery}}/redeliver", {202: "It is tried anew."}, role="admin", errors=(404, 409))
     async def again(self, who: Principal, delivery: DeliveryId) -> Delivery:
         """Deliver something again that was given up"""
-        return _seen(await self._deliveries.again(who, delivery))
+        return _seen(await self.deliveries.again(who, delivery))
 
 
 def _seen(row: DeliveryRow) -> Delivery:
-    return Delivery(
-        delivery_id=row.delivery_id,
-        platform=row.platform,
-        type=type_of(row),
-        thread_id=row.session_id,
-        task_id=row.run_id,
-        status=cast("Status", row.status),
-        attempts=row.attempts,
-        detail=row.detail or None,
-        due_at=iso(row.due_at) if row.status == "pending" else None,
-        created_at=iso(row.created_at),
-        ended_at=iso(row.ended_at),
-    )
+    own = {"type": type_of(row), "thread_id": row.session_id, "task_id": row.run_id, "detail": row.detail or None}
+    return seen(Delivery, row, **own, due_at=row.due_at if row.status == "pending" else None)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import UNSET, UnsetType
@@ -10,8 +11,8 @@ from paddock.host.people.api_keys import new_key
 from paddock.host.people.principals import DEV, Principal
 from paddock.host.people.taking_over import TakingOver
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import NOT_FOUND, Operations, operation
-from paddock.http_api.edge.shapes import Answer, Body, Count, Moment, about, iso
+from paddock.http_api.edge.operations import Operations, operation
+from paddock.http_api.edge.shapes import Answer, Body, Count, Moment, about, seen
 from paddock.ports import ApiKeyRow, ApiKeys
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
@@ -83,78 +84,64 @@ class TakenOver(Answer):
     left: Count
 
 
+@dataclass(frozen=True, kw_only=True)
 class KeysDoor(Operations):
     group = "People"
+    auth: Auth
+    keys: ApiKeys
+    note: Callable[[AuditRow], None] = lambda _row: None
+    taking_over: TakingOver
 
-    def __init__(
-        self,
-        *,
-        auth: Auth,
-        keys: ApiKeys,
-        note: Callable[[AuditRow], None] = lambda _row: None,
-        taking_over: TakingOver,
-    ) -> None:
-        self.auth = self._entrance = auth
-        self._keys = keys
-        self._note = note
-        self._taking_over = taking_over
-
-    @operation("GET", KEYS, role="admin", answers={200: "The keys of the workspace, without the keys themselves."})
-    async def keys(self, who: Principal) -> KeyList:
+    @operation("GET", KEYS, {200: "The keys of the workspace, without the keys themselves."}, role="admin")
+    async def list_keys(self, who: Principal) -> KeyList:
         """List who has keys
 
         Of the caller's workspace; whoever runs the host sees all."""
-        rows = await self._keys.api_keys(None if who.operator else who.workspace_id)
+        rows = await self.keys.api_keys(None if who.operator else who.workspace_id)
         return KeyList([_seen(row) for row in rows])
 
-    @operation("POST", KEYS, role="admin", answers={201: "The key; it is shown only now."})
+    @operation("POST", KEYS, {201: "The key; it is shown only now."}, role="admin")
     async def create_key(self, who: Principal, body: NewKey) -> Key:
         """Make a key"""
         workspace = who.workspace_id if body.workspace is UNSET else body.workspace
         refusal = self._why_not(who, workspace, body.user)
-        self._note(decided(who, "api_keys.create", f"{workspace}/{body.user}", allowed=refusal is None))
+        self.note(decided(who, "api_keys.create", f"{workspace}/{body.user}", allowed=refusal is None))
         if refusal is not None:
             raise HostError(ErrorCode.UNAUTHORIZED, refusal)
         key, row = new_key(workspace, body.user, body.role)
-        await self._keys.add_key(row)
-        self._entrance.key_added()
+        await self.keys.add_key(row)
+        self.auth.key_added()
         return Key(row.key_id, key, row.workspace_id, row.user_id, row.role)
 
-    @operation(
-        "DELETE",
-        f"{KEYS}/{{key}}",
-        role="admin",
-        answers={204: "Nobody is let in with it any more."},
-        errors=[NOT_FOUND],
-    )
+    @operation("DELETE", f"{KEYS}/{{key}}", {204: "Nobody is let in with it any more."}, role="admin", errors=(404,))
     async def revoke_key(self, who: Principal, key: KeyId) -> None:
         """Revoke a key"""
-        rows = await self._keys.api_keys(None if who.operator else who.workspace_id, limit=100_000)
+        rows = await self.keys.api_keys(None if who.operator else who.workspace_id, limit=100_000)
         row = next((row for row in rows if row.key_id == key), None)
         if row is None:
             raise HostError(ErrorCode.NOT_FOUND, "there is no such key")
-        await self._keys.revoke_key(row.key_id, time.time(), decided(who, "api_keys.revoke", key, allowed=True))
-        self._entrance.key_revoked(row)
+        await self.keys.revoke_key(row.key_id, time.time(), decided(who, "api_keys.revoke", key, allowed=True))
+        self.auth.key_revoked(row)
 
-    @operation("GET", TAKE_OVER, role="operator", answers={200: "How much there is."})
+    @operation("GET", TAKE_OVER, {200: "How much there is."}, role="operator")
     async def waiting(self, who: Principal) -> LeftByDev:
         """Count what dev said that somebody could take over"""
-        found = await self._taking_over.waiting(who)
+        found = await self.taking_over.waiting(who)
         return LeftByDev(DEV.user_id, DEV.workspace_id, found.conversations, found.automations)
 
     @operation(
         "POST",
         TAKE_OVER,
+        {200: "What was handed over, and what is left: ask again while that is more than `busy`."},
         role="operator",
-        answers={200: "What was handed over, and what is left: ask again while that is more than `busy`."},
     )
     async def take_over(self, who: Principal, body: TakeOver) -> TakenOver:
         """Hand what dev said to a user
 
         Conversations go with their files, then automations and the calendar."""
         if not who.operator:
-            self._note(decided(who, "user.take_over", body.user, allowed=False))
-        taken = await self._taking_over.take_over(who, body.user)
+            self.note(decided(who, "user.take_over", body.user, allowed=False))
+        taken = await self.taking_over.take_over(who, body.user)
         return TakenOver(taken.conversations, taken.busy, taken.left)
 
     def _why_not(self, who: Principal, workspace: str, user: str) -> str | None:
@@ -163,13 +150,12 @@ class KeysDoor(Operations):
             return None
         if who.workspace_id != workspace:
             return "a key of this workspace makes keys for this workspace only"
-        named = self._entrance.operators.names(workspace, user)
+        named = self.auth.operators.names(workspace, user)
         return "this user runs the host, and who does makes their keys" if named else None
 
 
 def _seen(row: ApiKeyRow) -> KeyEntry:
-    moments = iso(row.created_at), iso(row.revoked_at)
-    return KeyEntry(row.key_id, row.workspace_id, row.user_id, row.role, *moments)
+    return seen(KeyEntry, row, workspace=row.workspace_id, user=row.user_id)
 
 
 def decided(who: Principal, action: str, resource: str, *, allowed: bool = True) -> AuditRow:

@@ -3,6 +3,7 @@
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -12,9 +13,9 @@ from paddock.host.people.principals import Principal
 from paddock.http_api.admin.keys import decided
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import read_body
-from paddock.http_api.edge.operations import CONFLICT, JSON, NOT_FOUND, Content, Operations, operation
+from paddock.http_api.edge.operations import JSON, Content, Operations, operation
 from paddock.http_api.edge.reading import invalid, read_shape
-from paddock.http_api.edge.shapes import Answer, Body, Count, Json, Query, about
+from paddock.http_api.edge.shapes import Answer, Body, Count, Json, Query, about, seen
 from paddock.ports.knowledge import BaseRow, DocumentRow, JobRow, KnowledgeBases
 from paddock.rules.people.model_usage import Payer
 
@@ -134,25 +135,22 @@ _PLAIN = Content(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
 class KnowledgeDoor(Operations):
     group = "Knowledge"
+    auth: Auth
+    bases: KnowledgeBases
+    changed: Callable[[str], None] = lambda _workspace: None
 
-    def __init__(
-        self, *, auth: Auth, bases: KnowledgeBases, changed: Callable[[str], None] = lambda _workspace: None
-    ) -> None:
-        self.auth = auth
-        self._bases = bases
-        self._changed = changed
-
-    @operation("GET", BASE, answers={200: "Of the workspace."})
+    @operation("GET", BASE, {200: "Of the workspace."})
     async def list(self, who: Principal) -> BaseList:
         """List the bases there are"""
-        return BaseList([_base(row) for row in await self._bases.list(who.workspace_id)])
+        return BaseList([_base(row) for row in await self.bases.list(who.workspace_id)])
 
-    @operation("POST", BASE, role="admin", answers={201: "It was made."}, errors=[CONFLICT])
+    @operation("POST", BASE, {201: "It was made."}, role="admin", errors=(409,))
     async def create(self, who: Principal, body: NewBase) -> Base:
         """Make a base"""
-        row = await self._bases.create(
+        row = await self.bases.create(
             who.workspace_id,
             body.kb_id,
             decided(who, "knowledge.create", body.kb_id),
@@ -160,32 +158,32 @@ class KnowledgeDoor(Operations):
             description=body.description,
             model=body.embedding_model,
         )
-        self._changed(who.workspace_id)
+        self.changed(who.workspace_id)
         return _base(row)
 
-    @operation("GET", ONE, answers={200: "As it is."}, errors=[NOT_FOUND])
+    @operation("GET", ONE, {200: "As it is."}, errors=(404,))
     async def get(self, who: Principal, kb: KbName) -> Base:
         """Look at a base"""
-        return _base(await self._bases.get(who.workspace_id, kb))
+        return _base(await self.bases.get(who.workspace_id, kb))
 
-    @operation("DELETE", ONE, role="admin", answers={204: "It is gone."}, errors=[NOT_FOUND])
+    @operation("DELETE", ONE, {204: "It is gone."}, role="admin", errors=(404,))
     async def delete(self, who: Principal, kb: KbName) -> None:
         """Delete a base"""
-        await self._bases.delete(who.workspace_id, kb, decided(who, "knowledge.delete", kb))
-        self._changed(who.workspace_id)
+        await self.bases.delete(who.workspace_id, kb, decided(who, "knowledge.delete", kb))
+        self.changed(who.workspace_id)
 
-    @operation("GET", f"{ONE}/documents", answers={200: "A page."}, errors=[NOT_FOUND])
+    @operation("GET", f"{ONE}/documents", {200: "A page."}, errors=(404,))
     async def documents(self, who: Principal, kb: KbName, query: DocumentsQuery) -> DocumentList:
         """List the documents of a base"""
-        rows = await self._bases.documents(who.workspace_id, kb, after=query.after, limit=MAX_LISTED + 1)
+        rows = await self.bases.documents(who.workspace_id, kb, after=query.after, limit=MAX_LISTED + 1)
         return DocumentList([_document(row) for row in rows[:MAX_LISTED]], len(rows) > MAX_LISTED)
 
     @operation(
         "POST",
         f"{ONE}/documents",
+        {202: "It is on its way in."},
         role="admin",
-        answers={202: "It is on its way in."},
-        errors=[NOT_FOUND, CONFLICT],
+        errors=(404, 409),
         request=[Content(JSON, NewDocument), _PLAIN],
     )
     async def add(self, who: Principal, request: Request, kb: KbName, query: NewDocumentQuery) -> IngestJob:
@@ -198,37 +196,33 @@ class KnowledgeDoor(Operations):
             given = read_shape(_object(body), NewDocument)
             name, content, metadata = given.name, _content(given), given.metadata or {}
         audit = decided(who, "knowledge.add", f"{kb}/{name}"[:256])
-        return _job(await self._bases.add(_payer(who), kb, name, content, audit, metadata))
+        return _job(await self.bases.add(_payer(who), kb, name, content, audit, metadata))
 
-    @operation(
-        "DELETE", f"{ONE}/documents/{{document}}", role="admin", answers={204: "It is gone."}, errors=[NOT_FOUND]
-    )
+    @operation("DELETE", f"{ONE}/documents/{{document}}", {204: "It is gone."}, role="admin", errors=(404,))
     async def delete_document(
         self, who: Principal, kb: KbName, document: Annotated[str, about("Its documentId.", example=DOCUMENT_ID)]
     ) -> None:
         """Delete a document"""
         audit = decided(who, "knowledge.delete_document", f"{kb}/{document}"[:256])
-        await self._bases.delete_document(who.workspace_id, kb, document, audit)
+        await self.bases.delete_document(who.workspace_id, kb, document, audit)
 
-    @operation(
-        "GET", f"{ONE}/jobs", answers={200: "Those that have not arrived, the oldest first."}, errors=[NOT_FOUND]
-    )
+    @operation("GET", f"{ONE}/jobs", {200: "Those that have not arrived, the oldest first."}, errors=(404,))
     async def jobs(self, who: Principal, kb: KbName) -> IngestJobList:
         """List documents on their way in"""
-        waiting = await self._bases.on_their_way(who.workspace_id, kb)
+        waiting = await self.bases.on_their_way(who.workspace_id, kb)
         return IngestJobList([_job(row) for row in waiting[:MAX_LISTED]], len(waiting) > MAX_LISTED)
 
-    @operation("GET", f"{ONE}/jobs/{{job}}", answers={200: "Now."}, errors=[NOT_FOUND])
+    @operation("GET", f"{ONE}/jobs/{{job}}", {200: "Now."}, errors=(404,))
     async def job(
         self, who: Principal, kb: KbName, job: Annotated[str, about("Its jobId.", example=JOB_ID)]
     ) -> IngestJob:
         """Tell how far a document is"""
-        return _job(await self._bases.job(who.workspace_id, kb, job))
+        return _job(await self.bases.job(who.workspace_id, kb, job))
 
-    @operation("POST", f"{ONE}/search", answers={200: "Passages, the best first."}, errors=[NOT_FOUND])
+    @operation("POST", f"{ONE}/search", {200: "Passages, the best first."}, errors=(404,))
     async def search(self, who: Principal, kb: KbName, body: KnowledgeQuery) -> PassageList:
         """Search a base"""
-        found = await self._bases.retrieve(_payer(who), kb, body.query, top_k=body.top_k, filters=body.filters or {})
+        found = await self.bases.retrieve(_payer(who), kb, body.query, top_k=body.top_k, filters=body.filters or {})
         return PassageList([FoundPassage(one.passage_id, one.text, one.score, dict(one.metadata)) for one in found])
 
 
@@ -259,30 +253,13 @@ def _payer(who: Principal) -> Payer:
 
 
 def _base(row: BaseRow) -> Base:
-    return Base(row.kb_id, row.name, row.description, row.created_at, row.embedding_model or None)
+    return seen(Base, row, embedding_model=row.embedding_model or None)
 
 
 def _document(row: DocumentRow) -> Document:
-    return Document(
-        document_id=row.document_id,
-        name=row.name,
-        media_type=row.media_type,
-        size_bytes=row.size_bytes,
-        sha256=row.content_hash,
-        passages=row.chunk_count,
-        created_at=row.created_at,
-        metadata=msgspec.json.decode(row.metadata or b"{}"),
-    )
+    metadata = msgspec.json.decode(row.metadata or b"{}")
+    return seen(Document, row, sha256=row.content_hash, passages=row.chunk_count, metadata=metadata)
 
 
 def _job(job: JobRow) -> IngestJob:
-    return IngestJob(
-        job_id=job.job_id,
-        kb_id=job.kb_id,
-        document_id=job.document_id,
-        name=job.name,
-        status=job.status,
-        done=job.done,
-        total=job.total,
-        message=job.message,
-    )
+    return seen(IngestJob, job)

@@ -1,6 +1,7 @@
 """Looking over a workspace: runs, the story of one, why it may do something, the audit trail, usage and speed."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, cast
 
@@ -11,9 +12,9 @@ from paddock.host.people.overview import Overview
 from paddock.host.people.principals import Principal
 from paddock.host.runs.explanations import Explanations
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import CONFLICT, FORBIDDEN, NOT_FOUND, Operations, operation
+from paddock.http_api.edge.operations import Operations, operation
 from paddock.http_api.edge.reading import invalid
-from paddock.http_api.edge.shapes import Answer, Count, Json, Moment, Query, about, iso
+from paddock.http_api.edge.shapes import Answer, Count, Json, Moment, Query, about, iso, seen
 from paddock.http_api.native.runs import ONE, RUNS, Run, RunName, RunQuery, Usage, run_fields
 from paddock.rules.access.reasons import coded
 from paddock.rules.errors import ErrorCode, HostError
@@ -97,10 +98,7 @@ class Story(Answer):
 
 
 class ExplainQuery(RunQuery):
-    action: Annotated[
-        str,
-        about("The host call, such as history.page.", example="history.page"),
-    ] = ""
+    action: Annotated[str, about("The host call, such as history.page.", example="history.page")] = ""
     resource: Annotated[str, about("The model, tool or base it is about.", example="demo")] = ""
 
 
@@ -215,16 +213,15 @@ class UsageReport(Answer):
     people: Annotated[list[PersonUsage], about("Of the workspace, for administrators.")] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class OverviewDoor(Operations):
     group = "Overview"
+    auth: Auth
+    names: ThreadNames
+    overview: Overview
+    explanations: Explanations
 
-    def __init__(self, *, auth: Auth, names: ThreadNames, overview: Overview, explanations: Explanations) -> None:
-        self.auth = auth
-        self._names = names
-        self._overview = overview
-        self._explanations = explanations
-
-    @operation("GET", RUNS, answers={200: "The one begun last first."}, errors=[FORBIDDEN, NOT_FOUND])
+    @operation("GET", RUNS, {200: "The one begun last first."}, errors=(403, 404))
     async def runs(self, who: Principal, query: RunsAsked) -> RunList:
         """List runs"""
         statuses = tuple(filter(None, query.status.split(",")))
@@ -233,31 +230,31 @@ class OverviewDoor(Operations):
         asked = RunsQuery(
             who.workspace_id,
             _of_whom(who, query.scope),
-            None if query.thread_id is None else await self._names.find(who, query.thread_id),
+            None if query.thread_id is None else await self.names.find(who, query.thread_id),
             query.agent,
             statuses,
             query.before,
             query.limit,
         )
-        found = await self._overview.runs(asked)
+        found = await self.overview.runs(asked)
         return RunList([_entry(run) for run in found], found[-1].run_id if len(found) == query.limit else None)
 
-    @operation("GET", f"{ONE}/story", answers={200: "In order of time."}, errors=[NOT_FOUND, CONFLICT])
+    @operation("GET", f"{ONE}/story", {200: "In order of time."}, errors=(404, 409))
     async def story(self, who: Principal, run: RunName, query: RunQuery) -> Story:
         """Tell all that is on record about a run
 
         For its owner, and for administrators of the workspace, whose look is itself on record. Why something was
         decided (`detail.reason`) is told to administrators."""
         found = await self._find(who, run, query)
-        story = await self._overview.story(who, found)
+        story = await self.overview.story(who, found)
         entry = _entry(found, story.usage)
         return Story(entry, dict(story.grant), [_chapter(one) for one in story.chapters], story.cut)
 
     @operation(
         "GET",
         f"{ONE}/explain",
-        answers={200: "Which layer decided, in words."},
-        errors=[NOT_FOUND, CONFLICT],
+        {200: "Which layer decided, in words."},
+        errors=(404, 409),
         parameters=ExplainParameters,
     )
     async def explain(self, who: Principal, run: RunName, query: ExplainQuery) -> Explanation:
@@ -267,10 +264,10 @@ class OverviewDoor(Operations):
         found = await self._find(who, run, query)
         if not query.action:
             raise invalid("say which host call: ?action=history.page")
-        told = await self._explanations.explain(found, query.action, query.resource)
+        told = await self.explanations.explain(found, query.action, query.resource)
         return msgspec.convert(told, Explanation)
 
-    @operation("GET", "/api/v1/audit", role="admin", answers={200: "The newest first."})
+    @operation("GET", "/api/v1/audit", {200: "The newest first."}, role="admin")
     async def audit(self, who: Principal, query: AuditAsked) -> DecisionList:
         """Search the audit trail"""
         asked = AuditQuery(
@@ -286,16 +283,16 @@ class OverviewDoor(Operations):
             query.limit,
             who.operator,
         )
-        found = await self._overview.decisions(who, asked)
+        found = await self.overview.decisions(who, asked)
         more = str(found[-1].number) if len(found) == query.limit else None
         return DecisionList([_decision(one) for one in found], more)
 
-    @operation("GET", "/api/v1/usage", answers={200: "By span of time, the oldest first."}, errors=[FORBIDDEN])
+    @operation("GET", "/api/v1/usage", {200: "By span of time, the oldest first."}, errors=(403,))
     async def usage(self, who: Principal, query: UsageAsked) -> UsageReport:
         """Report what was used, and how long runs took"""
         seconds, every = SPANS[query.span]
         user_id = _of_whom(who, query.scope)
-        found = await self._overview.spending(who, user_id, seconds=seconds, every=every)
+        found = await self.overview.spending(who, user_id, seconds=seconds, every=every)
         return UsageReport(
             since=iso(found.since),
             every_seconds=found.every,
@@ -307,7 +304,7 @@ class OverviewDoor(Operations):
 
     async def _find(self, who: Principal, run: str, query: RunQuery) -> RunRow:
         name = query.thread_id
-        return await self._overview.find(who, run, None if name is None else await self._names.find(who, name))
+        return await self.overview.find(who, run, None if name is None else await self.names.find(who, name))
 
 
 def _of_whom(who: Principal, scope: str) -> str | None:
@@ -322,8 +319,7 @@ def _seconds(moment: str | None) -> float | None:
 
 
 def _entry(run: RunRow, usage: Mapping[str, Any] | None = None) -> RunEntry:
-    spent = msgspec.convert(usage, Usage) if usage else None
-    return RunEntry(**run_fields(run), usage=spent, user_id=run.user_id, runner_id=run.runner_id or None)
+    return seen(RunEntry, run, **run_fields(run, usage), runner_id=run.runner_id or None)
 
 
 def _chapter(one: Chapter) -> StoryEntry:
@@ -334,35 +330,20 @@ def _chapter(one: Chapter) -> StoryEntry:
 
 def _decision(entry: AuditEntry) -> AuditedDecision:
     row, why = entry.row, coded(entry.row.reason)
-    return AuditedDecision(
+    return seen(
+        AuditedDecision,
+        row,
         number=entry.number,
-        time=iso(row.time),
-        actor=row.actor,
-        action=row.action,
-        resource=row.resource,
-        scope=row.scope,
-        result=row.result,
-        reason=row.reason,
         reason_code=why and why.code,
-        reason_params=why and dict(why.params),
+        reason_params=why and why.params,
         task_id=row.run_id,
-        runner_id=row.runner_id,
         thread_id=row.session_id,
     )
 
 
 def _usage(line: UsageLine) -> UsageEntry:
-    return UsageEntry(
-        start=iso(line.start),
-        agent_id=line.agent_id,
-        model_id=line.model_id,
-        model_calls=line.calls,
-        prompt_tokens=line.prompt_tokens,
-        completion_tokens=line.completion_tokens,
-        total_tokens=line.total_tokens,
-        cost=known_cost(line.cost, line.unpriced),
-        unpriced_calls=line.unpriced or None,
-    )
+    cost = known_cost(line.cost, line.unpriced)
+    return seen(UsageEntry, line, model_calls=line.calls, cost=cost, unpriced_calls=line.unpriced or None)
 
 
 def _spender(one: Spender) -> PersonUsage:
@@ -371,11 +352,5 @@ def _spender(one: Spender) -> PersonUsage:
 
 
 def _counted(pace: Pace) -> Json:
-    return {
-        "runs": pace.runs,
-        "completed": pace.completed,
-        "failed": pace.failed,
-        "cancelled": pace.cancelled,
-        "median_seconds": pace.median,
-        "p95_seconds": pace.slowest_twentieth,
-    }
+    counts = {name: getattr(pace, name) for name in ("runs", "completed", "failed", "cancelled")}
+    return {**counts, "median_seconds": pace.median, "p95_seconds": pace.slowest_twentieth}

@@ -2,6 +2,7 @@
 administrators."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 from starlette.responses import Response
@@ -30,33 +31,28 @@ class Ready(Answer):
     reason: Annotated[str, about(example="ready")]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Probes(Operations):
     group = "Probes"
+    auth: Auth
+    ready: IsReady
+    numbers: Callable[[str | None], bytes]
 
-    def __init__(self, *, auth: Auth, ready: IsReady, numbers: Callable[[str | None], bytes]) -> None:
-        self.auth = auth
-        self._ready = ready
-        self._numbers = numbers
-
-    @operation("GET", "/healthz", role="anybody", answers={200: "Yes."})
+    @operation("GET", "/healthz", {200: "Yes."}, role="anybody")
     async def healthz(self) -> Alive:
         """Ask whether it is alive"""
         return Alive("alive")
 
-    @operation("GET", "/readyz", role="anybody", answers={200: "Yes.", 503: "Not now."})
+    @operation("GET", "/readyz", {200: "Yes.", 503: "Not now."}, role="anybody")
     async def readyz(self) -> Answered[Ready]:
         """Ask whether it is ready"""
-        ready, reason = self._ready()
+        ready, reason = self.ready()
         return Answered(Ready("ready" if ready else "not ready", reason), 200 if ready else 503)
 
     @operation(
-        "GET",
-        "/metrics",
-        role="admin",
-        answers={200: "In its text format."},
-        response=[Content("text/plain", str, EXAMPLE)],
+        "GET", "/metrics", {200: "In its text format."}, role="admin", response=[Content("text/plain", str, EXAMPLE)]
     )
     async def metrics(self, who: Principal) -> Response:
         """Read numbers for Prometheus"""
-        numbers = self._numbers(None if who.operator else who.workspace_id)
+        numbers = self.numbers(None if who.operator else who.workspace_id)
         return Response(numbers, headers={**GUARDED, "Content-Type": NUMBERS})

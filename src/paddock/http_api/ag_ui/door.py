@@ -2,6 +2,7 @@
 
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
@@ -21,7 +22,7 @@ from paddock.http_api.ag_ui.event_types import FRAMES
 from paddock.http_api.ag_ui.input import AgUiInput, AgUiLimits, read_ag_ui_input, read_names
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import read_body
-from paddock.http_api.edge.operations import CONFLICT, JSON, NOT_FOUND, Content, Operations, operation
+from paddock.http_api.edge.operations import JSON, Content, Operations, operation
 from paddock.http_api.edge.origins import local, source_of
 from paddock.http_api.edge.reading import invalid
 from paddock.http_api.edge.shapes import Answer, Json, about
@@ -88,36 +89,23 @@ class Capabilities(Answer):
     custom: Json
 
 
+@dataclass(frozen=True, kw_only=True)
 class AgUiDoor(Operations):
     group = "AG-UI"
-
-    def __init__(
-        self,
-        *,
-        auth: Auth,
-        inbox: Inbox,
-        streams: RunStreams,
-        agents: Agents,
-        names: ThreadNames,
-        client_runs: ClientRuns,
-        standing: Standing,
-        limits: AgUiLimits | None = None,
-    ) -> None:
-        self.auth = auth
-        self._inbox = inbox
-        self._streams = streams
-        self._agents = agents
-        self._names = names
-        self._client_runs = client_runs
-        self._standing = standing
-        self._limits = limits or AgUiLimits()
+    auth: Auth
+    inbox: Inbox
+    streams: RunStreams
+    agents: Agents
+    names: ThreadNames
+    client_runs: ClientRuns
+    standing: Standing
+    limits: AgUiLimits = field(default_factory=AgUiLimits)
 
     @operation(
         "POST",
-        f"{ONE}/connect",
-        f"{AG_UI}/connect",
-        answers={200: "What was said as a snapshot, then the live run if there is one, as a stream of events."},
-        errors=[NOT_FOUND],
+        (f"{ONE}/connect", f"{AG_UI}/connect"),
+        {200: "What was said as a snapshot, then the live run if there is one, as a stream of events."},
+        errors=(404,),
         rate="streams",
         request=[Content(JSON, AgUiConnect, {"threadId": "main"})],
         response=[FRAMES],
@@ -132,27 +120,25 @@ class AgUiDoor(Operations):
             name, run_id, dialect = read_names(body) if len(body) <= SHORT_BODY else await to_thread(read_names, body)
         except InvalidInputError as error:
             raise invalid(str(error)) from error
-        thread_id = await self._names.find(who, name)
-        return await self._standing.stream(who, thread_id, peer_of(dialect, thread_id, run_id or "", name))
+        thread_id = await self.names.find(who, name)
+        return await self.standing.stream(who, thread_id, peer_of(dialect, thread_id, run_id or "", name))
 
     @operation(
         "GET",
-        f"{ONE}/capabilities",
-        f"{AG_UI}/capabilities",
-        answers={200: "The capabilities, in the official shape."},
-        errors=[NOT_FOUND],
+        (f"{ONE}/capabilities", f"{AG_UI}/capabilities"),
+        {200: "The capabilities, in the official shape."},
+        errors=(404,),
     )
     async def capabilities(self, who: Principal, agent: AgentName | None = None) -> Capabilities:
         """List what an AG-UI client may expect"""
         self._known(agent, who)
-        return capabilities(self._agents.get(agent or "", who.workspace_id))
+        return capabilities(self.agents.get(agent or "", who.workspace_id))
 
     @operation(
         "POST",
-        ONE,
-        AG_UI,
-        answers={200: "The run, as a stream of AG-UI events."},
-        errors=[NOT_FOUND, CONFLICT],
+        (ONE, AG_UI),
+        {200: "The run, as a stream of AG-UI events."},
+        errors=(404, 409),
         rate="streams",
         request=[Content(JSON, RunInput, EXAMPLE)],
         response=[FRAMES],
@@ -164,7 +150,7 @@ class AgUiDoor(Operations):
         self._known(agent, who)
         body = await self._body(request)
         given = self._read(request, body) if len(body) <= SHORT_BODY else await to_thread(self._read, request, body)
-        place = self._streams.place(who)
+        place = self.streams.place(who)
         try:
             told = _told(given, request.headers.get("accept", ""))
             return await self._stream(request, who, given, told, agent, place)
@@ -173,24 +159,18 @@ class AgUiDoor(Operations):
             raise
 
     async def _stream(
-        self,
-        request: Request,
-        principal: Principal,
-        given: AgUiInput,
-        told: Told,
-        agent_id: str | None,
-        place: Place,
+        self, request: Request, principal: Principal, given: AgUiInput, told: Told, agent_id: str | None, place: Place
     ) -> ASGIApp:
         source, last = source_of(request.scope), request.headers.get("last-event-id")
-        thread_id = await self._names.find(principal, given.thread_name)
-        start = await self._streams.check_cursor(last, given.dialect, thread_id)
+        thread_id = await self.names.find(principal, given.thread_name)
+        start = await self.streams.check_cursor(last, given.dialect, thread_id)
         accepted, diverged = await self._accept(principal, thread_id, given, told, agent_id, source)
         peer = peer_of(given.dialect, accepted.thread_id, given.run_id, given.thread_name)
         gone = self._when_gone(principal, accepted, agent_id)
         if start is not None and start.seq >= accepted.first_seq:
-            return await self._streams.go_on(principal, accepted, peer, start, place=place, when_gone=gone)
-        shown = await self._standing.before_run(principal, accepted, peer) if diverged else b""
-        return await self._streams.from_the_start(
+            return await self.streams.go_on(principal, accepted, peer, start, place=place, when_gone=gone)
+        shown = await self.standing.before_run(principal, accepted, peer) if diverged else b""
+        return await self.streams.from_the_start(
             principal, accepted, peer, place=place, after_start=shown, when_gone=gone
         )
 
@@ -207,7 +187,7 @@ class AgUiDoor(Operations):
 
         async def complete(new: NewRun, exists: bool) -> NewRun:
             nonlocal diverged
-            done = await self._client_runs.completed(new, told, exists=exists)
+            done = await self.client_runs.completed(new, told, exists=exists)
             diverged = done.diverged
             return done.new
 
@@ -224,28 +204,28 @@ class AgUiDoor(Operations):
             door="ag-ui",
             thread_name=None if given.thread_name.lower() == thread_id else given.thread_name,
         )
-        return await self._inbox.accept(new, complete), diverged
+        return await self.inbox.accept(new, complete), diverged
 
     def _when_gone(
         self, principal: Principal, accepted: Accepted, agent_id: str | None
     ) -> Callable[[], Awaitable[None]] | None:
         """Runs outlive their reader, unless the agent's owner would rather save the cost."""
-        binding = self._agents.get(agent_id or self._agents.default_agent_id or "", principal.workspace_id)
+        binding = self.agents.get(agent_id or self.agents.default_agent_id or "", principal.workspace_id)
         if binding is None or not binding.extras.cancel_on_disconnect:
             return None
 
         async def cancel() -> None:
-            await self._inbox.cancel_by_id(accepted.task_id, principal, "reader_gone")
+            await self.inbox.cancel_by_id(accepted.task_id, principal, "reader_gone")
 
         return cancel
 
     async def _body(self, request: Request) -> bytes:
-        most = self._limits.body_bytes
+        most = self.limits.body_bytes
         return await read_body(request, most, f"the body exceeds {most} bytes")
 
     def _read(self, request: Request, body: bytes) -> AgUiInput:
         try:
-            given = read_ag_ui_input(body, is_time_zone, self._limits)
+            given = read_ag_ui_input(body, is_time_zone, self.limits)
         except InvalidInputError as error:
             raise invalid(str(error)) from error
         if given.passed_over:
@@ -254,8 +234,8 @@ class AgUiDoor(Operations):
 
     def _known(self, agent_id: str | None, who: Principal) -> None:
         workspace = who.workspace_id
-        if agent_id is not None and not self._agents.known(agent_id, workspace):
-            known = ", ".join(binding.agent_id for binding in self._agents.list(workspace))
+        if agent_id is not None and not self.agents.known(agent_id, workspace):
+            known = ", ".join(binding.agent_id for binding in self.agents.list(workspace))
             raise HostError(ErrorCode.NOT_FOUND, f"there is no agent {agent_id!r}; known are: {known}")
 
 

@@ -3,7 +3,10 @@
 The events themselves are made in `events.py`, `outputs.py` and `snapshot.py`, and a test compares the two.
 """
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Union
+
+import msgspec
 
 from paddock.http_api.edge.operations import SSE, Content
 from paddock.http_api.edge.shapes import Answer, Json, Moment, about
@@ -44,125 +47,41 @@ class TokenUsage(Answer):
     cache_write_input_tokens: int | None = None
 
 
-class RunStartedEvent(Event, tag="RUN_STARTED"):
-    thread_id: str
-    run_id: str
-    timestamp: Timestamp | None = None
-    protocol_version: str | None = None
-    parent_run_id: str | None = None
-    input: Json | None = None
-    metadata: Json | None = None
+_NAMES = {"thread_id": str, "run_id": str}
+EVENTS: Mapping[str, Mapping[str, Any]] = {
+    "RUN_STARTED": {
+        **_NAMES,
+        "timestamp?": Timestamp,
+        "protocol_version?": str,
+        "parent_run_id?": str,
+        "input?": Json,
+    },
+    "RUN_FINISHED": {**_NAMES, "timestamp?": Timestamp, "outcome?": Outcome, "usage?": list[TokenUsage]},
+    "RUN_ERROR": {"message": str, "code": str, "timestamp?": Timestamp},
+    "TEXT_MESSAGE_START": {"message_id": str, "role": Literal["assistant"]},
+    "TEXT_MESSAGE_CONTENT": {"message_id": str, "delta": str},
+    "TEXT_MESSAGE_END": {"message_id": str},
+    "TOOL_CALL_START": {"tool_call_id": str, "tool_call_name": str},
+    "TOOL_CALL_ARGS": {"tool_call_id": str, "delta": str},
+    "TOOL_CALL_END": {"tool_call_id": str},
+    "TOOL_CALL_RESULT": {"message_id": str, "tool_call_id": str, "content": str, "role": Literal["tool"]},
+    "STEP_STARTED": {"step_name": str},
+    "STEP_FINISHED": {"step_name": str},
+    "ACTIVITY_SNAPSHOT": {"message_id": str, "activity_type": str, "content": Json},
+    "MESSAGES_SNAPSHOT": {"messages": list[Json]},
+    "CUSTOM": {"name": Annotated[str, about("Those of ours begin with `paddock.`.")], "value": Any},
+}
+"""The fields of each event; those with a question mark may be left out."""
 
 
-class RunFinishedEvent(Event, tag="RUN_FINISHED"):
-    thread_id: str
-    run_id: str
-    timestamp: Timestamp | None = None
-    outcome: Outcome | None = None
-    usage: list[TokenUsage] | None = None
-    metadata: Json | None = None
+def _event(kind: str, fields: Mapping[str, Any]) -> type[msgspec.Struct]:
+    whole = {**fields, "metadata?": Json}
+    given = [(one[:-1], hint | None, None) if one.endswith("?") else (one, hint) for one, hint in whole.items()]
+    return msgspec.defstruct(f"{kind.title().replace('_', '')}Event", given, bases=(Event,), tag=kind)
 
 
-class RunErrorEvent(Event, tag="RUN_ERROR"):
-    message: str
-    code: str
-    timestamp: Timestamp | None = None
-    metadata: Json | None = None
-
-
-class TextMessageStartEvent(Event, tag="TEXT_MESSAGE_START"):
-    message_id: str
-    role: Literal["assistant"]
-    metadata: Json | None = None
-
-
-class TextMessageContentEvent(Event, tag="TEXT_MESSAGE_CONTENT"):
-    message_id: str
-    delta: str
-    metadata: Json | None = None
-
-
-class TextMessageEndEvent(Event, tag="TEXT_MESSAGE_END"):
-    message_id: str
-    metadata: Json | None = None
-
-
-class ToolCallStartEvent(Event, tag="TOOL_CALL_START"):
-    tool_call_id: str
-    tool_call_name: str
-    metadata: Json | None = None
-
-
-class ToolCallArgsEvent(Event, tag="TOOL_CALL_ARGS"):
-    tool_call_id: str
-    delta: str
-    metadata: Json | None = None
-
-
-class ToolCallEndEvent(Event, tag="TOOL_CALL_END"):
-    tool_call_id: str
-    metadata: Json | None = None
-
-
-class ToolCallResultEvent(Event, tag="TOOL_CALL_RESULT"):
-    message_id: str
-    tool_call_id: str
-    content: str
-    role: Literal["tool"]
-    metadata: Json | None = None
-
-
-class StepStartedEvent(Event, tag="STEP_STARTED"):
-    step_name: str
-    metadata: Json | None = None
-
-
-class StepFinishedEvent(Event, tag="STEP_FINISHED"):
-    step_name: str
-    metadata: Json | None = None
-
-
-class ActivitySnapshotEvent(Event, tag="ACTIVITY_SNAPSHOT"):
-    message_id: str
-    activity_type: str
-    content: Json
-    metadata: Json | None = None
-
-
-class MessagesSnapshotEvent(Event, tag="MESSAGES_SNAPSHOT"):
-    messages: list[Json]
-    metadata: Json | None = None
-
-
-class CustomEvent(Event, tag="CUSTOM"):
-    """What AG-UI has no event for; names of ours begin with `paddock.`."""
-
-    name: str
-    value: Any
-    metadata: Json | None = None
-
-
-AgUiEvent = (
-    RunStartedEvent
-    | RunFinishedEvent
-    | RunErrorEvent
-    | TextMessageStartEvent
-    | TextMessageContentEvent
-    | TextMessageEndEvent
-    | ToolCallStartEvent
-    | ToolCallArgsEvent
-    | ToolCallEndEvent
-    | ToolCallResultEvent
-    | StepStartedEvent
-    | StepFinishedEvent
-    | ActivitySnapshotEvent
-    | MessagesSnapshotEvent
-    | CustomEvent
-)
+AgUiEvent: Any = Union[tuple(_event(kind, fields) for kind, fields in EVENTS.items())]  # noqa: UP007 - of a table
 FRAMES = Content(
-    SSE,
-    AgUiEvent,
-    'id: 1.7.1\ndata: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"hello"}\n\n',
-    "AgUiEvent",
+    SSE, AgUiEvent, 'id: 1.7.1\ndata: {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"hello"}\n\n', "AgUiEvent"
 )
 """An answer that is a stream of events."""

@@ -1,92 +1,36 @@
 """All declared operations as one OpenAPI 3.1 document."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any, cast, get_args
 
 import msgspec
 
-from paddock.http_api.admin.agents import AgentsDoor
-from paddock.http_api.admin.console import ConsoleDoor
-from paddock.http_api.admin.deliveries import DeliveriesDoor
-from paddock.http_api.admin.keys import KeysDoor
-from paddock.http_api.admin.knowledge import KnowledgeDoor
-from paddock.http_api.admin.overview import OverviewDoor
-from paddock.http_api.admin.probes import Probes
-from paddock.http_api.admin.runners import RunnersDoor
-from paddock.http_api.ag_ui.door import AgUiDoor
-from paddock.http_api.description.door import DescriptionDoor
 from paddock.http_api.description.examples import example_of
 from paddock.http_api.edge.errors import STATUS, problem_of
 from paddock.http_api.edge.operations import JSON, SSE, Content, Operation, Operations, Pydantic, operations_of
 from paddock.http_api.edge.reading import extra_of, fields_of
 from paddock.http_api.edge.shapes import Answer, Json, Query
-from paddock.http_api.native.approvals import ApprovalsDoor
-from paddock.http_api.native.attachments import AttachmentsDoor
-from paddock.http_api.native.automations import AutomationsDoor
-from paddock.http_api.native.branches import BranchesDoor
-from paddock.http_api.native.calendar import CalendarDoor
-from paddock.http_api.native.events import EventsDoor
-from paddock.http_api.native.history import HistoryDoor
-from paddock.http_api.native.runs import RunsDoor
-from paddock.http_api.native.sessions import SessionsDoor
-from paddock.http_api.native.ui_actions import UiActionsDoor
-from paddock.http_api.native.users import UsersDoor
 from paddock.rules.errors import ErrorCode
 
-DOORS: tuple[type[Operations], ...] = (
-    RunsDoor,
-    OverviewDoor,
-    HistoryDoor,
-    AgUiDoor,
-    AttachmentsDoor,
-    UiActionsDoor,
-    SessionsDoor,
-    BranchesDoor,
-    UsersDoor,
-    KeysDoor,
-    AgentsDoor,
-    RunnersDoor,
-    ApprovalsDoor,
-    KnowledgeDoor,
-    AutomationsDoor,
-    CalendarDoor,
-    EventsDoor,
-    DeliveriesDoor,
-    Probes,
-    DescriptionDoor,
-    ConsoleDoor,
-)
-"""Every group of operations; a test compares it with the routes there are."""
-OPERATIONS: tuple[Operation, ...] = tuple(one for door in DOORS for one in operations_of(door))
 REF = "#/components/schemas/{name}"
 
-WHEN = {
-    401: "Nobody knows the caller.",
-    403: "The caller may not.",
-    404: "There is nothing of the caller's under this name.",
-    409: "It does not fit what is there.",
-    410: "The cursor's place is gone.",
-    413: "The body is too large.",
-    422: "Something asked for makes no sense; `detail` says what.",
-    429: "Too much at once; `Retry-After` says when to try again.",
-    503: "The host cannot do this at the moment; `Retry-After` says when to try again.",
-    504: "It took too long.",
+REFUSALS: Mapping[int, tuple[str, str]] = {
+    401: ("Nobody knows the caller.", "this needs an API key: Authorization: Bearer ..."),
+    403: ("The caller may not.", "only administrators may do this"),
+    404: ("There is nothing of the caller's under this name.", "there is no such run"),
+    409: ("It does not fit what is there.", "runId was used for another request"),
+    410: ("The cursor's place is gone.", "the log before this cursor was trimmed; go on from the snapshot"),
+    413: ("The body is too large.", "RunAgentInput payload exceeds size limit"),
+    422: ("Something asked for makes no sense; `detail` says what.", "threadId must be a valid UUID"),
+    429: ("Too much at once; `Retry-After` says when to try again.", "too many requests with this key; wait a moment"),
+    500: ("The host made a mistake; its log has the details.", "the host made a mistake; its log has the details"),
+    503: (
+        "The host cannot do this at the moment; `Retry-After` says when to try again.",
+        "the host cannot write to its storage at the moment, so nothing was accepted; try again shortly",
+    ),
+    504: ("It took too long.", "the search took more than 5 s; ask for rarer words, or less with filters"),
 }
-WORDS = {
-    401: "this needs an API key: Authorization: Bearer ...",
-    403: "only administrators may do this",
-    404: "there is no such run",
-    409: "runId was used for another request",
-    410: "the log before this cursor was trimmed; go on from the snapshot",
-    413: "RunAgentInput payload exceeds size limit",
-    422: "threadId must be a valid UUID",
-    429: "too many requests with this key; wait a moment",
-    500: "the host made a mistake; its log has the details",
-    503: "the host cannot write to its storage at the moment, so nothing was accepted; try again shortly",
-    504: "the search took more than 5 s; ask for rarer words, or less with filters",
-}
-"""A sentence of each kind, as an example."""
+"""When a status comes, and a sentence of its kind as an example."""
 ROLES = {"admin": "Administrators only.", "operator": "For whoever runs the host only."}
 _PROBLEM: Json = {
     "type": "object",
@@ -107,26 +51,26 @@ _KEY = {
 }
 
 
-@cache
-def openapi(version: str) -> Mapping[str, Any]:
-    shapes = Shapes(OPERATIONS)
+def openapi(version: str, doors: Iterable[type[Operations]]) -> Json:
+    operations = [one for door in doors for one in operations_of(door)]
+    shapes = Shapes(operations)
     paths: dict[str, Json] = {}
-    for one in OPERATIONS:
+    for one in operations:
         paths.setdefault(one.path, {})[one.method.lower()] = _described(one, shapes)
-    components = {**shapes.components, "Problem": _PROBLEM}
+    schemas = {**shapes.components, "Problem": _PROBLEM}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Paddock", "version": version, "description": "An agent host."},
-        "tags": [{"name": name} for name in dict.fromkeys(one.group for one in OPERATIONS)],
+        "tags": [{"name": name} for name in dict.fromkeys(one.group for one in operations)],
         "security": [{"key": []}, {}],
         "paths": paths,
-        "components": {"schemas": components, "responses": _responses(), "securitySchemes": {"key": _KEY}},
+        "components": {"schemas": schemas, "responses": _responses(), "securitySchemes": {"key": _KEY}},
     }
 
 
 def _responses() -> Json:
-    named = {f"Problem{status}": _problem(status, says, WORDS[status]) for status, says in WHEN.items()}
-    return {**named, "Problem": _problem(500, "The host made a mistake; its log has the details.", WORDS[500])}
+    named = {f"Problem{status}": _problem(status, *said) for status, said in REFUSALS.items()}
+    return {**named, "Problem": named.pop("Problem500")}
 
 
 def _problem(status: int, when: str, detail: str) -> Json:
@@ -307,7 +251,7 @@ def _said(operation: Operation, shapes: Shapes) -> Iterator[tuple[str, Json]]:
 
 def _refusals(operation: Operation) -> Iterable[int]:
     has_body = requests_of(operation)
-    own = {STATUS[code] for code in operation.errors}
+    own = set(operation.errors)
     own |= {429} if operation.rate != "none" else set()
     if operation.role == "anybody":
         return sorted(own)

@@ -1,13 +1,14 @@
 """The description of this API, served to programs and to people. It says the same to everybody: no key is needed."""
 
-from functools import cache
+from collections.abc import Iterable
+from functools import cached_property
 from importlib.metadata import version
 
 from starlette.responses import HTMLResponse, Response
 
 from paddock.http_api.edge.bodies import json_response
 from paddock.http_api.edge.errors import GUARDED
-from paddock.http_api.edge.operations import JSON, Content, Operations, operation
+from paddock.http_api.edge.operations import JSON, Content, Door, Operations, operation
 from paddock.http_api.edge.shapes import Json
 
 EXAMPLE: Json = {
@@ -19,41 +20,29 @@ PAGE = Content("text/html", str, '<!doctype html>\n<html lang="en">\n<meta chars
 
 
 class DescriptionDoor(Operations):
+    """Describes the operations of these doors, and its own."""
+
     group = "Probes"
 
+    def __init__(self, doors: Iterable[Door]) -> None:
+        self._doors = [*(type(door) for door in doors if isinstance(door, Operations)), DescriptionDoor]
+
     @operation(
-        "GET",
-        "/api/openapi.json",
-        role="anybody",
-        answers={200: "OpenAPI 3.1."},
-        response=[Content(JSON, Json, EXAMPLE)],
+        "GET", "/api/openapi.json", {200: "OpenAPI 3.1."}, role="anybody", response=[Content(JSON, Json, EXAMPLE)]
     )
     async def document(self) -> Response:
         """Read this description"""
-        return _document()
+        return json_response(self._document)
 
-    @operation(
-        "GET",
-        "/api/docs",
-        role="anybody",
-        answers={200: "HTML, without anything from elsewhere."},
-        response=[PAGE],
-    )
+    @operation("GET", "/api/docs", {200: "HTML, without anything from elsewhere."}, role="anybody", response=[PAGE])
     async def page(self) -> Response:
         """Read this description as a page"""
-        return _page()
+        from paddock.http_api.description.page import POLICY, docs_page
 
+        return HTMLResponse(docs_page(self._document), headers={**GUARDED, "Content-Security-Policy": POLICY})
 
-@cache
-def _document() -> Response:
-    from paddock.http_api.description.document import openapi
+    @cached_property
+    def _document(self) -> Json:
+        from paddock.http_api.description.document import openapi
 
-    return json_response(openapi(version("paddock")))
-
-
-@cache
-def _page() -> Response:
-    from paddock.http_api.description.document import openapi
-    from paddock.http_api.description.page import POLICY, docs_page
-
-    return HTMLResponse(docs_page(openapi(version("paddock"))), headers={**GUARDED, "Content-Security-Policy": POLICY})
+        return openapi(version("paddock"), self._doors)

@@ -177,10 +177,7 @@ def _why_not_local(scope: Scope, headers: Headers, own_pages: frozenset[bytes]) 
     if foreign if origin is None else origin.lower() not in {_page_of(scope, host), *own_pages}:
         return "the call came from a web page of another origin", "name it in the setting `cors_origins`, or "
     if _has_body(given) and not _is_safe_type(given.get(b"content-type", b""), scope["path"]):
-        return (
-            "the body is not declared as application/json",
-            "add the header `Content-Type: application/json`, or ",
-        )
+        return ("the body is not declared as application/json", "add the header `Content-Type: application/json`, or ")
     return None
 
 

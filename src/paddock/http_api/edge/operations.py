@@ -1,6 +1,6 @@
 """Declares an operation of the API once, at its handler: who may call it, what it reads and answers, how it refuses.
 
-    @operation("POST", "/api/v1/api-keys", role="admin", answers={201: "The key; it is shown only now."})
+    @operation("POST", "/api/v1/api-keys", {201: "The key; it is shown only now."}, role="admin")
     async def create_key(self, who: Principal, body: NewKey) -> Key:
         \"\"\"Make a key\"\"\"
 
@@ -29,15 +29,11 @@ from paddock.http_api.edge.bodies import has_body, json_response
 from paddock.http_api.edge.errors import Endpoint, Handler
 from paddock.http_api.edge.reading import names_of, read_object, read_query, read_shape
 from paddock.http_api.edge.shapes import Query
-from paddock.rules.errors import ErrorCode
 
 Role = Literal["anybody", "user", "admin", "operator"]
 """Who may call. An operator is an administrator who runs the host: what it refuses to others it says itself."""
 Rate = Literal["none", "calls", "runs", "streams", "uploads"]
 """Which limits an operation counts against, beside the calls of its caller in a second, which all but `none` do."""
-NOT_FOUND, CONFLICT, FORBIDDEN = ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.UNAUTHORIZED
-TOO_LARGE, INVALID, UNAVAILABLE = ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.INVALID_ARGUMENT, ErrorCode.UNAVAILABLE
-CURSOR_EXPIRED, TOO_SLOW = ErrorCode.CURSOR_EXPIRED, ErrorCode.DEADLINE_EXCEEDED
 
 JSON = "application/json"
 SSE = "text/event-stream"
@@ -91,7 +87,8 @@ class Operation:
     role: Role
     rate: Rate
     answers: Mapping[int, str]
-    errors: Sequence[ErrorCode]
+    errors: Sequence[int]
+    """Statuses of refusals beside those that follow from the rest."""
     hints: Mapping[str, Any]
     request: Sequence[Content]
     response: Sequence[Content]
@@ -125,11 +122,12 @@ class _Declared:
 
 def operation(
     method: str,
-    *paths: str,
+    path: str | tuple[str, ...],
     answers: Mapping[int, str],
+    *,
     role: Role = "user",
     rate: Rate | None = None,
-    errors: Sequence[ErrorCode] = (),
+    errors: Sequence[int] = (),
     request: Sequence[Content] = (),
     response: Sequence[Content] = (),
     example: Any = None,
@@ -143,7 +141,7 @@ def operation(
     rest |= {"errors": errors, "request": request, "response": response, "example": example, "parameters": parameters}
 
     def declare(handler: H) -> H:
-        handler.__dict__["declared"] = _Declared(method, paths, rest)
+        handler.__dict__["declared"] = _Declared(method, (path,) if isinstance(path, str) else path, rest)
         return handler
 
     return declare
@@ -156,10 +154,9 @@ class Door(Protocol):
 
 
 class Operations:
-    """A group of operations that belong together, each a method. Those of `auth` know their caller."""
+    """A group of operations that belong together, each a method. One that knows its callers has an `auth`."""
 
     group: ClassVar[str]
-    auth: Auth | None = None
 
     def routes(self) -> Sequence[BaseRoute]:
         return [route(one.method, one.path, self.handler(one)) for one in operations_of(type(self))]
@@ -218,8 +215,8 @@ class Call:
         self._named = declared.named
         self._status = next(iter(declared.answers))
         if declared.role != "anybody":
-            assert door.auth is not None, f"{type(door).__name__} cannot know who calls"
-            self._identify = door.auth.principal if declared.role == "user" else door.auth.admin
+            auth: Auth = vars(door)["auth"]
+            self._identify = auth.principal if declared.role == "user" else auth.admin
 
     async def __call__(self, request: Request) -> ASGIApp:
         hints, taken = self._hints, dict[str, Any]()

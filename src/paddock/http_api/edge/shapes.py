@@ -6,8 +6,8 @@ are made from it, so nothing of it is said anywhere else.
 
 from collections.abc import Callable
 from datetime import date
-from functools import lru_cache
-from typing import Annotated, Any, overload
+from functools import cache, lru_cache
+from typing import Annotated, Any, TypeVar, get_args, overload
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,9 @@ EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 class Answer(msgspec.Struct, omit_defaults=True, rename="camel"):
     """An object that the API answers with. A field whose default is None is left out when there is nothing to say."""
+
+
+A = TypeVar("A", bound=Answer)
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -72,6 +75,25 @@ class Accepted(Answer):
 
 def accepted(run: AcceptedRun) -> Accepted:
     return Accepted(run.task_id, run.thread_id, run.run_id, run.created)
+
+
+def seen(shape: type[A], row: object, **named: Any) -> A:
+    """Fill an answer from a value that has the same names, with moments in words; what is given by name comes first."""
+    told: Json = {}
+    for field, is_moment in _filled(shape):
+        value = named[field] if field in named else getattr(row, field)
+        told[field] = iso(value) if is_moment and isinstance(value, float | int) else value
+    return shape(**told)
+
+
+@cache
+def _filled(shape: type[Answer]) -> tuple[tuple[str, bool], ...]:
+    """The fields of an answer, and whether each is a moment."""
+    return tuple((one.name, _is_moment(one.type)) for one in msgspec.structs.fields(shape))
+
+
+def _is_moment(hint: Any) -> bool:
+    return hint is Moment or Moment in get_args(hint)
 
 
 @overload

@@ -1,6 +1,7 @@
 """Platform actions that wait for their user: listed, granted, denied. Only by the one whose conversation it is."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -8,8 +9,8 @@ import msgspec
 from paddock.host.people.approvals import Approvals
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import CONFLICT, NOT_FOUND, Operations, operation
-from paddock.http_api.edge.shapes import Answer, Body, Moment, Query, about, iso
+from paddock.http_api.edge.operations import Operations, operation
+from paddock.http_api.edge.shapes import Answer, Body, Moment, Query, about, seen
 from paddock.rules.access.approvals import Approval as KeptApproval
 from paddock.rules.access.approvals import Decision as Decided
 
@@ -49,21 +50,20 @@ class Decision(Body):
     decision: Literal["grant", "deny"]
 
 
+@dataclass(frozen=True, kw_only=True)
 class ApprovalsDoor(Operations):
     group = "Approvals"
+    auth: Auth
+    approvals: Approvals
 
-    def __init__(self, *, auth: Auth, approvals: Approvals) -> None:
-        self.auth = auth
-        self._approvals = approvals
-
-    @operation("GET", BASE, answers={200: f"Newest first, at most {MAX_LISTED}."})
+    @operation("GET", BASE, {200: f"Newest first, at most {MAX_LISTED}."})
     async def list(self, who: Principal, query: ApprovalsQuery) -> ApprovalList:
         """List what your agents asked for"""
-        now = self._approvals.clock()
-        found = await self._approvals.list(who, limit=MAX_LISTED)
+        now = self.approvals.clock()
+        found = await self.approvals.list(who, limit=MAX_LISTED)
         return ApprovalList([_seen(one, now) for one in found if query.status in {None, one.status(now)}])
 
-    @operation("POST", f"{BASE}/{{approval}}", answers={200: "It is decided."}, errors=[NOT_FOUND, CONFLICT])
+    @operation("POST", f"{BASE}/{{approval}}", {200: "It is decided."}, errors=(404, 409))
     async def decide(
         self,
         who: Principal,
@@ -71,24 +71,21 @@ class ApprovalsDoor(Operations):
         body: Decision,
     ) -> Approval:
         """Grant or deny"""
-        decided = await self._approvals.decide(who, approval, DECISIONS[body.decision])
-        return _seen(decided, self._approvals.clock())
+        decided = await self.approvals.decide(who, approval, DECISIONS[body.decision])
+        return _seen(decided, self.approvals.clock())
 
 
 def _seen(approval: KeptApproval, now: float) -> Approval:
     asked, done = approval.asked, approval.done
-    return Approval(
-        approval_id=asked.approval_id,
+    return seen(
+        Approval,
+        asked,
         task_id=asked.run_id,
         thread_id=asked.session_id,
-        agent_id=asked.agent_id,
-        action=asked.action,
         target=msgspec.Raw(asked.target),
         payload=msgspec.Raw(asked.payload),
         status=approval.status(now),
         outcome=approval.outcome(now),
-        detail=done.detail if done is not None and done.detail else None,
-        created_at=iso(asked.created_at),
-        expires_at=iso(asked.expires_at),
-        decided_at=iso(approval.decided.time) if approval.decided is not None else None,
+        detail=(done.detail or None) if done is not None else None,
+        decided_at=approval.decided.time if approval.decided is not None else None,
     )

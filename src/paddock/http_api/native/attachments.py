@@ -5,6 +5,7 @@ carry. What is served is never run by a browser: no sniffing, no scripts, no ref
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -19,18 +20,7 @@ from paddock.host.conversations.attachments import NOT_OURS, UserAttachments
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import read_body
-from paddock.http_api.edge.operations import (
-    CONFLICT,
-    FORBIDDEN,
-    INVALID,
-    JSON,
-    NOT_FOUND,
-    TOO_LARGE,
-    UNAVAILABLE,
-    Content,
-    Operations,
-    operation,
-)
+from paddock.http_api.edge.operations import JSON, Content, Operations, operation
 from paddock.http_api.edge.origins import absolute
 from paddock.http_api.edge.reading import invalid, names_of, read_object, read_shape
 from paddock.http_api.edge.shapes import Answer, Body, Moment, Query, about, iso
@@ -112,18 +102,16 @@ _FORM = {"type": "object", "properties": {"file": _BYTES}, "required": ["file"]}
 _FILE = Content("application/octet-stream", _BYTES, DOT)
 
 
+@dataclass(frozen=True, kw_only=True)
 class AttachmentsDoor(Operations):
     group = "Attachments"
-
-    def __init__(self, *, auth: Auth, attachments: UserAttachments) -> None:
-        self.auth = auth
-        self._streams = auth.streams
-        self._attachments = attachments
+    auth: Auth
+    attachments: UserAttachments
 
     @operation(
         "POST",
         PATH,
-        answers={201: "It is kept (form), or may be uploaded under the address in the answer (JSON)."},
+        {201: "It is kept (form), or may be uploaded under the address in the answer (JSON)."},
         request=[Content(JSON, NewAttachment), Content("multipart/form-data", _FORM, {"file": DOT})],
         rate="uploads",
     )
@@ -135,33 +123,33 @@ class AttachmentsDoor(Operations):
         if not _is_form(request):
             given = read_shape(await read_object(request, names_of(NewAttachment)), NewAttachment)
             return self._offer(request, who, given)
-        limit = self._attachments.limits.file_bytes
+        limit = self.attachments.limits.file_bytes
         body = await read_body(request, limit + FORM_BYTES, f"an attachment may have at most {limit} bytes")
         name, content = await _file_in(Request(request.scope, _once(body)), limit)
-        return self._ready(request, await self._attachments.upload(who, content, name), who.credential)
+        return self._ready(request, await self.attachments.upload(who, content, name), who.credential)
 
-    @operation("GET", ONE, answers={200: "As it is now."}, errors=[NOT_FOUND])
+    @operation("GET", ONE, {200: "As it is now."}, errors=(404,))
     async def get(
         self, who: Principal, request: Request, attachment: AttachmentName, query: AttachmentQuery
     ) -> Attachment:
         """Look at a file, and get a fresh signed URL"""
-        if (until := await self._attachments.pending_until(who, attachment)) is not None:
+        if (until := await self.attachments.pending_until(who, attachment)) is not None:
             return Attachment(attachment, "pending", upload=UploadAddress(iso(until)))
-        row = await self._attachments.find(who, attachment)
+        row = await self.attachments.find(who, attachment)
         return self._ready(request, row, who.credential, download=query.download == "true")
 
-    @operation("DELETE", ONE, answers={204: "It is gone."}, errors=[NOT_FOUND, CONFLICT])
+    @operation("DELETE", ONE, {204: "It is gone."}, errors=(404, 409))
     async def delete(self, who: Principal, attachment: AttachmentName) -> None:
         """Take back an upload that no message holds"""
-        await self._attachments.forget(who, attachment)
+        await self.attachments.forget(who, attachment)
 
     @operation(
         "PUT",
         f"{ONE}/content",
+        {201: "It is kept."},
         role="anybody",
         rate="uploads",
-        answers={201: "It is kept."},
-        errors=[FORBIDDEN, CONFLICT, TOO_LARGE, INVALID, UNAVAILABLE],
+        errors=(403, 409, 413, 422, 503),
         request=[_FILE],
         parameters=UploadQuery,
     )
@@ -169,19 +157,19 @@ class AttachmentsDoor(Operations):
         """Upload the bytes an address was given for
 
         Known by its signature: no key is needed, and none would help."""
-        upload = self._attachments.granted(attachment, request.scope["query_string"].decode("latin-1"))
+        upload = self.attachments.granted(attachment, request.scope["query_string"].decode("latin-1"))
         credential = await self._still(upload.by)
         complaint = f"the file has more than {upload.size} bytes, as was said before"
-        self._streams.guard(request.scope, credential)
-        row = await self._attachments.finish(upload, await read_body(request, upload.size, complaint))
+        self.auth.streams.guard(request.scope, credential)
+        row = await self.attachments.finish(upload, await read_body(request, upload.size, complaint))
         return self._ready(request, row, credential)
 
     @operation(
         "GET",
         f"{ONE}/content",
+        {200: "Its bytes."},
         role="anybody",
-        answers={200: "Its bytes."},
-        errors=[FORBIDDEN, UNAVAILABLE],
+        errors=(403, 503),
         response=[_FILE],
         parameters=ContentQuery,
     )
@@ -190,29 +178,29 @@ class AttachmentsDoor(Operations):
 
         Known by its signature: no key is needed, and none would help."""
         address = of_query(attachment, request.scope["query_string"].decode("latin-1"))
-        row = await self._attachments.opened(address)
+        row = await self.attachments.opened(address)
         credential = await self._still(address.by if address is not None else "")
         inline = address is not None and address.disposition == "inline" and row.mime_type in IMAGES
         headers = {
             **HEADERS,
             "Content-Disposition": _disposition("inline" if inline else "attachment", row),
             "Content-Length": str(row.size),
-            "Cache-Control": f"private, max-age={self._attachments.limits.url_seconds}",
+            "Cache-Control": f"private, max-age={self.attachments.limits.url_seconds}",
         }
-        self._streams.guard(request.scope, credential)
-        return in_pieces(StreamingResponse(self._attachments.pieces(row), headers=headers, media_type=row.mime_type))
+        self.auth.streams.guard(request.scope, credential)
+        return in_pieces(StreamingResponse(self.attachments.pieces(row), headers=headers, media_type=row.mime_type))
 
     # --- within ------------------------------------------------------------------------------------------------------
 
     async def _still(self, written: str) -> Credential:
         """What an address was handed out for. Raises UNAUTHORIZED when it does not count any more."""
         credential = read_credential(written)
-        if credential is None or not await self._streams.counts(credential):
+        if credential is None or not await self.auth.streams.counts(credential):
             raise HostError(ErrorCode.UNAUTHORIZED, NOT_OURS)
         return credential
 
     def _offer(self, request: Request, who: Principal, given: NewAttachment) -> Attachment:
-        upload = self._attachments.offer(
+        upload = self.attachments.offer(
             who,
             mime_type=given.mime_type.lower(),
             size=given.size,
@@ -222,7 +210,7 @@ class AttachmentsDoor(Operations):
         address = UploadAddress(
             iso(upload.expires),
             method="PUT",
-            url=absolute(request, self._attachments.upload_url(upload)),
+            url=absolute(request, self.attachments.upload_url(upload)),
             headers={"Content-Type": upload.mime_type},
         )
         return Attachment(upload.artifact_id, "pending", upload=address)
@@ -237,7 +225,7 @@ class AttachmentsDoor(Operations):
             mime_type=row.mime_type,
             size=row.size,
             filename=row.name,
-            url=absolute(request, self._attachments.url(owner, row.artifact_id, shown, by=by)),
+            url=absolute(request, self.attachments.url(owner, row.artifact_id, shown, by=by)),
             thread_id=row.conversation_id,
             expires_at=iso(row.expires_at),
             width=size.get("width"),

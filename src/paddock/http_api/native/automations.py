@@ -1,14 +1,15 @@
 """Automations over HTTP: the caller's own jobs, what became of their ticks, and a run of one by hand."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from paddock.host.automation.automations import Automation as KeptAutomation
 from paddock.host.automation.automations import Automations
-from paddock.host.automation.shapes import FIELDS, JobShape, as_given
+from paddock.host.automation.shapes import FIELDS, JobShape
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import CONFLICT, NOT_FOUND, Operations, Pydantic, operation
-from paddock.http_api.edge.shapes import Accepted, Answer, Json, Moment, Query, about, accepted, iso
+from paddock.http_api.edge.operations import Operations, Pydantic, operation
+from paddock.http_api.edge.shapes import Accepted, Answer, Json, Moment, Query, about, accepted, iso, seen
 from paddock.rules.rows.automation import TickRow
 
 BASE = "/api/v1/automations"
@@ -83,84 +84,63 @@ class FiringsQuery(Query):
     limit: Annotated[int, about("How many, at most 200.", ge=1, le=MAX_LISTED)] = 50
 
 
+@dataclass(frozen=True, kw_only=True)
 class AutomationsDoor(Operations):
     group = "Automations"
+    auth: Auth
+    automations: Automations
 
-    def __init__(self, *, auth: Auth, automations: Automations) -> None:
-        self.auth = auth
-        self._automations = automations
-
-    @operation("GET", BASE, answers={200: "The oldest first."})
+    @operation("GET", BASE, {200: "The oldest first."})
     async def list(self, who: Principal) -> AutomationList:
         """List your automations"""
-        return AutomationList([self._seen(one) for one in await self._automations.list(who)])
+        return AutomationList([self._seen(one) for one in await self.automations.list(who)])
 
-    @operation("POST", BASE, answers={201: "It fires from now on."}, errors=[CONFLICT], example=EXAMPLE)
+    @operation("POST", BASE, {201: "It fires from now on."}, errors=(409,), example=EXAMPLE)
     async def create(self, who: Principal, body: NewAutomation) -> Automation:
         """Make an automation
 
         Give either a cron line or an RRULE. Without a time zone your profile's counts, else UTC."""
-        return self._seen(await self._automations.create(who, body))
+        return self._seen(await self.automations.create(who, body))
 
-    @operation("GET", ONE, answers={200: "With its next ticks."}, errors=[NOT_FOUND])
+    @operation("GET", ONE, {200: "With its next ticks."}, errors=(404,))
     async def get(self, who: Principal, job: Job) -> Automation:
         """Look at an automation"""
-        return self._seen(await self._automations.get(who, job))
+        return self._seen(await self.automations.get(who, job))
 
-    @operation("PATCH", ONE, answers={200: "As it is now."}, errors=[NOT_FOUND], example={"enabled": False})
+    @operation("PATCH", ONE, {200: "As it is now."}, errors=(404,), example={"enabled": False})
     async def change(self, who: Principal, job: Job, body: AutomationChange) -> Automation:
         """Change an automation"""
-        return self._seen(await self._automations.change(who, job, body))
+        return self._seen(await self.automations.change(who, job, body))
 
-    @operation("DELETE", ONE, answers={204: "It fires no more; its conversation stays."}, errors=[NOT_FOUND])
+    @operation("DELETE", ONE, {204: "It fires no more; its conversation stays."}, errors=(404,))
     async def delete(self, who: Principal, job: Job) -> None:
         """Take an automation away"""
-        await self._automations.delete(who, job)
+        await self.automations.delete(who, job)
 
-    @operation("POST", f"{ONE}/run", answers={202: "Accepted."}, errors=[NOT_FOUND, CONFLICT], rate="runs")
+    @operation("POST", f"{ONE}/run", {202: "Accepted."}, errors=(404, 409), rate="runs")
     async def fire(self, who: Principal, job: Job) -> Accepted:
         """Run an automation now"""
-        return accepted(await self._automations.fire(who, job))
+        return accepted(await self.automations.fire(who, job))
 
-    @operation("GET", f"{ONE}/firings", answers={200: "The latest first."}, errors=[NOT_FOUND])
+    @operation("GET", f"{ONE}/firings", {200: "The latest first."}, errors=(404,))
     async def firings(self, who: Principal, job: Job, query: FiringsQuery) -> FiringList:
         """List what became of its ticks"""
-        found = await self._automations.firings(who, job, before=query.before, limit=query.limit)
+        found = await self.automations.firings(who, job, before=query.before, limit=query.limit)
         return FiringList([_firing(row) for row in found])
 
     def _seen(self, automation: KeptAutomation) -> Automation:
         row, job = automation.row, automation.job
-        given = as_given(job, enabled=row.enabled)
-        return Automation(
-            job_id=row.job_id,
-            thread_id=row.thread_id,
-            name=job.name,
-            prompt=job.prompt,
-            cron=given.get("cron"),
-            rrule=given.get("rrule"),
-            time_zone=job.time_zone,
-            agent_id=job.agent_id,
-            missed=job.missed,
-            enabled=row.enabled,
-            config=AutomationConfig(
-                None if job.enabled_tools is None else [*job.enabled_tools],
-                [AutomationContext(**one) for one in job.context],
-            ),
-            starts_at=iso(job.starts_at),
-            next_at=iso(row.next_at),
-            upcoming=[iso(tick) for tick in self._automations.upcoming(automation)],
-            created_at=iso(row.created_at),
-            updated_at=iso(row.updated_at),
+        tools = None if job.enabled_tools is None else [*job.enabled_tools]
+        return seen(
+            Automation,
+            row,
+            **{name: getattr(job, name) for name in ("name", "prompt", "time_zone", "agent_id", "missed", "starts_at")},
+            cron=job.text if job.kind == "cron" else None,
+            rrule=job.text if job.kind == "rrule" else None,
+            config=AutomationConfig(tools, [AutomationContext(**one) for one in job.context]),
+            upcoming=[iso(tick) for tick in self.automations.upcoming(automation)],
         )
 
 
 def _firing(row: TickRow) -> Firing:
-    return Firing(
-        tick=row.tick,
-        scheduled_at=iso(row.tick),
-        through=iso(row.through),
-        result=row.result,
-        task_id=row.run_id,
-        reason=row.reason or None,
-        at=iso(row.at),
-    )
+    return seen(Firing, row, scheduled_at=row.tick, task_id=row.run_id, reason=row.reason or None)

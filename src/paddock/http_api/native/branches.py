@@ -1,5 +1,6 @@
 """Another course for a conversation, opinions on its answers, and all of it to take away. Reads and answers only."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ from paddock.host.people.principals import Principal
 from paddock.host.session.controls import Controls
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.errors import GUARDED
-from paddock.http_api.edge.operations import CONFLICT, JSON, NOT_FOUND, Content, Operations, operation
+from paddock.http_api.edge.operations import JSON, Content, Operations, operation
 from paddock.http_api.edge.origins import source_of
 from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about
 from paddock.http_api.native.sessions import ONE, ItemName, ThreadName
@@ -99,25 +100,16 @@ class ExportQuery(Query):
     ] = "json"
 
 
+@dataclass(frozen=True, kw_only=True)
 class BranchesDoor(Operations):
     group = "Conversations"
+    auth: Auth
+    names: ThreadNames
+    branches: Branches
+    controls: Controls
+    exports: Exports
 
-    def __init__(
-        self, *, auth: Auth, names: ThreadNames, branches: Branches, controls: Controls, exports: Exports
-    ) -> None:
-        self.auth = auth
-        self._names = names
-        self._branches = branches
-        self._controls = controls
-        self._exports = exports
-
-    @operation(
-        "POST",
-        f"{ONE}/edit",
-        answers={202: "The conversation goes on from there."},
-        errors=[NOT_FOUND, CONFLICT],
-        rate="runs",
-    )
+    @operation("POST", f"{ONE}/edit", {202: "The conversation goes on from there."}, errors=(404, 409), rate="runs")
     async def edit(self, who: Principal, request: Request, thread: ThreadName, body: Edit) -> Accepted:
         """Say an earlier message differently
 
@@ -125,11 +117,7 @@ class BranchesDoor(Operations):
         return await self._again(who, request, thread, body, body.content)
 
     @operation(
-        "POST",
-        f"{ONE}/regenerate",
-        answers={202: "The conversation goes on from there."},
-        errors=[NOT_FOUND, CONFLICT],
-        rate="runs",
+        "POST", f"{ONE}/regenerate", {202: "The conversation goes on from there."}, errors=(404, 409), rate="runs"
     )
     async def regenerate(self, who: Principal, request: Request, thread: ThreadName, body: Regenerate) -> Accepted:
         """Have a message answered again"""
@@ -138,31 +126,31 @@ class BranchesDoor(Operations):
     async def _again(
         self, who: Principal, request: Request, thread: str, body: Edit | Regenerate, text: str | None
     ) -> Accepted:
-        thread_id = await self._names.find(who, thread)
+        thread_id = await self.names.find(who, thread)
         run_id = body.run_id or str(uuid4())
         asked = Again(body.item_id, run_id, body.agent_id or None, text, source_of(request.scope))
-        run = await self._branches.again(who, thread_id, asked)
+        run = await self.branches.again(who, thread_id, asked)
         return Accepted(run.task_id, run.thread_id, run.run_id, created=False)
 
-    @operation("PUT", f"{ONE}/messages/{{item}}/feedback", answers={204: "It is on record."}, errors=[NOT_FOUND])
+    @operation("PUT", f"{ONE}/messages/{{item}}/feedback", {204: "It is on record."}, errors=(404,))
     async def feedback(self, who: Principal, thread: ThreadName, item: ItemName, body: Feedback) -> None:
         """Say what you think of an answer"""
-        thread_id = await self._names.find(who, thread)
-        await self._branches.rate(who, thread_id, item, body.rating, body.comment or "")
+        thread_id = await self.names.find(who, thread)
+        await self.branches.rate(who, thread_id, item, body.rating, body.comment or "")
 
     @operation(
         "GET",
         f"{ONE}/export",
-        answers={200: "All of it."},
-        errors=[NOT_FOUND],
+        {200: "All of it."},
+        errors=(404,),
         response=[Content(JSON, Export), Content("text/markdown", str, "# A trip\n")],
     )
     async def export(self, who: Principal, thread: ThreadName, query: ExportQuery) -> ASGIApp:
         """Take a conversation away"""
-        thread_id = await self._names.find(who, thread)
-        session = await self._controls.find(who, thread_id)
+        thread_id = await self.names.find(who, thread)
+        session = await self.controls.find(who, thread_id)
         as_json = query.format == "json"
-        pieces = self._exports.as_json(session) if as_json else self._exports.as_markdown(session)
+        pieces = self.exports.as_json(session) if as_json else self.exports.as_markdown(session)
         name = f"conversation-{thread_id}.{'json' if as_json else 'md'}"
         headers = {**GUARDED, "Content-Disposition": f'attachment; filename="{name}"'}
         media_type = "application/json" if as_json else "text/markdown; charset=utf-8"

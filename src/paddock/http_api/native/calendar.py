@@ -1,5 +1,6 @@
 """The caller's own calendar over HTTP: what takes place when, and the whole of it as an .ics file. Agents write it."""
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.errors import GUARDED
 from paddock.http_api.edge.operations import Content, Operations, operation
 from paddock.http_api.edge.reading import invalid
-from paddock.http_api.edge.shapes import Answer, Moment, Query, about, iso
+from paddock.http_api.edge.shapes import Answer, Moment, Query, about, iso, seen
 from paddock.rules.schedule.calendar import YEARS, Occurrence
 from paddock.rules.schedule.time_zones import LAST_RESORT, day_start
 
@@ -62,31 +63,30 @@ class CalendarQuery(Query):
     time_zone: Annotated[str, about("The IANA zone that days are meant in; UTC by default.")] = LAST_RESORT
 
 
+@dataclass(frozen=True, kw_only=True)
 class CalendarDoor(Operations):
     group = "Calendar"
+    auth: Auth
+    calendars: Calendars
 
-    def __init__(self, *, auth: Auth, calendars: Calendars) -> None:
-        self.auth = auth
-        self._calendars = calendars
-
-    @operation("GET", "/api/v1/calendar", answers={200: "Each occurrence, the earliest first."})
+    @operation("GET", "/api/v1/calendar", {200: "Each occurrence, the earliest first."})
     async def list(self, who: Principal, query: CalendarQuery) -> CalendarPage:
         """List what takes place in your calendar
 
         `start` and `end` are on the wall of `eventTimezone`; of an event of whole days, `end` is the last day."""
-        since, until = _span(query, self._calendars.clock())
-        found, more = await self._calendars.between(who.workspace_id, who.user_id, since, until)
+        since, until = _span(query, self.calendars.clock())
+        found, more = await self.calendars.between(who.workspace_id, who.user_id, since, until)
         return CalendarPage(iso(since), iso(until), [_seen(one) for one in found], more)
 
     @operation(
         "GET",
         "/api/v1/calendar.ics",
-        answers={200: "iCalendar (RFC 5545), with its time zones."},
+        {200: "iCalendar (RFC 5545), with its time zones."},
         response=[Content("text/calendar", str, EXAMPLE)],
     )
     async def export(self, who: Principal) -> Response:
         """Take your calendar away as a file"""
-        whole = await self._calendars.export(who.workspace_id, who.user_id)
+        whole = await self.calendars.export(who.workspace_id, who.user_id)
         named = {"content-disposition": 'attachment; filename="calendar.ics"'}
         return Response(whole, headers={**GUARDED, **named}, media_type=ICS)
 
@@ -124,18 +124,6 @@ def _with_offset(text: str) -> datetime:
 
 
 def _seen(one: Occurrence) -> CalendarOccurrence:
-    event = one.event
-    return CalendarOccurrence(
-        event_id=one.event_id,
-        title=event.title,
-        start=one.start,
-        end=one.end,
-        all_day=event.all_day,
-        event_timezone=event.event_timezone,
-        starts_at=iso(one.starts_at),
-        ends_at=iso(one.ends_at),
-        busy=event.busy,
-        rrule=event.rrule or None,
-        description=event.description or None,
-        location=event.location or None,
-    )
+    own = {name: getattr(one, name) for name in ("event_id", "start", "end", "starts_at", "ends_at")}
+    told = {name: getattr(one.event, name) or None for name in ("rrule", "description", "location")}
+    return seen(CalendarOccurrence, one.event, **own, **told)

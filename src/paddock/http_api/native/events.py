@@ -10,19 +10,7 @@ from paddock.host.platforms.event_shapes import EventShape, inline_size
 from paddock.host.platforms.ingress import Ingress
 from paddock.host.platforms.platforms import Platform, Platforms, unknown_platform
 from paddock.http_api.edge.bodies import declared_size, read_body
-from paddock.http_api.edge.operations import (
-    CONFLICT,
-    FORBIDDEN,
-    INVALID,
-    JSON,
-    NOT_FOUND,
-    UNAVAILABLE,
-    Content,
-    Operations,
-    Pydantic,
-    operation,
-)
-from paddock.http_api.edge.operations import TOO_LARGE as LARGE
+from paddock.http_api.edge.operations import JSON, Content, Operations, Pydantic, operation
 from paddock.http_api.edge.origins import local
 from paddock.http_api.edge.shapes import Answer, Query, about
 from paddock.rules.errors import ErrorCode, HostError
@@ -36,7 +24,6 @@ TOO_LARGE = f"an event has at most {MAX_BODY_BYTES} bytes besides its files"
 BODY_BYTES = 8 * 1024 * 1024
 LARGE_AT_ONCE = 4
 """Who sends is known only when all of it was read: few may make the host hold that much at the same time."""
-UNSIGNED_CALL = ErrorCode.UNAUTHENTICATED
 SIGNATURE = "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="
 EXAMPLE = {
     "event_id": "evt-1",
@@ -90,10 +77,10 @@ class EventsDoor(Operations):
     @operation(
         "POST",
         EVENTS,
+        {202: "It is on record; the same event again gets the same answer."},
         role="anybody",
         rate="runs",
-        answers={202: "It is on record; the same event again gets the same answer."},
-        errors=[UNSIGNED_CALL, FORBIDDEN, NOT_FOUND, CONFLICT, LARGE, INVALID, UNAVAILABLE],
+        errors=(401, 403, 404, 409, 413, 422, 503),
         request=[Content(JSON, Pydantic("PlatformEvent", EventShape), EXAMPLE)],
         parameters=SignedEvent,
     )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date
 from typing import Annotated, Any, Literal, cast
 
@@ -13,9 +14,9 @@ from paddock.host.conversations.days import Days
 from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import NOT_FOUND, Operations, operation
+from paddock.http_api.edge.operations import Operations, operation
 from paddock.http_api.edge.origins import absolute
-from paddock.http_api.edge.shapes import Answer, Count, Day, Json, Moment, Query, about, iso
+from paddock.http_api.edge.shapes import Answer, Count, Day, Json, Moment, Query, about, seen
 from paddock.http_api.native.branches import Opinion
 from paddock.ports.attachments import Attachments
 from paddock.rules.rows.rows import TranscriptRow
@@ -87,29 +88,26 @@ class HistoryQuery(Query):
     ) = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class HistoryDoor(Operations):
     group = "Runs"
-
-    def __init__(
-        self, *, auth: Auth, names: ThreadNames, days: Days, attachments: Attachments, agent_name: AgentName
-    ) -> None:
-        self.auth = auth
-        self._names = names
-        self._days = days
-        self._attachments = attachments
-        self._agent_name = agent_name
+    auth: Auth
+    names: ThreadNames
+    days: Days
+    attachments: Attachments
+    agent_name: AgentName
 
     @operation(
         "GET",
         "/api/v1/agent/history",
-        answers={200: "The latest day with a message, in the caller's own time zone."},
-        errors=[NOT_FOUND],
+        {200: "The latest day with a message, in the caller's own time zone."},
+        errors=(404,),
     )
     async def get(self, who: Principal, request: Request, query: HistoryQuery) -> HistoryDay:
         """Read what was said on one day"""
-        thread_id = None if query.thread_id is None else await self._names.find(who, query.thread_id)
+        thread_id = None if query.thread_id is None else await self.names.find(who, query.thread_id)
         before = None if query.before is None else date.fromisoformat(query.before)
-        found = await self._days.day(who, thread_id, before)
+        found = await self.days.day(who, thread_id, before)
         return HistoryDay(
             scope="history_day",
             thread_id=found.thread_id,
@@ -123,15 +121,15 @@ class HistoryDoor(Operations):
         if row.role == "user":
             return self._by_user(request, who, row)
         known, opinion = _metadata(row), found.opinions.get(row.item_id)
-        name = self._agent_name(row.agent_id, who.workspace_id) if row.agent_id else None
+        name = self.agent_name(row.agent_id, who.workspace_id) if row.agent_id else None
         rating = opinion and cast("Literal['up', 'down']", opinion.rating)
-        return SaidByAgent(
+        return seen(
+            SaidByAgent,
+            row,
             id=row.item_id,
             task_id=row.run_id,
-            seq=row.seq,
-            content=row.content,
             ui_schema=known.get("ui_schema"),
-            timestamp=iso(row.created_at),
+            timestamp=row.created_at,
             agent_id=row.agent_id or None,
             name=name or row.agent_id or None,
             partial=True if known.get("partial") else None,
@@ -139,15 +137,8 @@ class HistoryDoor(Operations):
         )
 
     def _by_user(self, request: Request, who: Principal, row: TranscriptRow) -> SaidByUser:
-        return SaidByUser(
-            id=_metadata(row).get("message_id") or row.item_id,
-            item_id=row.item_id,
-            task_id=row.run_id,
-            seq=row.seq,
-            content=row.content,
-            attachments=self._files(request, who, row),
-            timestamp=iso(row.created_at),
-        )
+        name, files = _metadata(row).get("message_id") or row.item_id, self._files(request, who, row)
+        return seen(SaidByUser, row, id=name, task_id=row.run_id, attachments=files, timestamp=row.created_at)
 
     def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[HistoryFile]:
         """What came along, under fresh URLs; a file that is gone is left out."""
@@ -158,11 +149,8 @@ class HistoryDoor(Operations):
         files: list[HistoryFile] = []
         for block in cast("list[dict[str, Any]]", content) if isinstance(content, list) else ():
             if block.get("type") == "binary" and isinstance(block.get("id"), str):
-                url = self._attachments.signed_url(
-                    block["id"],
-                    workspace_id=principal.workspace_id,
-                    user_id=principal.user_id,
-                    by=principal.credential,
+                url = self.attachments.signed_url(
+                    block["id"], workspace_id=principal.workspace_id, user_id=principal.user_id, by=principal.credential
                 )
                 files += [HistoryFile(str(block.get("mimeType") or ""), absolute(request, url))] if url else []
         return files

@@ -1,6 +1,7 @@
 """The native door: hand in a run, look at it, follow it, stop it. Strict: exactly the published shape or a 422."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -19,18 +20,9 @@ from paddock.host.zones import is_time_zone
 from paddock.http_api.ag_ui.event_types import FRAMES
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.bodies import read_body
-from paddock.http_api.edge.operations import (
-    CONFLICT,
-    CURSOR_EXPIRED,
-    JSON,
-    NOT_FOUND,
-    Answered,
-    Content,
-    Operations,
-    operation,
-)
+from paddock.http_api.edge.operations import JSON, Answered, Content, Operations, operation
 from paddock.http_api.edge.origins import local, source_of
-from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, iso
+from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, seen
 from paddock.http_api.streams.run_streams import RunStreams
 from paddock.ports.attachments import AttachmentRef, Attachments
 from paddock.rules.conversations.client_history import ClientMessage
@@ -181,8 +173,7 @@ class RunAgentInput(Asked):
     thread_id: Annotated[str, about(schema={"format": "uuid"})]
     run_id: Annotated[str, about(min_length=1, max_length=MAX_RUN_ID)]
     messages: Annotated[
-        list[RunMessage],
-        about("Exactly one user message, and it comes first.", min_length=1, max_length=MAX_MESSAGES),
+        list[RunMessage], about("Exactly one user message, and it comes first.", min_length=1, max_length=MAX_MESSAGES)
     ]
     forwarded_props: ForwardedProps
     parent_run_id: str | UnsetType = UNSET
@@ -243,35 +234,23 @@ class FollowQuery(RunQuery):
     ) = None
 
 
+@dataclass(frozen=True, kw_only=True)
 class RunsDoor(Operations):
     group = "Runs"
-
-    def __init__(
-        self,
-        *,
-        auth: Auth,
-        names: ThreadNames,
-        history: ClientHistory,
-        inbox: Inbox,
-        runs: RunsView,
-        streams: RunStreams,
-        attachments: Attachments,
-        automations: Automations | None = None,
-    ) -> None:
-        self.auth = auth
-        self._names = names
-        self._history = history
-        self._attachments = attachments
-        self._automations = automations
-        self._inbox = inbox
-        self._runs = runs
-        self._streams = streams
+    auth: Auth
+    names: ThreadNames
+    history: ClientHistory
+    inbox: Inbox
+    runs: RunsView
+    streams: RunStreams
+    attachments: Attachments
+    automations: Automations | None = None
 
     @operation(
         "POST",
         RUNS,
-        answers={202: "The run is on record."},
-        errors=[NOT_FOUND, CONFLICT],
+        {202: "The run is on record."},
+        errors=(404, 409),
         rate="runs",
         request=[Content(JSON, RunAgentInput, EXAMPLE)],
         parameters=NewRunQuery,
@@ -287,14 +266,14 @@ class RunsDoor(Operations):
         new = _new_run(who, given, agent, source_of(request.scope))
         asked = new if job is None else _of_a_job(new, job)
         complete = partial(self._completed, given, [local(request, url) for url in given.urls])
-        run = await self._inbox.accept(asked, complete if given.urls or _answers(given.params) else None)
+        run = await self.inbox.accept(asked, complete if given.urls or _answers(given.params) else None)
         return Accepted(run.task_id, given.thread_as_sent, run.run_id, run.created)
 
     async def _read(self, who: Principal, body: bytes) -> tuple[NativeInput, Job | None]:
         """The request, and the job whose thread it is on when it asks for automation: only then it is looked up."""
         reader, asked = RunInputReader(body), list[str]()
         given = reader.read(World(is_time_zone, lambda thread_id: bool(asked.append(thread_id))))
-        found = await self._automations.of_thread(who, asked[0]) if asked and self._automations else None
+        found = await self.automations.of_thread(who, asked[0]) if asked and self.automations else None
         if found is not None:
             given = reader.read(World(is_time_zone, lambda _thread_id: True))
         if isinstance(given, Problem):
@@ -304,7 +283,7 @@ class RunsDoor(Operations):
     async def _completed(self, given: NativeInput, urls: Sequence[str], new: NewRun, exists: bool) -> NewRun:
         """Add the files of the message and the answers to tool calls that wait for them; other answers reach the runner
         as they came. Asked once: a retry gets its answer although an address has expired since."""
-        answers = await self._history.answers(new.thread_id, _answers(new.params)) if exists else ()
+        answers = await self.history.answers(new.thread_id, _answers(new.params)) if exists else ()
         files = [await self._file(new.principal, url, new.thread_id) for url in urls]
         if not files:
             return replace(new, supplied=answers)
@@ -316,45 +295,42 @@ class RunsDoor(Operations):
             supplied=answers,
         )
 
-    @operation("GET", ONE, answers={200: "The run as it is now."}, errors=[NOT_FOUND, CONFLICT])
+    @operation("GET", ONE, {200: "The run as it is now."}, errors=(404, 409))
     async def get(self, who: Principal, run: RunName, query: RunQuery) -> Run:
         """Look at a run"""
-        found = await self._find(who, run, query, self._runs.find)
-        return run_seen(found, await self._runs.usage(found))
+        found = await self._find(who, run, query, self.runs.find)
+        return run_seen(found, await self.runs.usage(found))
 
     @operation(
         "GET",
         f"{ONE}/events",
-        answers={200: "Its events, from the beginning or after a cursor, to its end."},
-        errors=[NOT_FOUND, CONFLICT, CURSOR_EXPIRED],
+        {200: "Its events, from the beginning or after a cursor, to its end."},
+        errors=(404, 409, 410),
         rate="streams",
         response=[FRAMES],
     )
     async def events(self, who: Principal, run: RunName, query: FollowQuery) -> ASGIApp:
         """Follow a run"""
-        found = await self._find(who, run, query, self._runs.find)
+        found = await self._find(who, run, query, self.runs.find)
         cursor = query.last_event_id or query.after
-        return await self._streams.from_a_cursor(who, found, cursor, query.dialect, query.thread_id)
+        return await self.streams.from_a_cursor(who, found, cursor, query.dialect, query.thread_id)
 
     @operation(
-        "POST",
-        f"{ONE}/cancel",
-        answers={202: "The wish is on record.", 200: "It had ended already."},
-        errors=[NOT_FOUND, CONFLICT],
+        "POST", f"{ONE}/cancel", {202: "The wish is on record.", 200: "It had ended already."}, errors=(404, 409)
     )
     async def cancel(self, who: Principal, run: RunName, query: RunQuery) -> Answered[Run]:
         """Stop a run"""
-        before, after = await self._inbox.outage.outlast(partial(self._stop, who, run, query))
+        before, after = await self.inbox.outage.outlast(partial(self._stop, who, run, query))
         return Answered(run_seen(after), 200 if before.status in TERMINAL_STATUSES else 202)
 
     async def _stop(self, who: Principal, run: str, query: RunQuery) -> tuple[RunRow, RunRow]:
         """The run before and after; to ask for it twice is to ask for it once."""
-        found = await self._find(who, run, query, self._runs.find_to_stop)
-        return found, await self._inbox.cancel(found, who)
+        found = await self._find(who, run, query, self.runs.find_to_stop)
+        return found, await self.inbox.cancel(found, who)
 
     async def _file(self, principal: Principal, url: str, thread_id: str) -> AttachmentRef:
         """What a URL of the message stands for. It is looked up, never fetched."""
-        found = await self._attachments.resolve(
+        found = await self.attachments.resolve(
             url, workspace_id=principal.workspace_id, user_id=principal.user_id, thread_id=thread_id
         )
         if found is None or not found.mime_type.startswith("image/"):
@@ -363,7 +339,7 @@ class RunsDoor(Operations):
 
     async def _find(self, who: Principal, run: str, query: RunQuery, find: FindRun) -> RunRow:
         name = query.thread_id
-        return await find(who, run, None if name is None else await self._names.find(who, name))
+        return await find(who, run, None if name is None else await self.names.find(who, name))
 
 
 def _answers(params: Mapping[str, Any]) -> list[ClientMessage]:
@@ -401,22 +377,18 @@ def _of_a_job(new: NewRun, job: Job) -> NewRun:
 
 
 def run_seen(run: RunRow, usage: Mapping[str, Any] | None = None) -> Run:
-    return Run(**run_fields(run), usage=None if usage is None else msgspec.convert(usage, Usage))
+    return seen(Run, run, **run_fields(run, usage))
 
 
-def run_fields(run: RunRow) -> Json:
-    """A run as callers see it; what is not known yet is left out."""
+def run_fields(run: RunRow, usage: Mapping[str, Any] | None = None) -> Json:
+    """What a run is called here that has another name in its row; what is not known yet is left out."""
+    steered = run.code == STEERED_INTO
     return {
         "task_id": run.run_id,
         "thread_id": run.session_id,
         "run_id": run.client_run_id or run.run_id,
         "agent_id": run.agent_id or None,
-        "status": run.status,
-        "code": run.code,
-        "message": run.message if run.code != STEERED_INTO else None,
-        "steered_into": run.message if run.code == STEERED_INTO else None,
-        "created_at": iso(run.created_at),
-        "started_at": iso(run.started_at),
-        "ended_at": iso(run.ended_at),
-        "deadline_at": iso(run.deadline_at),
+        "message": None if steered else run.message,
+        "steered_into": run.message if steered else None,
+        "usage": msgspec.convert(usage, Usage) if usage else None,
     }

@@ -1,6 +1,7 @@
 """Conversations: listed, opened, looked at, named, deleted, spoken in, controlled, followed. Reads and answers only."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal, cast
 from uuid import uuid4
@@ -16,20 +17,10 @@ from paddock.host.session.controls import Controls
 from paddock.host.streams.tails import Tails
 from paddock.http_api.ag_ui.event_types import AgUiEvent
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import (
-    CONFLICT,
-    CURSOR_EXPIRED,
-    NOT_FOUND,
-    SSE,
-    TOO_SLOW,
-    Answered,
-    Content,
-    Operations,
-    operation,
-)
+from paddock.http_api.edge.operations import SSE, Answered, Content, Operations, operation
 from paddock.http_api.edge.origins import source_of
 from paddock.http_api.edge.reading import invalid
-from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, accepted, iso
+from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, accepted, iso, seen
 from paddock.http_api.streams.cursors import Cursor, parse_cursor
 from paddock.http_api.streams.run_streams import signed_for
 from paddock.http_api.streams.session_stream import SessionEvent, SessionStream
@@ -40,8 +31,6 @@ from paddock.rules.run.input import body_hash
 from paddock.rules.search.thread_search import MAX_QUERY, FoundThread, FoundThreads, snippet, titled
 from paddock.rules.search.tokens import Phrase
 from paddock.rules.session.bus import FROM_PEOPLE
-from paddock.rules.session.context import Inflight, SessionContext
-from paddock.rules.session.state import Transaction
 from paddock.rules.values import replace
 
 BASE = "/api/v1/agent/sessions"
@@ -55,11 +44,7 @@ ASKED = ("agent_id", "agentId")
 _encode = msgspec.json.Encoder().encode
 
 ThreadName = Annotated[
-    str,
-    about(
-        "The thread: a UUID, or the caller's own name for it.",
-        example="550e8400-e29b-41d4-a716-446655440000",
-    ),
+    str, about("The thread: a UUID, or the caller's own name for it.", example="550e8400-e29b-41d4-a716-446655440000")
 ]
 ItemName = Annotated[str, about("The id of the message.", example="0199a8c4-5b1e-7c3a-9d2f-0123456789ab.1")]
 Text = Annotated[str, about(must="be text")]
@@ -220,10 +205,7 @@ class ControlAnswer(Answer):
 
 class EventsQuery(Query):
     after: (
-        Annotated[
-            str,
-            about("A cursor; 0 is the very beginning. Without one the stream begins now.", example="1.7.1"),
-        ]
+        Annotated[str, about("A cursor; 0 is the very beginning. Without one the stream begins now.", example="1.7.1")]
         | None
     ) = None
     last_event_id: (
@@ -235,34 +217,21 @@ class EventsQuery(Query):
 _FRAME = 'id: 1.7.0\ndata: {"session_id":"550e...","event":"EVENT","subtype":"AGENT_ADDED","target":"FRONTEND"}\n\n'
 
 
+@dataclass(frozen=True, kw_only=True)
 class SessionsDoor(Operations):
     group = "Conversations"
-
-    def __init__(
-        self,
-        *,
-        auth: Auth,
-        names: ThreadNames,
-        controls: Controls,
-        keeping: Keeping,
-        inbox: Inbox,
-        tails: Tails,
-        keep_alive_seconds: float,
-        attachments: Attachments,
-    ) -> None:
-        self.auth = auth
-        self._streams = auth.streams
-        self._keeping = keeping
-        self._names = names
-        self._controls = controls
-        self._inbox = inbox
-        self._tails = tails
-        self._keep_alive = keep_alive_seconds
-        self._attachments = attachments
+    auth: Auth
+    names: ThreadNames
+    controls: Controls
+    keeping: Keeping
+    inbox: Inbox
+    tails: Tails
+    keep_alive_seconds: float
+    attachments: Attachments
 
     # --- the list ----------------------------------------------------------------------------------------------------
 
-    @operation("GET", BASE, answers={200: "The one opened last first."}, errors=[TOO_SLOW])
+    @operation("GET", BASE, {200: "The one opened last first."}, errors=(504,))
     async def list(self, who: Principal, query: SessionsQuery) -> SessionList:
         """List your conversations
 
@@ -270,140 +239,133 @@ class SessionsDoor(Operations):
         still on their way into the index: then ask again a moment later."""
         page: Json = {"before": query.before, "archived": query.archived, "limit": query.limit}
         if query.query is not None:
-            phrases, found = await self._controls.search(who, query.query, **page)
+            phrases, found = await self.controls.search(who, query.query, **page)
             return _page_of_found(found, phrases, query.limit)
-        rows = await self._controls.list(who, **page)
+        rows = await self.controls.list(who, **page)
         more = rows[-1].number if len(rows) == query.limit else None
-        return SessionList([SessionEntry(**_summary(row)) for row in rows], more)
+        return SessionList([seen(SessionEntry, row, **_summary(row)) for row in rows], more)
 
-    @operation(
-        "POST",
-        BASE,
-        answers={201: "It is open now.", 200: "It was open already."},
-        errors=[NOT_FOUND, CONFLICT],
-    )
+    @operation("POST", BASE, {201: "It is open now.", 200: "It was open already."}, errors=(404, 409))
     async def open(self, who: Principal, body: NewSession) -> Answered[Session]:
         """Open a conversation"""
-        thread_id = await self._names.find(who, body.thread_id or str(uuid4()))
-        answer = await self._controls.open(who, thread_id)
-        await self._controls.settled(thread_id, answer.tx_id)
+        thread_id = await self.names.find(who, body.thread_id or str(uuid4()))
+        answer = await self.controls.open(who, thread_id)
+        await self.controls.settled(thread_id, answer.tx_id)
         if body.title:
-            await self._controls.change(who, thread_id, title=body.title, archived=None)
+            await self.controls.change(who, thread_id, title=body.title, archived=None)
         return Answered(await self._seen(who, thread_id, body.thread_id or ""), 200 if answer.note else 201)
 
     # --- one conversation --------------------------------------------------------------------------------------------
 
-    @operation("GET", ONE, answers={200: "As it is now."}, errors=[NOT_FOUND])
+    @operation("GET", ONE, {200: "As it is now."}, errors=(404,))
     async def get(self, who: Principal, thread: ThreadName) -> Session:
         """Look at a conversation"""
-        return await self._seen(who, await self._names.find(who, thread), thread)
+        return await self._seen(who, await self.names.find(who, thread), thread)
 
-    @operation("PATCH", ONE, answers={200: "As it is now."}, errors=[NOT_FOUND])
+    @operation("PATCH", ONE, {200: "As it is now."}, errors=(404,))
     async def patch(self, who: Principal, thread: ThreadName, body: SessionChange) -> Session:
         """Name or archive a conversation"""
-        thread_id = await self._names.find(who, thread)
-        await self._controls.change(who, thread_id, title=body.title or None, archived=body.archived)
+        thread_id = await self.names.find(who, thread)
+        await self.controls.change(who, thread_id, title=body.title or None, archived=body.archived)
         return await self._seen(who, thread_id, thread)
 
-    @operation("DELETE", ONE, answers={204: "It is gone."}, errors=[NOT_FOUND, CONFLICT])
+    @operation("DELETE", ONE, {204: "It is gone."}, errors=(404, 409))
     async def delete(self, who: Principal, thread: ThreadName) -> None:
         """Delete a conversation"""
-        await self._keeping.delete_thread(who, await self._names.find(who, thread))
+        await self.keeping.delete_thread(who, await self.names.find(who, thread))
 
     @operation(
         "POST",
         f"{ONE}/items/{{item}}/erase",
-        answers={200: "Erased wherever it was stored; the log still verifies."},
-        errors=[NOT_FOUND, CONFLICT],
+        {200: "Erased wherever it was stored; the log still verifies."},
+        errors=(404, 409),
     )
     async def erase(self, who: Principal, thread: ThreadName, item: ItemName, body: Erasing | None = None) -> Erased:
         """Erase the words of one message
 
         With `artifacts` the files that it refers to are forgotten too."""
-        thread_id = await self._names.find(who, thread)
-        erased = await self._keeping.erase(who, thread_id, item, artifacts=body is not None and body.artifacts)
+        thread_id = await self.names.find(who, thread)
+        erased = await self.keeping.erase(who, thread_id, item, artifacts=body is not None and body.artifacts)
         return Erased(erased=True, copies=erased.copies, artifacts=erased.artifacts)
 
-    @operation("POST", f"{ONE}/messages", answers={202: "It is on record."}, errors=[NOT_FOUND, CONFLICT], rate="runs")
+    @operation("POST", f"{ONE}/messages", {202: "It is on record."}, errors=(404, 409), rate="runs")
     async def message(
         self, who: Principal, request: Request, thread: ThreadName, body: SessionMessage, given: Json
     ) -> Accepted:
         """Say something"""
-        thread_id = await self._names.find(who, thread)
+        thread_id = await self.names.find(who, thread)
         new = _new_run(who, thread_id, body, given)
-        made = accepted(await self._inbox.accept(replace(new, source=source_of(request.scope))))
+        made = accepted(await self.inbox.accept(replace(new, source=source_of(request.scope))))
         return msgspec.structs.replace(made, thread_id=_as_sent(made.thread_id, thread))
 
     @operation(
-        "POST",
-        f"{ONE}/control",
-        answers={202: "It is on record; what it leads to is in the stream."},
-        errors=[NOT_FOUND, CONFLICT],
+        "POST", f"{ONE}/control", {202: "It is on record; what it leads to is in the stream."}, errors=(404, 409)
     )
     async def control(self, who: Principal, thread: ThreadName, body: Control) -> ControlAnswer:
         """Control a conversation"""
-        thread_id = await self._names.find(who, thread)
+        thread_id = await self.names.find(who, thread)
         tx_id, turn_id = body.tx_id or body.tx_snake or None, body.turn_id or body.turn_snake or None
-        answer = await self._controls.control(who, thread_id, body.subtype, body.payload, tx_id=tx_id, turn_id=turn_id)
+        answer = await self.controls.control(who, thread_id, body.subtype, body.payload, tx_id=tx_id, turn_id=turn_id)
         return ControlAnswer(answer.tx_id, [*answer.said], answer.note, answer.turn_id)
 
     @operation(
         "GET",
         f"{ONE}/events",
-        answers={200: "Every message for front ends; it does not end."},
-        errors=[NOT_FOUND, CURSOR_EXPIRED],
+        {200: "Every message for front ends; it does not end."},
+        errors=(404, 410),
         rate="streams",
         response=[Content(SSE, SessionEvent, _FRAME), Content(SSE, AgUiEvent, name="AgUiEvent")],
     )
     async def events(self, who: Principal, thread: ThreadName, query: EventsQuery) -> SessionStream:
         """Follow a conversation"""
-        thread_id = await self._names.find(who, thread)
-        await self._controls.find(who, thread_id)
+        thread_id = await self.names.find(who, thread)
+        await self.controls.find(who, thread_id)
         start = await self._start(query.last_event_id or query.after, thread_id)
-        place = self._streams.stream(who)
+        place = self.auth.streams.stream(who)
         return SessionStream(
-            self._tails.follow(thread_id, None, start.seq - (start.k >= 0)),
+            self.tails.follow(thread_id, None, start.seq - (start.k >= 0)),
             thread_id,
             start,
             query.format,
             place=place,
-            keep_alive=self._keep_alive,
-            is_gone=partial(self._keeping.is_gone, thread_id),
-            signed_url=partial(signed_for, self._attachments, who),
+            keep_alive=self.keep_alive_seconds,
+            is_gone=partial(self.keeping.is_gone, thread_id),
+            signed_url=partial(signed_for, self.attachments, who),
         )
 
     async def _start(self, given: str | None, thread_id: str) -> Cursor:
         """After the cursor the reader has; from now on when it has none, from the very beginning for `0`."""
         if not given:
-            return Cursor("1", await self._controls.head(thread_id), -1)
+            return Cursor("1", await self.controls.head(thread_id), -1)
         plain = given.isdecimal() and len(given) < 19
         start = Cursor("1", int(given), -1) if plain else parse_cursor(given)
         if start.seq:
-            await self._keeping.check_cursor(thread_id, start.seq)
-            await self._keeping.check_reached(thread_id, start.seq)
+            await self.keeping.check_cursor(thread_id, start.seq)
+            await self.keeping.check_reached(thread_id, start.seq)
         return start
 
     async def _seen(self, who: Principal, thread_id: str, as_sent: str) -> Session:
-        found = await self._controls.look(who, thread_id)
-        told: Json = {**_summary(found.summary), **_context(found.context), "thread_id": _as_sent(thread_id, as_sent)}
-        return Session(**told, cursor=str(found.head), inflight_cursor=str(found.since))
+        found = await self.controls.look(who, thread_id)
+        context = found.context
+        return seen(
+            Session,
+            context,
+            **_summary(found.summary) | {"thread_id": _as_sent(thread_id, as_sent)},
+            inflight={name: seen(InflightTurn, turn) for name, turn in context.inflight.items()},
+            transactions={name: seen(OpenTransaction, one) for name, one in context.transactions.items()},
+            cursor=str(found.head),
+            inflight_cursor=str(found.since),
+        )
 
 
-def _summary(row: SessionSummary) -> Json:
-    return {
-        "thread_id": row.session_id,
-        "title": name_of(row),
-        "archived": row.archived,
-        "closed": row.closed,
-        "items": row.items,
-        "created_at": iso(row.created_at),
-        "updated_at": iso(row.updated_at),
-    }
+def _summary(row: SessionSummary, found: Found | None = None) -> Json:
+    told = {name: getattr(row, name) for name in ("archived", "closed", "items", "created_at", "updated_at")}
+    return {**told, "thread_id": row.session_id, "title": name_of(row), "found": found}
 
 
 def _page_of_found(found: FoundThreads, phrases: Sequence[Phrase], limit: int) -> SessionList:
     more = found.threads[-1].summary.number if len(found.threads) == limit else None
-    shown = [SessionEntry(**_summary(one.summary), found=_found(one, phrases)) for one in found.threads]
+    shown = [seen(SessionEntry, one, **_summary(one.summary, _found(one, phrases))) for one in found.threads]
     return SessionList(shown, more, found.complete)
 
 
@@ -422,45 +384,6 @@ def _as_sent(thread_id: str, thread: str) -> str:
 
 def _pieces(text: str, phrases: Sequence[Phrase]) -> list[Piece]:
     return [Piece(piece.text, piece.hit) for piece in snippet(text, phrases)]
-
-
-def _context(context: SessionContext) -> Json:
-    return {
-        "active_agent_id": context.active_agent_id,
-        "agents_in_session": [*context.agents_in_session],
-        "speaking_agent_id": context.speaking_agent_id,
-        "user_interruptible": context.user_interruptible,
-        "inflight": {turn.turn_id: _turn(turn) for turn in context.inflight.values()},
-        "transactions": {found.tx_id: _transaction(found) for found in context.transactions.values()},
-    }
-
-
-def _turn(turn: Inflight) -> InflightTurn:
-    return InflightTurn(
-        turn_id=turn.turn_id,
-        trace_id=turn.trace_id,
-        requested_by=turn.requested_by,
-        target_agent_id=turn.target_agent_id,
-        status=turn.status,
-        created_at=iso(turn.created_at),
-        last_output_at=iso(turn.last_output_at),
-        collected_output=turn.collected_output,
-        waiting=[*turn.waiting],
-        parent_turn_id=turn.parent_turn_id,
-    )
-
-
-def _transaction(found: Transaction) -> OpenTransaction:
-    return OpenTransaction(
-        tx_id=found.tx_id,
-        kind=found.kind,
-        waiting=found.waiting,
-        agent_id=found.agent_id,
-        turn_id=found.turn_id,
-        reason=found.reason,
-        summary=found.summary,
-        from_agent_id=found.from_agent_id,
-    )
 
 
 def _new_run(who: Principal, thread_id: str, body: SessionMessage, given: Json) -> NewRun:

@@ -1,5 +1,6 @@
 """Buttons and forms of cards, pressed and sent."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -8,7 +9,7 @@ from starlette.requests import Request
 from paddock.host.conversations.ui_actions import UiActions
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.operations import CONFLICT, NOT_FOUND, Operations, operation
+from paddock.http_api.edge.operations import Operations, operation
 from paddock.http_api.edge.origins import source_of
 from paddock.http_api.edge.shapes import Accepted, Body, Json, about, accepted
 
@@ -22,18 +23,17 @@ class UiAnswer(Body):
     ] = msgspec.field(default_factory=dict[str, Any])
 
 
+@dataclass(frozen=True, kw_only=True)
 class UiActionsDoor(Operations):
     group = "Cards"
-
-    def __init__(self, *, auth: Auth, actions: UiActions) -> None:
-        self.auth = auth
-        self._actions = actions
+    auth: Auth
+    actions: UiActions
 
     @operation(
         "POST",
         PATH,
-        answers={202: "The run that answers is on record; the same again gives the same answer."},
-        errors=[NOT_FOUND, CONFLICT],
+        {202: "The run that answers is on record; the same again gives the same answer."},
+        errors=(404, 409),
         rate="runs",
     )
     async def post(
@@ -47,5 +47,5 @@ class UiActionsDoor(Operations):
 
         For actions of kind `say` and `answer`; clients do `open` and `copy` themselves."""
         return accepted(
-            await self._actions.use(who, action, {} if body is None else body.values, source_of(request.scope))
+            await self.actions.use(who, action, {} if body is None else body.values, source_of(request.scope))
         )

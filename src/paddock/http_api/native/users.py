@@ -1,6 +1,7 @@
 """The caller themselves: who they are here and what they set."""
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
@@ -61,30 +62,26 @@ class MeChange(Body):
     profile: ProfileChange = msgspec.field(default_factory=ProfileChange)
 
 
+@dataclass(frozen=True, kw_only=True)
 class UsersDoor(Operations):
     group = "People"
+    auth: Auth
+    users: Users
 
-    def __init__(self, *, auth: Auth, users: Users) -> None:
-        self.auth = auth
-        self._users = users
-
-    @operation("GET", ME, answers={200: "You."})
+    @operation("GET", ME, {200: "You."})
     async def get(self, who: Principal) -> Me:
         """Say who you are here"""
-        return _seen(who, await self._users.profile(who))
+        return _seen(who, await self.users.profile(who))
 
     @operation(
-        "PATCH",
-        ME,
-        answers={200: "You, as you are now."},
-        example={"profile": {"settings": {"timezone": "Asia/Shanghai"}}},
+        "PATCH", ME, {200: "You, as you are now."}, example={"profile": {"settings": {"timezone": "Asia/Shanghai"}}}
     )
     async def patch(self, who: Principal, body: MeChange) -> Me:
         """Set your time zone and language"""
-        given, known = body.profile.settings, await self._users.profile(who)
+        given, known = body.profile.settings, await self.users.profile(who)
         zone = known.time_zone if given.timezone is UNSET else given.timezone
         locale = known.locale if given.locale is UNSET else given.locale
-        return _seen(who, await self._users.change(who, time_zone=zone, locale=locale))
+        return _seen(who, await self.users.change(who, time_zone=zone, locale=locale))
 
 
 def _seen(who: Principal, row: UserRow) -> Me:
