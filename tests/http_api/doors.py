@@ -51,12 +51,11 @@ from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.description.door import DescriptionDoor
 from paddock.http_api.edge.app import ShortWay, create_app
 from paddock.http_api.edge.auth import Auth
+from paddock.http_api.edge.bounds import PATIENCE, Crowd, Patience
 from paddock.http_api.edge.connection import Connection
-from paddock.http_api.edge.crowd import Crowd
 from paddock.http_api.edge.operations import Door
-from paddock.http_api.edge.patience import PATIENCE, Patience
 from paddock.http_api.edge.tokens import Tokens as CallerTokens
-from paddock.http_api.native.approvals import ApprovalsDoor
+from paddock.http_api.native.approvals import ApprovalsDoor, UiActionsDoor
 from paddock.http_api.native.attachments import AttachmentsDoor
 from paddock.http_api.native.automations import AutomationsDoor
 from paddock.http_api.native.branches import BranchesDoor
@@ -65,7 +64,6 @@ from paddock.http_api.native.events import EventsDoor
 from paddock.http_api.native.history import HistoryDoor
 from paddock.http_api.native.runs import RunsDoor
 from paddock.http_api.native.sessions import SessionsDoor
-from paddock.http_api.native.ui_actions import UiActionsDoor
 from paddock.http_api.native.users import UsersDoor
 from paddock.http_api.streams.run_streams import RunStreams
 from paddock.images.cleaning import ChildPictures

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
 import httpx
+import msgspec
 from ag_ui.core import Event as OfficialEvent
 from pydantic import TypeAdapter
 
 from loopback import NO_TLS
+from paddock.http_api.ag_ui.event_types import AgUiEvent
 
 official: TypeAdapter[Any] = TypeAdapter(OfficialEvent)
 ENDS = {"RUN_FINISHED", "RUN_ERROR"}
@@ -20,6 +22,12 @@ def assert_official(event: dict[str, Any]) -> None:
     read = official.validate_python(event)
     assert str(read.type.value) == event["type"]
     assert read.model_dump(mode="json", by_alias=True) == event
+
+
+def assert_declared(event: dict[str, Any]) -> None:
+    """It is one of the events that the API's document describes, and has no field that is not described."""
+    read = msgspec.convert(event, AgUiEvent)
+    assert event.keys() <= {"type", *(field.encode_name for field in msgspec.structs.fields(read))}, event
 
 
 class Ordering:
@@ -34,6 +42,7 @@ class Ordering:
 
     def take(self, event: dict[str, Any]) -> None:
         kind = event["type"]
+        assert_declared(event)
         assert None not in event.values(), f"null in {event}"
         assert type(event.get("timestamp", 0)) is int
         if kind == "RUN_STARTED":

@@ -33,10 +33,9 @@ from paddock.http_api.ag_ui.input import AgUiLimits
 from paddock.http_api.description.door import DescriptionDoor
 from paddock.http_api.edge.app import ShortWay, create_app
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.issuer_keys import IssuerKeys
 from paddock.http_api.edge.operations import Door
-from paddock.http_api.edge.tokens import TokenRules, Tokens
-from paddock.http_api.native.approvals import ApprovalsDoor
+from paddock.http_api.edge.tokens import IssuerKeys, TokenRules, Tokens
+from paddock.http_api.native.approvals import ApprovalsDoor, UiActionsDoor
 from paddock.http_api.native.attachments import AttachmentsDoor
 from paddock.http_api.native.automations import AutomationsDoor
 from paddock.http_api.native.branches import BranchesDoor
@@ -45,7 +44,6 @@ from paddock.http_api.native.events import EventsDoor
 from paddock.http_api.native.history import HistoryDoor
 from paddock.http_api.native.runs import RunsDoor
 from paddock.http_api.native.sessions import SessionsDoor
-from paddock.http_api.native.ui_actions import UiActionsDoor
 from paddock.http_api.native.users import UsersDoor
 from paddock.http_api.streams.run_streams import RunStreams
 from paddock.settings import Settings

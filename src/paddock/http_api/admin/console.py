@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, Response
 
 from paddock.http_api.description.door import PAGE
 from paddock.http_api.edge.operations import Content, Operations, operation
-from paddock.http_api.edge.origins import own_address
+from paddock.http_api.edge.requests import own_address
 from paddock.http_api.edge.shapes import about
 from paddock.rules.errors import ErrorCode, HostError
 

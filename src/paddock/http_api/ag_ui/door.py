@@ -21,10 +21,9 @@ from paddock.http_api.ag_ui.connect import Standing
 from paddock.http_api.ag_ui.event_types import FRAMES
 from paddock.http_api.ag_ui.input import AgUiInput, AgUiLimits, read_ag_ui_input, read_names
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import read_body
 from paddock.http_api.edge.operations import JSON, Content, Operations, operation
-from paddock.http_api.edge.origins import local, source_of
 from paddock.http_api.edge.reading import invalid
+from paddock.http_api.edge.requests import local, read_body, source_of
 from paddock.http_api.edge.shapes import Answer, Json, about
 from paddock.http_api.streams.run_streams import RunStreams, peer_of
 from paddock.rules.conversations.client_history import ClientMessage, Media

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from starlette.requests import Request
 
-from paddock.http_api.edge.bodies import JSON_HEADERS, JsonResponse
 from paddock.http_api.edge.errors import Endpoint
+from paddock.http_api.edge.requests import JSON_HEADERS, JsonResponse
 from paddock.http_api.streams.stream import HEADERS, UNWATCHED, RunStream
 
 if TYPE_CHECKING:

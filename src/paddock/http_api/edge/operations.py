@@ -25,9 +25,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import has_body, json_response
 from paddock.http_api.edge.errors import Endpoint, Handler
 from paddock.http_api.edge.reading import names_of, read_object, read_query, read_shape
+from paddock.http_api.edge.requests import has_body, json_response
 from paddock.http_api.edge.shapes import Query
 
 Role = Literal["anybody", "user", "admin", "operator"]

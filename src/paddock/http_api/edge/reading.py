@@ -11,7 +11,7 @@ from msgspec import inspect
 from msgspec.structs import replace
 from starlette.requests import Request
 
-from paddock.http_api.edge.bodies import read_body
+from paddock.http_api.edge.requests import read_body
 from paddock.http_api.edge.shapes import Json
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.run.input import why_no_json

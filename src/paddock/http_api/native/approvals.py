@@ -1,16 +1,20 @@
-"""Platform actions that wait for their user: listed, granted, denied. Only by the one whose conversation it is."""
+"""What waits for a user: platform actions to grant or deny, and buttons and forms of cards. Only for the one whose
+conversation it is."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
+from starlette.requests import Request
 
+from paddock.host.conversations.ui_actions import UiActions
 from paddock.host.people.approvals import Approvals
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import Operations, operation
-from paddock.http_api.edge.shapes import Answer, Body, Moment, Query, about, seen
+from paddock.http_api.edge.requests import source_of
+from paddock.http_api.edge.shapes import Accepted, Answer, Body, Json, Moment, Query, about, accepted, seen
 from paddock.rules.access.approvals import Approval as KeptApproval
 from paddock.rules.access.approvals import Decision as Decided
 
@@ -89,3 +93,44 @@ def _seen(approval: KeptApproval, now: float) -> Approval:
         detail=(done.detail or None) if done is not None else None,
         decided_at=approval.decided.time if approval.decided is not None else None,
     )
+
+
+# --- buttons and forms of cards ---------------------------------------------------------------------------------------
+
+
+PATH = "/api/v1/agent/ui-actions/{action}"
+REF = "0199a8c4-5b1e-7c3a-9d2f-0123456789ab.rXkq3nVw0mZ4tUe7"
+
+
+class UiAnswer(Body):
+    values: Annotated[
+        Json, about(must="be an object: the fields of the form by name", example={"day": "2026-03-15"})
+    ] = msgspec.field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class UiActionsDoor(Operations):
+    group = "Cards"
+    auth: Auth
+    actions: UiActions
+
+    @operation(
+        "POST",
+        PATH,
+        {202: "The run that answers is on record; the same again gives the same answer."},
+        errors=(404, 409),
+        rate="runs",
+    )
+    async def post(
+        self,
+        who: Principal,
+        request: Request,
+        action: Annotated[str, about("The `ref` of the button or form.", example=REF)],
+        body: UiAnswer | None = None,
+    ) -> Accepted:
+        """Press a button of a card, or send its form
+
+        For actions of kind `say` and `answer`; clients do `open` and `copy` themselves."""
+        return accepted(
+            await self.actions.use(who, action, {} if body is None else body.values, source_of(request.scope))
+        )

@@ -19,10 +19,9 @@ from starlette.types import ASGIApp, Message
 from paddock.host.conversations.attachments import NOT_OURS, UserAttachments
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import read_body
 from paddock.http_api.edge.operations import JSON, Content, Operations, operation
-from paddock.http_api.edge.origins import absolute
 from paddock.http_api.edge.reading import invalid, names_of, read_object, read_shape
+from paddock.http_api.edge.requests import absolute, read_body
 from paddock.http_api.edge.shapes import Answer, Body, Moment, Query, about, iso
 from paddock.http_api.streams.stream import in_pieces
 from paddock.rules.access.credentials import Credential, read_credential

@@ -16,7 +16,7 @@ from paddock.host.session.controls import Controls
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.errors import GUARDED
 from paddock.http_api.edge.operations import JSON, Content, Operations, operation
-from paddock.http_api.edge.origins import source_of
+from paddock.http_api.edge.requests import source_of
 from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about
 from paddock.http_api.native.sessions import ONE, ItemName, ThreadName
 from paddock.http_api.streams.stream import in_pieces

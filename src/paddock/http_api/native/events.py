@@ -9,9 +9,8 @@ from starlette.requests import Request
 from paddock.host.platforms.event_shapes import EventShape, inline_size
 from paddock.host.platforms.ingress import Ingress
 from paddock.host.platforms.platforms import Platform, Platforms, unknown_platform
-from paddock.http_api.edge.bodies import declared_size, read_body
 from paddock.http_api.edge.operations import JSON, Content, Operations, Pydantic, operation
-from paddock.http_api.edge.origins import local
+from paddock.http_api.edge.requests import declared_size, local, read_body
 from paddock.http_api.edge.shapes import Answer, Query, about
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.platforms.webhook_signatures import WINDOW_SECONDS, is_fresh, is_signed

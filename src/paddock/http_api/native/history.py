@@ -15,7 +15,7 @@ from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import Operations, operation
-from paddock.http_api.edge.origins import absolute
+from paddock.http_api.edge.requests import absolute
 from paddock.http_api.edge.shapes import Answer, Count, Day, Json, Moment, Query, about, seen
 from paddock.http_api.native.branches import Opinion
 from paddock.ports.attachments import Attachments

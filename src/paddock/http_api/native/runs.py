@@ -19,9 +19,8 @@ from paddock.host.runs.lookup import RunsView
 from paddock.host.zones import is_time_zone
 from paddock.http_api.ag_ui.event_types import FRAMES
 from paddock.http_api.edge.auth import Auth
-from paddock.http_api.edge.bodies import read_body
 from paddock.http_api.edge.operations import JSON, Answered, Content, Operations, operation
-from paddock.http_api.edge.origins import local, source_of
+from paddock.http_api.edge.requests import local, read_body, source_of
 from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, seen
 from paddock.http_api.streams.run_streams import RunStreams
 from paddock.ports.attachments import AttachmentRef, Attachments

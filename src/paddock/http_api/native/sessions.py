@@ -18,12 +18,12 @@ from paddock.host.streams.tails import Tails
 from paddock.http_api.ag_ui.event_types import AgUiEvent
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import SSE, Answered, Content, Operations, operation
-from paddock.http_api.edge.origins import source_of
 from paddock.http_api.edge.reading import invalid
+from paddock.http_api.edge.requests import source_of
 from paddock.http_api.edge.shapes import Accepted, Answer, Body, Count, Json, Moment, Query, about, accepted, iso, seen
-from paddock.http_api.streams.cursors import Cursor, parse_cursor
 from paddock.http_api.streams.run_streams import signed_for
 from paddock.http_api.streams.session_stream import SessionEvent, SessionStream
+from paddock.http_api.streams.stream import Cursor, parse_cursor
 from paddock.ports.attachments import Attachments
 from paddock.rules.conversations.naming import name_of
 from paddock.rules.rows.rows import SessionSummary

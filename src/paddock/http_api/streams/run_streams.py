@@ -11,8 +11,7 @@ from paddock.host.runs.lookup import RunsView
 from paddock.host.streams.open_streams import OpenStreams, Place
 from paddock.host.streams.tails import Tails
 from paddock.http_api.ag_ui.events import Peer
-from paddock.http_api.streams.cursors import DIALECTS, Cursor, parse_cursor
-from paddock.http_api.streams.stream import RunStream, WhenGone, nothing_more
+from paddock.http_api.streams.stream import DIALECTS, Cursor, RunStream, WhenGone, nothing_more, parse_cursor
 from paddock.ports.attachments import Attachments
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow

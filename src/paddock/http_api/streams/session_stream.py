@@ -19,8 +19,7 @@ from paddock.host.streams.open_streams import Place
 from paddock.host.streams.tails import Entry, Follower
 from paddock.http_api.ag_ui.events import SPOKEN_KINDS, Peer, SignedUrl, frames, is_personal, what_was_said
 from paddock.http_api.ag_ui.outputs import Json, custom, mapping
-from paddock.http_api.streams.cursors import Cursor
-from paddock.http_api.streams.stream import HEADERS, KEEP_ALIVE, cancel_when_gone, tell_why
+from paddock.http_api.streams.stream import HEADERS, KEEP_ALIVE, Cursor, cancel_when_gone, tell_why
 from paddock.rules.errors import HostError, StorageUnavailableError
 from paddock.rules.log.chain import StoredFact
 from paddock.rules.session.facts import SYSTEM_SENDER
