@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import httpx
 import uvicorn
@@ -78,9 +78,8 @@ from paddock.rules.cluster.signing import SigningKeys
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
-from paddock.storage.memory import MemoryStore
-from paddock.storage.memory_knowledge import MemoryKnowledge
 from paddock.storage.sealing import Sealer
+from paddock.storage.sqlite.knowledge import SqliteKnowledge
 from paddock.telemetry.metrics import Metrics
 from paddock.tools.calendar import CalendarTools
 from paddock.tools.catalog import ToolCatalog
@@ -357,7 +356,7 @@ async def open_doors(
         ready = [(True, "ready")]
         users = Users(house.store, clock=time.time)
         house.inbox._users = users
-        kept = MemoryKnowledge(cast("MemoryStore", house.store))
+        kept = SqliteKnowledge(house.store)  # pyright: ignore[reportArgumentType]
         ingest = Ingest(kept)
         knowledge = Bases(kept, ingest)
         uploads = uploads_of(house, keys, uploading)

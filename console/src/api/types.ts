@@ -1002,6 +1002,8 @@ export interface SaidByAgent {
   name?: string;
   /** Its run ended in the middle of it. */
   partial?: boolean;
+  /** Its words were erased on purpose. */
+  erased?: boolean;
   feedback?: Opinion;
 }
 
@@ -1014,6 +1016,8 @@ export interface SaidByUser {
   content: string;
   attachments: HistoryFile[];
   timestamp: string;
+  /** Its words were erased on purpose. */
+  erased?: boolean;
 }
 
 /** A conversation at one moment. */
@@ -1025,6 +1029,8 @@ export interface Session {
   createdAt: string;
   updatedAt: string;
   title?: string;
+  /** The job that talks in it. */
+  automationId?: string;
   found?: Found;
   activeAgentId: string | null;
   agentsInSession: string[];
@@ -1054,6 +1060,8 @@ export interface SessionEntry {
   createdAt: string;
   updatedAt: string;
   title?: string;
+  /** The job that talks in it. */
+  automationId?: string;
   found?: Found;
 }
 

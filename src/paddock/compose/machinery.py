@@ -179,7 +179,7 @@ def open_conversations(ground: Ground, granted: Resources, machinery: Machinery)
         keeping=Keeping(store, ground.blobs, sessions, clock=clock, directories=directories, owners=near.owners),
         users=users,
         inbox=inbox,
-        scheduler=Scheduler(store, inbox, agents=lambda: agents, clock=clock),
+        scheduler=Scheduler(store, inbox, agents=lambda: agents, clock=clock, tokens=ground.settings.takes_tokens),
         controls=controls,
     )
 

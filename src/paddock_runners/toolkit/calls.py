@@ -122,7 +122,7 @@ class Toolbox:
 
 
 def started(call: Called) -> Any:
-    """What people are shown; arguments that are no object are shown as the text they are."""
+    """Result that shows a call to people; arguments that are no object are shown as text."""
     try:
         return tool_started(call.call_id, call.name, arguments_of(call))
     except ValueError:
@@ -139,7 +139,7 @@ def arguments_of(call: Called) -> dict[str, Any]:
     """Raises ValueError."""
     read = json.loads(call.arguments or "{}")
     if not isinstance(read, dict):
-        raise ValueError(f"it is a {type(read).__name__}")  # noqa: TRY004 - one kind of problem for the caller
+        raise ValueError("it is no object")  # noqa: TRY004 - one kind of problem for the caller
     return cast("dict[str, Any]", read)
 
 

@@ -1,4 +1,4 @@
-"""What a host answers, as values with short names, made from the generated shapes in `types.py`.
+"""Answers of a host as values with short names, made from the generated shapes in `types.py`.
 
 Fields that have no place here, and those that a newer host adds, are kept in `more`.
 """
@@ -56,11 +56,13 @@ class HistoryMessage:
     attachments: Sequence[types.HistoryFile] = ()
     ui_schema: Mapping[str, Any] | None = None
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    erased: bool = False
+    """Its words were erased on purpose; `content` is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryDay:
-    """What was said on one day; nothing at all when `day` is None."""
+    """One day of a conversation; empty when `day` is None."""
 
     thread_id: str | None
     day: str | None
@@ -76,6 +78,8 @@ class Session:
     closed: bool
     items: int
     more: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    automation_id: str = ""
+    """The job that talks in it, if one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +142,13 @@ def _message(given: types.SaidByUser | types.SaidByAgent) -> HistoryMessage:
         agent_id=given.get("agentId") or "",
         attachments=given.get("attachments") or (),
         ui_schema=given.get("ui_schema"),
-        more=_others(given, (*plain, "agentId", "attachments", "ui_schema")),
+        more=_others(given, (*plain, "agentId", "attachments", "ui_schema", "erased")),
+        erased=given.get("erased") is True,
     )
 
 
 def session(given: types.SessionEntry) -> Session:
-    known = ("threadId", "title", "archived", "closed", "items")
+    known = ("threadId", "title", "archived", "closed", "items", "automationId")
     return Session(
         given["threadId"],
         given.get("title") or "",
@@ -151,6 +156,7 @@ def session(given: types.SessionEntry) -> Session:
         given["closed"],
         given["items"],
         more=_others(given, known),
+        automation_id=given.get("automationId") or "",
     )
 
 

@@ -343,6 +343,7 @@ class SaidByAgent(TypedDict):
     agentId: NotRequired[str]
     name: NotRequired[str]
     partial: NotRequired[bool]
+    erased: NotRequired[bool]
     feedback: NotRequired[Opinion]
 
 
@@ -355,6 +356,7 @@ class SaidByUser(TypedDict):
     content: str
     attachments: list[HistoryFile]
     timestamp: str
+    erased: NotRequired[bool]
 
 
 class Session(TypedDict):
@@ -367,6 +369,7 @@ class Session(TypedDict):
     createdAt: str
     updatedAt: str
     title: NotRequired[str]
+    automationId: NotRequired[str]
     found: NotRequired[Found]
     activeAgentId: str | None
     agentsInSession: list[str]
@@ -388,6 +391,7 @@ class SessionEntry(TypedDict):
     createdAt: str
     updatedAt: str
     title: NotRequired[str]
+    automationId: NotRequired[str]
     found: NotRequired[Found]
 
 

@@ -8,6 +8,8 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from paddock_sdk.causes import cause_of
+
 CALL_SECONDS = 30.0
 STREAM_SECONDS = 40.0
 """A stream that stays silent longer than this is asked for again; hosts send a comment every 15 s by default."""
@@ -65,7 +67,7 @@ class Wire:
             return _answer(response.status, raw)
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> Any:
-        """The same for a body that was made elsewhere, because it is signed; no key is sent with it."""
+        """Post a body that was encoded and signed elsewhere; no key is sent with it."""
         with closing(self._connection(CALL_SECONDS)) as connection:
             try:
                 connection.request("POST", urlsplit(self.url).path.rstrip("/") + path, body, dict(headers))
@@ -109,7 +111,7 @@ class Wire:
 
 
 def _why(error: Exception) -> str:
-    return "" if isinstance(error, ConnectionRefusedError) else str(error) or type(error).__name__
+    return "" if isinstance(error, ConnectionRefusedError) else cause_of(error)
 
 
 def _answer(status: int, raw: bytes) -> Any:

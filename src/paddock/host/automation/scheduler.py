@@ -5,7 +5,7 @@ neither a restart nor a second host on the same database makes two of it; claims
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Protocol
@@ -20,6 +20,7 @@ from paddock.host.people.principals import Principal
 from paddock.host.session.arrivals import Accepted, Firing, NewRun
 from paddock.host.streams.bell import Bell, until
 from paddock.host.zones import find_zone
+from paddock.ports import ApiKeyRow
 from paddock.ports.automations import AutomationRecords
 from paddock.ports.places import Places
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
@@ -43,20 +44,32 @@ LEFT_SECONDS = 3.0
 """How long a host that is full leaves a tick to one that is not."""
 AGAIN_SECONDS = 5.0
 """When a tick that could not be fired is tried again, here or at another host."""
+REMOVED = "all keys of the user whose job it is were revoked; it goes on when they have one again"
 
 
 class SchedulerStore(AutomationRecords, Protocol):
     async def write(self, rows: list[Apart]) -> None: ...
+    async def api_keys(
+        self, workspace_id: str | None, *, user_id: str | None = None, limit: int = 1000
+    ) -> Sequence[ApiKeyRow]: ...
 
 
 class Scheduler:
     def __init__(
-        self, store: SchedulerStore, inbox: Inbox, *, agents: Callable[[], Agents], clock: Callable[[], float]
+        self,
+        store: SchedulerStore,
+        inbox: Inbox,
+        *,
+        agents: Callable[[], Agents],
+        clock: Callable[[], float],
+        tokens: bool = False,
     ) -> None:
+        """`tokens`: people come by token as well, so that one without a key need not be gone."""
         self._store = store
         self._inbox = inbox
         self._agents = agents
         self._clock = clock
+        self._tokens = tokens
         self._bell = Bell()
         self._places = Places(AT_ONCE, each=EACH, waiting=TAKE, waiting_in_all=TAKE)
 
@@ -149,6 +162,7 @@ class Scheduler:
             await self._go_on(row, firing.next_at)  # an edit put it back
             return
         try:
+            await self._check_owner(row)
             await self._fire(row, job, firing)
         except HostError as error:
             if error.retryable or error.code is ErrorCode.UNAVAILABLE:
@@ -159,6 +173,12 @@ class Scheduler:
                 row.job_id, firing.tick, "refused", self._clock(), reason=error.message[:500], next_at=firing.next_at
             )
             await self._record(row, refused)
+
+    async def _check_owner(self, row: AutomationRow) -> None:
+        """Refuse for a user who had keys and has none that counts: they were removed. Raises UNAUTHORIZED."""
+        keys = () if self._tokens else await self._store.api_keys(row.workspace_id, user_id=row.user_id)
+        if keys and all(key.revoked_at is not None for key in keys):
+            raise HostError(ErrorCode.UNAUTHORIZED, REMOVED)
 
     async def _record(self, row: AutomationRow, tick: TickRow) -> None:
         try:

@@ -22,7 +22,7 @@ from paddock.http_api.streams.run_streams import RunStreams, peer_of, signed_for
 from paddock.ports import Records
 from paddock.ports.attachments import Attachments
 from paddock.rules.conversations.client_history import RESULT, call_id_of, given_name, name_of
-from paddock.rules.rows.rows import TERMINAL_STATUSES, RunRow, TranscriptRow
+from paddock.rules.rows.rows import ERASED_WORDS, TERMINAL_STATUSES, RunRow, TranscriptRow, is_erased
 
 
 class Standing:
@@ -139,7 +139,9 @@ def _message(row: TranscriptRow, peer: Peer, signed_url: SignedUrl) -> Json | No
         case "tool_result", _:
             call_id = call_id_of(row)
             own = {"id": given_name(row) or f"{call_id}{RESULT}", "role": "tool", "toolCallId": call_id}
-            return {**own, "content": _result(row, about)}
+            return {**own, "content": ERASED_WORDS if is_erased(row) else _result(row, about)}
+        case _ if is_erased(row):
+            return {"id": name, "role": row.role, "content": ERASED_WORDS}
         case _, "user":
             return {"id": name, "role": "user", "content": _content(row, about, peer, signed_url)}
         case _:

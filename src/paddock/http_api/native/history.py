@@ -19,7 +19,7 @@ from paddock.http_api.edge.requests import absolute
 from paddock.http_api.edge.shapes import Answer, Count, Day, Json, Moment, Query, about, seen
 from paddock.http_api.native.branches import Opinion
 from paddock.ports.attachments import Attachments
-from paddock.rules.rows.rows import TranscriptRow
+from paddock.rules.rows.rows import TranscriptRow, is_erased
 
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 AgentName = Callable[[str, str], str | None]
@@ -46,6 +46,7 @@ class SaidByUser(Answer, tag_field="role", tag="user"):
     content: str
     attachments: list[HistoryFile]
     timestamp: Moment
+    erased: Annotated[bool, about("Its words were erased on purpose.")] | None = None
 
 
 class SaidByAgent(Answer, tag_field="role", tag="assistant"):
@@ -58,6 +59,7 @@ class SaidByAgent(Answer, tag_field="role", tag="assistant"):
     agent_id: str | None = None
     name: str | None = None
     partial: Annotated[bool, about("Its run ended in the middle of it.")] | None = None
+    erased: Annotated[bool, about("Its words were erased on purpose.")] | None = None
     feedback: Opinion | None = None
 
 
@@ -133,12 +135,14 @@ class HistoryDoor(Operations):
             agent_id=row.agent_id or None,
             name=name or row.agent_id or None,
             partial=True if known.get("partial") else None,
+            erased=True if known.get("erased") else None,
             feedback=Opinion(rating, opinion.comment) if opinion and rating else None,
         )
 
     def _by_user(self, request: Request, who: Principal, row: TranscriptRow) -> SaidByUser:
         name, files = _metadata(row).get("message_id") or row.item_id, self._files(request, who, row)
-        return seen(SaidByUser, row, id=name, task_id=row.run_id, attachments=files, timestamp=row.created_at)
+        own = {"id": name, "task_id": row.run_id, "attachments": files, "timestamp": row.created_at}
+        return seen(SaidByUser, row, **own, erased=True if is_erased(row) else None)
 
     def _files(self, request: Request, principal: Principal, row: TranscriptRow) -> list[HistoryFile]:
         """What came along, under fresh URLs; a file that is gone is left out."""

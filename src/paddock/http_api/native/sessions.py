@@ -84,6 +84,7 @@ class SessionEntry(Answer):
     created_at: Moment
     updated_at: Moment
     title: Title | None = None
+    automation_id: Annotated[str, about("The job that talks in it.")] | None = None
     found: Found | None = None
 
 
@@ -359,7 +360,8 @@ class SessionsDoor(Operations):
 
 
 def _summary(row: SessionSummary, found: Found | None = None) -> Json:
-    told = {name: getattr(row, name) for name in ("archived", "closed", "items", "created_at", "updated_at")}
+    same = ("archived", "closed", "items", "created_at", "updated_at", "automation_id")
+    told = {name: getattr(row, name) for name in same}
     return {**told, "thread_id": row.session_id, "title": name_of(row), "found": found}
 
 

@@ -27,11 +27,12 @@ class KeyReads(HasReader):
         sql = "select key_id from api_keys where key_id = any($1::text[]) and revoked_at is null"
         return {found[0] for found in await self.reader.all(sql, list(key_ids))}
 
-    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
-        sql = (
-            f"select {KEY} from api_keys where $1::text is null or workspace_id = $1 order by created_at desc limit $2"
-        )
-        return [ApiKeyRow(*found) for found in await self.reader.all(sql, workspace_id, limit)]
+    async def api_keys(
+        self, workspace_id: str | None, *, user_id: str | None = None, limit: int = 1000
+    ) -> Sequence[ApiKeyRow]:
+        where = "($1::text is null or workspace_id = $1) and ($2::text is null or user_id = $2)"
+        sql = f"select {KEY} from api_keys where {where} order by created_at desc limit $3"
+        return [ApiKeyRow(*found) for found in await self.reader.all(sql, workspace_id, user_id, limit)]
 
     async def any_key(self) -> bool:
         return await self.reader.one("select 1 from api_keys limit 1") is not None

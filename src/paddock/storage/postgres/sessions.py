@@ -21,9 +21,10 @@ BEGINS = f"""case when coalesce(d.title, '') = '' then (
    where t.session_no = s.session_no and t.role = 'user' and t.item_type = 'message' and t.content <> ''
      and t.seq < (select min(seq) from transcript where session_no = s.session_no) + {BEGINS_FACTS} {PRESENT}
    order by t.seq limit 1) end"""
+JOB_IN_IT = "(select min(a.job_id) from automations a where a.thread_id = s.session_id)"
 SUMMARY = f"""
 select s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
-       d.title, coalesce(d.archived, false), coalesce(d.closed, false), {BEGINS}
+       d.title, coalesce(d.archived, false), coalesce(d.closed, false), {BEGINS}, {JOB_IN_IT}
   from sessions s left join session_details d on d.session_id = s.session_id"""
 _OF_USER = f"""
 {SUMMARY} where s.workspace_id = $1 and s.user_id = $2 and s.session_no < $3

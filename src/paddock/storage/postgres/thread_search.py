@@ -18,7 +18,7 @@ from paddock.rules.search.tokens import Phrase, matches, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.conversation import ITEM, PRESENT
-from paddock.storage.postgres.sessions import BEGINS
+from paddock.storage.postgres.sessions import BEGINS, JOB_IN_IT
 from paddock.storage.postgres.texts import escaped_column
 from paddock.storage.thread_filling import Whose
 
@@ -70,14 +70,15 @@ with hit as materialized (
    where tokens @> $1::text[] and tokens && $2::text[] and (session_no, seq) < ($3, $4) and session_no >= $5),
 newest as materialized (select session_no, seq from hit order by session_no desc, seq desc limit $6)
 select newest.session_no, newest.seq, s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at,
-       s.item_count, s.session_no, d.title, coalesce(d.archived, false), coalesce(d.closed, false), {BEGINS}, {_COLUMNS}
+       s.item_count, s.session_no, d.title, coalesce(d.archived, false), coalesce(d.closed, false), {BEGINS},
+       {JOB_IN_IT}, {_COLUMNS}
   from newest join sessions s on s.session_no = newest.session_no
   left join session_details d on d.session_id = s.session_id
   left join lateral (
     select * from transcript t where t.session_no = newest.session_no and t.seq = newest.seq {PRESENT} offset 0
   ) as t on true
  order by newest.session_no desc, newest.seq desc"""
-_SUMMARY, _FOUND = slice(2, 13), slice(13, None)
+_SUMMARY, _FOUND = slice(2, 14), slice(14, None)
 
 
 class Behind(Value, frozen=True):

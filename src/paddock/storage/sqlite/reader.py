@@ -251,9 +251,10 @@ class Reader:
     def any_key(self) -> bool:
         return self._one("select 1 from api_keys limit 1") is not None
 
-    def api_keys(self, workspace_id: str | None, limit: int) -> Sequence[ApiKeyRow]:
-        sql = f"select {KEY} from api_keys where ?1 is null or workspace_id = ?1 order by created_at desc limit ?2"
-        return [ApiKeyRow(*found) for found in self._all(sql, (workspace_id, limit))]
+    def api_keys(self, workspace_id: str | None, user_id: str | None, limit: int) -> Sequence[ApiKeyRow]:
+        where = "(?1 is null or workspace_id = ?1) and (?2 is null or user_id = ?2)"
+        sql = f"select {KEY} from api_keys where {where} order by created_at desc limit ?3"
+        return [ApiKeyRow(*found) for found in self._all(sql, (workspace_id, user_id, limit))]
 
     # --- within
 

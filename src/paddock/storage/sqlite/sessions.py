@@ -23,7 +23,8 @@ select substr(t.content, 1, {BEGINS_CHARS}) from transcript t
  order by t.seq limit 1"""
 SUMMARY = f"""
 select s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at, s.item_count, s.session_no,
-       d.title, coalesce(d.archived, 0), coalesce(d.closed, 0), iif(coalesce(d.title, '') = '', ({BEGINS}), null)
+       d.title, coalesce(d.archived, 0), coalesce(d.closed, 0), iif(coalesce(d.title, '') = '', ({BEGINS}), null),
+       (select min(a.job_id) from automations a where a.thread_id = s.session_id)
   from sessions s left join session_details d on d.session_id = s.session_id"""
 _SET_DETAILS = """
 insert into session_details (session_id, title, archived, closed) values (?1, ?2, coalesce(?3, 0), coalesce(?4, 0))
@@ -65,7 +66,9 @@ SESSION_WRITES: Mapping[type, Callable[[Cursor, Any], None]] = {
 
 
 def summary_of(found: Any) -> SessionSummary:
-    return SessionSummary(*found[:8], archived=bool(found[8]), closed=bool(found[9]), begins=found[10])
+    return SessionSummary(
+        *found[:8], archived=bool(found[8]), closed=bool(found[9]), begins=found[10], automation_id=found[11]
+    )
 
 
 class SessionReads(ABC):

@@ -276,8 +276,10 @@ class SqliteStore(
     async def any_key(self) -> bool:
         return self._reader.any_key()
 
-    async def api_keys(self, workspace_id: str | None, *, limit: int = 1000) -> Sequence[ApiKeyRow]:
-        return self._reader.api_keys(workspace_id, limit)
+    async def api_keys(
+        self, workspace_id: str | None, *, user_id: str | None = None, limit: int = 1000
+    ) -> Sequence[ApiKeyRow]:
+        return self._reader.api_keys(workspace_id, user_id, limit)
 
     async def revoke_key(self, key_id: str, at: float, audit_row: AuditRow) -> None:
         def revoke(cursor: Cursor) -> None:
