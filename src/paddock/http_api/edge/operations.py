@@ -22,8 +22,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
+from paddock.host.people.principals import Principal
 from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.errors import Endpoint, Handler
 from paddock.http_api.edge.reading import names_of, read_object, read_query, read_shape
@@ -210,26 +211,30 @@ class Call:
     def __init__(self, door: Operations, declared: Operation) -> None:
         self.door = door
         self._handler: Callable[..., Awaitable[Any]] = getattr(door, declared.name)
-        self._declared = declared
         self._hints = declared.hints
         self._named = declared.named
+        self._has_body, self._body_optional = "body" in declared.hints, declared.body_optional
+        self._query: type[Query] | None = declared.hints.get("query")
+        self._takes_who, self._takes_request = "who" in declared.hints, "request" in declared.hints
         self._status = next(iter(declared.answers))
+        self._identify: Callable[[Scope], Awaitable[Principal]] | None = None
         if declared.role != "anybody":
             auth: Auth = vars(door)["auth"]
             self._identify = auth.principal if declared.role == "user" else auth.admin
 
     async def __call__(self, request: Request) -> ASGIApp:
-        hints, taken = self._hints, dict[str, Any]()
-        who = await self._identify(request.scope) if self._declared.role != "anybody" else None
-        if "who" in hints:
-            taken["who"] = who
+        taken: dict[str, Any] = {}
+        if self._identify is not None:
+            who = await self._identify(request.scope)
+            if self._takes_who:
+                taken["who"] = who
         for name in self._named:
             taken[name] = request.path_params.get(name)
-        if "request" in hints:
+        if self._takes_request:
             taken["request"] = request
-        if "query" in hints:
-            taken["query"] = read_query(request, hints["query"])
-        if "body" in hints and (has_body(request) or not self._declared.body_optional):
+        if self._query is not None:
+            taken["query"] = read_query(request, self._query)
+        if self._has_body and (has_body(request) or not self._body_optional):
             await self._read_body(request, taken)
         return self._answer(await self._handler(**taken))
 
