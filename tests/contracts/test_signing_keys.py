@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.rules.cluster.signing import is_signed, signed
+from paddock.rules.conversations.attachment_urls import is_signed, signed
 from paddock.rules.errors import StorageUnavailableError
 from paddock.storage.postgres.signing_keys import agree
 from paddock.storage.postgres.signing_keys import rotate as rotate_for_all

@@ -3,7 +3,7 @@
 import pytest
 
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.rows.calendar import CalendarEventRow
+from paddock.rules.rows.automation import CalendarEventRow
 from paddock.rules.rows.rows import RunRow
 from paddock.storage.tables.statements import Change, Query, bind, columns_of, put
 

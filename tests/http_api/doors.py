@@ -19,9 +19,9 @@ from host.scripted import BUILTIN, OPENED, AtRunner, ScriptedGateway, SmallHouse
 from http_api.ordering import Overheard
 from paddock.host.agents.health import AgentHealth
 from paddock.host.agents.stored import StoredAgents
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.cluster.attaching import Attaching
-from paddock.host.cluster.forwarding import Owners
+from paddock.host.cluster.forwarding import Forwarding
 from paddock.host.conversations.attachments import UserAttachments
 from paddock.host.conversations.branches import Branches
 from paddock.host.conversations.client_files import ClientFiles
@@ -46,7 +46,7 @@ from paddock.http_api.admin.knowledge import KnowledgeDoor
 from paddock.http_api.admin.overview import OverviewDoor
 from paddock.http_api.admin.probes import IsReady, Probes
 from paddock.http_api.admin.runners import RunnersDoor
-from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.door import AgUiDoor
 from paddock.http_api.description.door import DescriptionDoor
 from paddock.http_api.edge.app import ShortWay, create_app
@@ -74,7 +74,7 @@ from paddock.models.demo import DemoModel
 from paddock.ports import ApiKeyRow, RunnerStatus, Store
 from paddock.ports.attachments import Attachments
 from paddock.rules.cluster.secret import ClusterSecret
-from paddock.rules.cluster.signing import SigningKeys
+from paddock.rules.conversations.attachment_urls import SigningKeys
 from paddock.rules.conversations.attachments import AttachmentLimits
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
@@ -237,7 +237,7 @@ def app_of(
     store, clock = house.store, time.time
     models, given = ModelCatalog([DemoModel()]), FunctionTools(BUILTIN, clock=clock)
     tools = ToolCatalog([given, CalendarTools(house.calendars, clock=clock)])
-    offers = Offers(models=models, tools=tools, clock=clock, default_model="demo")
+    offers = WorkspaceResources(models=models, tools=tools, clock=clock, default_model="demo")
     streams = RunStreams(
         tails=house.tails,
         runs=house.view,
@@ -251,7 +251,7 @@ def app_of(
     sealing = Sealer(SECRET)
     stored = StoredAgents(house.agents, kept=store, records=store, clock=clock, opened=OPENED, sealing=sealing)
     names, history = ThreadNames(store, NAMES_KEY), ClientHistory(store)
-    standing = Standing(
+    standing = ThreadSnapshot(
         records=store, controls=house.controls, streams=streams, attachments=attachments, history=history
     )
     ag_ui = AgUiDoor(
@@ -263,7 +263,7 @@ def app_of(
         client_runs=ClientRuns(history, ClientFiles(attachments), house.approvals, clock=house.approvals.clock),
         standing=standing,
     )
-    attaching = Attaching(gateway.attach_tokens, owners=Owners(), peers=None, note=note, clock=time.time)
+    attaching = Attaching(gateway.attach_tokens, forwarding=Forwarding(), members=None, note=note, clock=time.time)
     overview = Overview(store, house.approvals.clock, note=note)
     doors: list[Door] = [
         SessionsDoor(
@@ -306,7 +306,7 @@ def app_of(
             auth=auth,
             keys=store,
             note=house.audit.soon,
-            taking_over=TakingOver(store, house.sessions, owners=Owners(), streams=open_streams, clock=clock),
+            taking_over=TakingOver(store, house.sessions, forwarding=Forwarding(), streams=open_streams, clock=clock),
         ),
         AttachDoor(gateway, open_streams),
         OverviewDoor(

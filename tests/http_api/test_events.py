@@ -16,7 +16,7 @@ from http_api.test_openapi import check, described
 from images.pictures import picture
 from paddock.http_api.native.events import LARGE_AT_ONCE
 from paddock.ports.webhooks import Posted
-from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.agents.specs import PlatformSpec
 from paddock.rules.platforms.webhook_signatures import headers_for, key_of
 from paddock.rules.run.input import MAX_BODY_BYTES
 from paddock_sdk.client import File, NotSignedError, Platform, RefusedError
@@ -194,7 +194,7 @@ async def test_the_adapter_of_the_sdk_sends_files_takes_choices_and_reads_what_i
         assert run.context["input"]["attachments"][0]["name"] == "cat.png"
         run.say("run.completed", interrupts=[{"id": "q1", "message": "sure?"}])
         await doors.ended(run.run_id)
-        await doors.house.deliveries.look()
+        await doors.house.deliveries.send_due()
         assert told[-1]["interactions"][0]["interaction_id"] == "q1"
         await anyio.to_thread.run_sync(partial(chat.answer, "approve", conversation_id="r", actor_id="ann"))
         run = await doors.gateway.next()
@@ -212,7 +212,7 @@ async def test_what_was_given_up_is_listed_for_administrators_and_delivered_agai
     async with open_doors(platforms={"chat": CHAT}, webhooks=Refusing()) as doors:
         await send(doors, encoded())
         await doors.answered(await doors.gateway.next(), "hi")
-        await doors.house.deliveries.look()
+        await doors.house.deliveries.send_due()
         answer = await doors.client.get("/api/v1/deliveries?status=dead&limit=5")
         check(described("/api/v1/deliveries", "GET", 200), answer.json())
         [dead] = answer.json()["deliveries"]

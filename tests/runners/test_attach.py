@@ -13,8 +13,7 @@ import pytest
 
 from paddock.ports import Placement
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.runners.attached.attach import MAX_TOKENS_OF_ONE, TOKEN_SECONDS, AttachTokens
-from paddock.runners.attached.attached_runners import MAX_OF_ONE
+from paddock.runners.attached_runners import MAX_OF_ONE, MAX_TOKENS_OF_ONE, TOKEN_SECONDS, AttachTokens
 from paddock.runners.gateway import Gateway
 from paddock_sdk.protocol.manifest import AgentRunnerPermissions, DynamicFormItemSchema
 from runners.house import FIXTURES, PYTHON, House, News, eventually, house, plugin
@@ -104,13 +103,13 @@ async def test_an_attached_runner_takes_the_new_runs_of_its_workspace_and_no_oth
 
 
 async def test_it_is_told_of_other_hosts_in_the_handshake_and_when_they_change(tmp_path: Path) -> None:
-    async with house(tmp_path) as here:
-        here.gateway.guests.peers = lambda: ["ws://other/attach"]
+    there = ["ws://other/attach"]
+    async with house(tmp_path, elsewhere=lambda: list(there)) as here:
         with program() as bridge:
             sent: list[dict[str, Any]] = []
             carry, bridge.send = bridge.send, lambda line: (sent.append(json.loads(line)), carry(line))[1]
             await attached(here, bridge)
-            here.gateway.guests.peers = list
+            there.clear()
             here.gateway.guests.tell_peers()
             told = [frame["params"]["peers"] for frame in sent if "peers" in frame.get("params", {})]
             assert told == [["ws://other/attach"], []]

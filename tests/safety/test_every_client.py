@@ -4,8 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from paddock.rules.agents.model_specs import ModelSpec
-from paddock.rules.agents.platform_specs import PlatformSpec
+from paddock.rules.agents.specs import ModelSpec, PlatformSpec
 from paddock_sdk.client import wire
 
 TOP = Path(__file__).parents[2]

@@ -32,7 +32,7 @@ async def test_jobs_of_a_user_whose_keys_are_all_revoked_do_not_fire(
                 await house.store.revoke_key(row.key_id, clock.now, decided(ANN))
         await house.store.add_key(new_key(BOB.workspace_id, "somebody-else", "user")[1])
         clock.now = NOON
-        await house.scheduler.look()
+        await house.scheduler.run_due()
         if fires:
             await finish(await house.gateway.next())
         assert house.gateway.started.empty()

@@ -1,4 +1,4 @@
-"""What the agents file names beside its agents: models, tools and MCP servers, made when the host starts and again
+"""Models, tools and MCP servers that the agents file names beside its agents, made when the host starts and again
 when the file names others. What the settings name stays as it is while the host runs.
 """
 
@@ -13,12 +13,11 @@ from paddock.compose.parts import mark_of, models_of, revealed, servers_in
 from paddock.host.agents.file import AgentsFileError, Defined
 from paddock.models.catalog import ModelCatalog
 from paddock.models.loading import ModelSettingsError
-from paddock.rules.agents.named_resources import NamedResources
+from paddock.rules.agents.specs import NamedResources
 from paddock.settings import Settings
-from paddock.tools.functions import FunctionTool, FunctionTools
+from paddock.tools.functions import FunctionTool, FunctionTools, ToolDefinitionError
 from paddock.tools.loading import load_tools
 from paddock.tools.mcp import McpTools, check_names
-from paddock.tools.signatures import ToolDefinitionError
 
 log = structlog.get_logger("paddock.agents")
 
@@ -32,16 +31,17 @@ class NamedParts:
         *,
         clock: Callable[[], float],
         spawn: Callable[[Coroutine[Any, Any, None]], object],
+        live: Callable[[], Iterable[str]],
     ) -> None:
-        """`further` are the functions of a program. Raises ModelSettingsError or ToolDefinitionError."""
+        """`further` are the functions of a program; runs that are `live` keep the functions they began with.
+        Raises ModelSettingsError or ToolDefinitionError."""
         self._settings = settings
         self._clock = clock
         self._spawn = spawn
         self._named = named
         self._lasting = load_tools(settings.tools)
         self._further = further
-        self.live: Callable[[], Iterable[str]] = tuple
-        """The runs of this moment: they keep the functions they began with."""
+        self._live = live
         self.models = models_of(settings, clock, named.models)
         self.functions = FunctionTools(
             [*self._lasting, *further, *self._tools(named, further)],
@@ -71,7 +71,7 @@ class NamedParts:
             if models is not None:
                 self._offer(models)
             if tools is not None:
-                self.functions.take([*self._lasting, *tools], self.live())
+                self.functions.take([*self._lasting, *tools], self._live())
                 log.info("the tools of the agents file are in force", action="agents.reload", tools=_names(tools))
             if named.mcp_servers != self._named.mcp_servers:
                 self.servers.take(servers)

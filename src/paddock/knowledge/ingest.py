@@ -11,18 +11,45 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import anyio.to_thread
+import msgspec
 import structlog
 
-from paddock.knowledge.extraction import extract
+from paddock.confinement.readers import read_apart
 from paddock.knowledge.reading import Extracted
 from paddock.knowledge.vectors import packed
 from paddock.ports.knowledge import DocumentRow, JobRow, KnowledgeStore, Originals, StoredChunk
+from paddock.rules.access.limits import next_after
 from paddock.rules.errors import ErrorCode, HostError, StorageUnavailableError
 from paddock.rules.people.model_usage import Payer
-from paddock.rules.people.turns import next_after
 from paddock.rules.search.chunking import Chunk, chunks_of
 from paddock.rules.search.tokens import tokens_of
 from paddock.rules.values import replace
+
+SECONDS = 120.0
+MAX_OUTPUT_BYTES = 96 * 1024 * 1024
+
+
+async def extract(name: str, content: bytes, *, seconds: float = SECONDS) -> Extracted:
+    """The sections of a file. Raises HostError(INVALID_ARGUMENT) with the reason when it cannot be read."""
+    command = ("-m", "paddock.knowledge.child", name[-64:])
+    said = await read_apart(command, content, seconds=seconds, most_bytes=MAX_OUTPUT_BYTES)
+    if said.code is None and not said.output:
+        raise _unreadable(name, f"reading it took more than {seconds:g} s")
+    return _judged(name, said.output, said.code)
+
+
+def _judged(name: str, output: bytes, code: int | None) -> Extracted:
+    if code != 0 or len(output) > MAX_OUTPUT_BYTES:
+        raise _unreadable(name, "reading it needs more time or memory than a document may take")
+    found = msgspec.json.decode(output, type=Extracted)
+    if found.problem:
+        raise _unreadable(name, found.problem)
+    return found
+
+
+def _unreadable(name: str, why: str) -> HostError:
+    return HostError(ErrorCode.INVALID_ARGUMENT, f"{name[:120]} cannot be read: {why}")
+
 
 log = structlog.get_logger("paddock.knowledge")
 
@@ -48,8 +75,10 @@ class Ingest:
         embed: Embed | None = None,
         clock: Callable[[], float] = time.time,
         originals: Originals | None = None,
+        may_work: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`originals` keeps what documents were made of; without it only their passages are kept."""
+        """`originals` keeps what documents were made of; without it only their passages are kept. `may_work`: whether
+        it is this host that works through the jobs, where several share them."""
         self._originals = originals
         self._store = store
         self._embed = embed
@@ -57,8 +86,7 @@ class Ingest:
         self._wake = asyncio.Event()
         self._last = ""
         """The workspace that had its turn last."""
-        self.may_work: Callable[[], bool] = lambda: True
-        """Whether it is this host that works through the jobs, where several share them."""
+        self._may_work = may_work
 
     def wake(self) -> None:
         """There may be a new job."""
@@ -70,10 +98,10 @@ class Ingest:
         while True:
             self._wake.clear()
             try:
-                if not swept and self.may_work():
+                if not swept and self._may_work():
                     await self._store.sweep()
                     swept = True
-                while self.may_work() and (job := await self._next()):
+                while self._may_work() and (job := await self._next()):
                     await self.do(job)
             except StorageUnavailableError as error:
                 log.warning("ingest waits for the store", action="knowledge.ingest", reason=str(error))
@@ -100,7 +128,7 @@ class Ingest:
         except Exception:
             log.exception("a document could not be brought in", action="knowledge.ingest", job_id=job.job_id)
             ended = replace(job, status="failed", message="the host made a mistake; its log has it")
-        if not self.may_work():
+        if not self._may_work():
             return job  # it is another host's by now, which goes on with it
         try:
             ended = replace(ended, content_hash="")  # the document has it, and takes it along when it goes
@@ -161,7 +189,7 @@ class Ingest:
 
 
 def _tokens(chunks: Sequence[Chunk]) -> list[str]:
-    """What a chunk is found by: its own words, and those of the heading it stands under."""
+    """Return the search tokens of each chunk: its own, and those of its heading."""
     return [" ".join(tokens_of(f"{chunk.heading}\n{chunk.text}")) for chunk in chunks]
 
 

@@ -60,7 +60,7 @@ class Scheduler:
         store: SchedulerStore,
         inbox: Inbox,
         *,
-        agents: Callable[[], Agents],
+        agents: Agents,
         clock: Callable[[], float],
         tokens: bool = False,
     ) -> None:
@@ -82,14 +82,14 @@ class Scheduler:
         while True:
             self._bell.hush()
             try:
-                await self.look()
+                await self.run_due()
                 pause = await self._pause()
             except (HostError, StorageUnavailableError) as error:
                 log.warning("jobs cannot be looked at now", action="automations.look", reason=str(error))
                 pause = RETRY_SECONDS
             await self._bell.rest(pause)
 
-    async def look(self) -> int:
+    async def run_due(self) -> int:
         """See to everything that is due now; how many jobs that were. One that fails keeps no other waiting. Where
         there is no room, ticks are left to other hosts for a moment; after that they stand in line like everybody."""
         if self._inbox.closed:
@@ -194,8 +194,8 @@ class Scheduler:
         await self._store.write([JobGoesOn(row.job_id, row.next_at, next_at)])
 
     async def _fire(self, row: AutomationRow, job: Job, firing: Firing) -> Accepted:
-        agent_id = job.agent_id or self._agents().default_agent_id
-        if agent_id is None or not self._agents().known(agent_id, row.workspace_id):
+        agent_id = job.agent_id or self._agents.default_agent_id
+        if agent_id is None or not self._agents.known(agent_id, row.workspace_id):
             raise HostError(ErrorCode.INVALID_ARGUMENT, f"there is no agent {agent_id!r} any more; change the job")
         try:
             return await self._inbox.accept(_new_run(row, job, agent_id, firing))

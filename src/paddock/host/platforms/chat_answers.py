@@ -6,8 +6,8 @@ A choice that was taken comes as an event of its own; where a platform shows not
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paddock.host.conversations.answers import Answers, continued
 from paddock.host.conversations.client_history import INPUTS, ClientHistory, data_of
-from paddock.host.session.answers import Answers, continued
 from paddock.host.session.arrivals import NewRun
 from paddock.ports import Records
 from paddock.rules.errors import ErrorCode, HostError

@@ -79,7 +79,7 @@ class Deliveries:
                     pause = RETRY_SECONDS
                 await self._bell.rest(max(pause, RETRY_SECONDS) if self._under_way else pause)
 
-    async def look(self) -> int:
+    async def send_due(self) -> int:
         """Try everything that is due, the first of each conversation; how many were tried to an end."""
         return sum(await asyncio.gather(*(self._in_turn(row) for row in await self._due())))
 

@@ -21,7 +21,7 @@ from paddock.host.session.arrivals import Accepted, Arrived, NewRun
 from paddock.ports import Records
 from paddock.ports.attachments import AttachmentRef
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.log.salting import is_salted
+from paddock.rules.log.chain import is_salted
 from paddock.rules.platforms.chat_questions import SUBMITTED
 from paddock.rules.rows.deliveries import PlatformEventRow
 from paddock.rules.run.events import CONTINUED, RunEvent, is_message
@@ -37,7 +37,7 @@ class Ingress:
         *,
         inbox: Inbox,
         records: Records,
-        agents: Callable[[], Agents],
+        agents: Agents,
         files: ClientFiles,
         answers: ChatAnswers,
         names: ThreadNames,
@@ -134,7 +134,7 @@ class Ingress:
             return None
         if platform.spec.agent is not None:
             return platform.spec.agent
-        agents, workspace = self._agents(), platform.principal.workspace_id
+        agents, workspace = self._agents, platform.principal.workspace_id
         if agents.default_agent_id is not None and agents.known(agents.default_agent_id, workspace):
             return None
         return agents.answering(event.event_type, workspace)

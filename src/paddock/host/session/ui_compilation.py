@@ -13,7 +13,7 @@ import structlog
 
 from paddock.rules.run.results import Result
 from paddock.rules.ui_schema import COMPILER, DEFAULT, compile_hints
-from paddock.rules.ui_schema.refs import renamed
+from paddock.rules.ui_schema.actions import renamed
 from paddock.rules.values import replace
 
 HINTS, DOCUMENT, ACTIONS, VERSION = "ui_hints", "ui_schema", "ui_actions", "ui_compiler"
@@ -26,7 +26,7 @@ LIMITS = replace(DEFAULT, bytes=DEFAULT.bytes - 2048)
 log = structlog.get_logger("paddock.ui")
 
 
-def drawn(result: Result, locale: str, meta: Mapping[str, str]) -> Result:
+def with_compiled_ui(result: Result, locale: str, meta: Mapping[str, str]) -> Result:
     """A finished message with the document its hints lead to, and without what only the host may say. `meta` tells in
     the document what it belongs to."""
     data: dict[str, Any] = {name: value for name, value in result.data.items() if name not in HOST_FIELDS}

@@ -9,7 +9,7 @@ from paddock.host.agents.agents import AgentBinding, Agents
 from paddock.host.agents.health import AgentHealth, Health, shown_definition
 from paddock.host.agents.shapes import AgentShape
 from paddock.host.agents.stored import StoredAgents
-from paddock.host.calls.workspace_resources import Offers
+from paddock.host.calls.workspace_resources import WorkspaceResources
 from paddock.host.people.principals import Principal
 from paddock.host.runs.authority import Authority
 from paddock.http_api.edge.auth import Auth
@@ -17,8 +17,7 @@ from paddock.http_api.edge.operations import Answered, Operations, Pydantic, ope
 from paddock.http_api.edge.shapes import Answer, Json, Query, about, seen
 from paddock.rules.access.permissions import RunScope
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.platforms.event_routing import answers
-from paddock.rules.run.events import MESSAGE
+from paddock.rules.run.events import MESSAGE, answers
 from paddock.rules.run.rehearsal import rehearsed
 
 BASE = "/api/v1/agents"
@@ -132,7 +131,7 @@ class AgentsDoor(Operations):
     agents: Agents
     health: AgentHealth
     stored: StoredAgents
-    offers: Offers
+    offers: WorkspaceResources
     authority: Authority
     clock: Callable[[], float]
 
@@ -140,7 +139,7 @@ class AgentsDoor(Operations):
     async def list(self, who: Principal) -> AgentList:
         """List the agents there are"""
         bindings = self.agents.list(who.workspace_id)
-        found = await self.health.look(who.workspace_id, bindings)
+        found = await self.health.check(who.workspace_id, bindings)
         listed = [self._seen(who, binding, health) for binding, health in zip(bindings, found, strict=True)]
         return AgentList(listed, (self.health.file_problem or None) if who.operator else None)
 
@@ -167,7 +166,7 @@ class AgentsDoor(Operations):
     @operation("GET", "/api/v1/resources", {200: "The default model first, then by price."}, role="admin")
     async def resources(self, who: Principal) -> Resources:
         """List all that agents can be given"""
-        offered, default = await self.offers.look(who.workspace_id), self.offers.default_model
+        offered, default = await self.offers.refresh(who.workspace_id), self.offers.default_model
         return Resources(
             [
                 OfferedModel(one.model_id, one.model_type, one.provider, one.model_id == default)
@@ -208,7 +207,7 @@ class AgentsDoor(Operations):
         return binding
 
     async def _whole(self, who: Principal, binding: AgentBinding) -> Agent:
-        [health] = await self.health.look(who.workspace_id, [binding])
+        [health] = await self.health.check(who.workspace_id, [binding])
         return self._seen(who, binding, health, whole=True)
 
     def _seen(self, who: Principal, binding: AgentBinding, health: Health, *, whole: bool = False) -> Agent:

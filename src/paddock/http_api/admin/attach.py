@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from paddock.host.streams.open_streams import OpenStreams
 from paddock.ports import RunnerGateway, RunnerStatus
 from paddock.rules.access.credentials import Credential
-from paddock.rules.cluster.attach_addresses import PATH
+from paddock.rules.agents.addresses import PATH
 from paddock.rules.errors import HostError
 
 MAX_WAITING_BYTES = 8 * 1024 * 1024

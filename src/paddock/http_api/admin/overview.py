@@ -16,7 +16,7 @@ from paddock.http_api.edge.operations import Operations, operation
 from paddock.http_api.edge.reading import invalid
 from paddock.http_api.edge.shapes import Answer, Count, Json, Moment, Query, about, iso, seen
 from paddock.http_api.native.runs import ONE, RUNS, Run, RunName, RunQuery, Usage, run_fields
-from paddock.rules.access.reasons import coded
+from paddock.rules.access.explain import coded
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.people.overview import (
     MAX_LISTED,

@@ -14,7 +14,7 @@ from paddock.http_api.edge.auth import Auth
 from paddock.http_api.edge.operations import Operations, operation
 from paddock.http_api.edge.shapes import Answer, Body, Json, about, seen
 from paddock.ports import RunnerStatus
-from paddock.rules.cluster.attach_addresses import PATH, TOKENS
+from paddock.rules.agents.addresses import PATH, TOKENS
 from paddock.rules.errors import ErrorCode, HostError
 from paddock.rules.rows.rows import AuditRow
 

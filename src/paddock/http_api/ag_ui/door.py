@@ -17,7 +17,7 @@ from paddock.host.conversations.thread_names import ThreadNames
 from paddock.host.people.principals import Principal
 from paddock.host.streams.open_streams import Place
 from paddock.host.zones import is_time_zone
-from paddock.http_api.ag_ui.connect import Standing
+from paddock.http_api.ag_ui.connect import ThreadSnapshot
 from paddock.http_api.ag_ui.event_types import FRAMES
 from paddock.http_api.ag_ui.input import AgUiInput, AgUiLimits, read_ag_ui_input, read_names
 from paddock.http_api.edge.auth import Auth
@@ -97,7 +97,7 @@ class AgUiDoor(Operations):
     agents: Agents
     names: ThreadNames
     client_runs: ClientRuns
-    standing: Standing
+    standing: ThreadSnapshot
     limits: AgUiLimits = field(default_factory=AgUiLimits)
 
     @operation(

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from paddock.host.conversations.inbox import Inbox, NewRun
 from paddock.host.conversations.thread_names import ThreadNames
-from paddock.host.keeping.deletion import Keeping
+from paddock.host.keeping.deletion import Deletion
 from paddock.host.people.principals import Principal
 from paddock.host.session.controls import Controls
 from paddock.host.streams.tails import Tails
@@ -224,7 +224,7 @@ class SessionsDoor(Operations):
     auth: Auth
     names: ThreadNames
     controls: Controls
-    keeping: Keeping
+    keeping: Deletion
     inbox: Inbox
     tails: Tails
     keep_alive_seconds: float
@@ -346,7 +346,7 @@ class SessionsDoor(Operations):
         return start
 
     async def _seen(self, who: Principal, thread_id: str, as_sent: str) -> Session:
-        found = await self.controls.look(who, thread_id)
+        found = await self.controls.snapshot(who, thread_id)
         context = found.context
         return seen(
             Session,

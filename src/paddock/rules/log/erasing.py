@@ -1,4 +1,4 @@
-"""What is left of a message whose words are erased: who said what kind of thing when, and nothing of what was said.
+"""Erasure of a message: sender, kind and time stay, its words go.
 
 Pure. What is left has the shape of what was there, so that whoever reads logs need not know of erasure, and the tables
 beside the log can still be made from it.
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from paddock.rules.log.chain import StoredFact, erased
 from paddock.rules.rows.forgetting import FactErased, ItemErased
-from paddock.rules.rows.projection import Book
+from paddock.rules.rows.projection import RunProjection
 from paddock.rules.rows.rows import RunRow, SessionRow, TranscriptRow
 from paddock.rules.run.outputs import as_object
 from paddock.rules.session.recovery import recalled
@@ -65,12 +65,12 @@ def _output(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def item_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> TranscriptRow | None:
     """The transcript item that a fact leads to."""
-    book = Book(session, {run.run_id: run} if run else {})
-    return next((row for row in book.rows(stored.seq, recalled(stored)) if isinstance(row, TranscriptRow)), None)
+    projection = RunProjection(session, {run.run_id: run} if run else {})
+    return next((row for row in projection.rows(stored.seq, recalled(stored)) if isinstance(row, TranscriptRow)), None)
 
 
 def rows_of(session: SessionRow, run: RunRow | None, stored: StoredFact) -> tuple[FactErased | ItemErased, ...]:
-    """What to write so that the words of this fact, and of its item, are gone."""
+    """Return the rows that erase the words of this fact and of its transcript item."""
     left = without_words(stored)
     fact = FactErased(session.session_id, stored.seq, stored.position, left.payload, left.metadata)
     item = item_of(session, run, left)

@@ -1,4 +1,5 @@
-"""Which rows follow from a fact: runs, transcript, state. Pure, so that the tables can be rebuilt from the log."""
+"""Compute the rows that follow from a fact: runs, transcript, state. Pure, so that tables can be rebuilt from the
+log."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +20,7 @@ SUBTHREAD = "subthread_id"
 PARTIAL = b'{"partial":true}'
 
 
-class Book:
+class RunProjection:
     """The runs of one session that have not ended, as the facts so far made them."""
 
     __slots__ = ("runs", "session")
@@ -100,7 +101,6 @@ class Book:
         return (LeftBehindRow(self.session.session_id, int(replaces), last),) if replaces else ()
 
     def _event_item(self, seq: int, fact: Fact, event: Mapping[str, Any]) -> TranscriptRow:
-        """What happened, as the conversation tells it: nobody's words."""
         text = str(fact.payload["text"] or event["event_type"])
         return self._item(seq, fact, "system", "system", text, _encode(event), f"{fact.turn_id}.0")
 
@@ -164,7 +164,7 @@ class Book:
         return (self._item(seq, fact, "tool", "tool_result", text, _encode(data), f"{fact.turn_id}.{seq}"),)
 
     def supplied(self, seq: int, fact: Fact) -> tuple[Row, ...]:
-        """What a client brought along: an item like those that agents make, under a name of its own."""
+        """Make the item of a message that a client brought along, under its own id."""
         lost = _erased(as_object(fact.payload.get("data")))
         marks = _encode({"message_id": fact.metadata.get("message_id"), "client_supplied": True, **lost})
         items = self.message(seq, fact)
@@ -239,31 +239,31 @@ class Book:
         return (ended if begun == run.begun_seq else replace(ended, begun_seq=begun),)
 
 
-_FOLLOWS: Mapping[tuple[Event, str], Callable[[Book, int, Fact], tuple[Row, ...]]] = {
-    (Event.USER_INPUT, ""): Book.input,
-    (Event.USER_INPUT, "MENTION"): Book.input,
-    (Event.EVENT, "TURN_QUEUED"): Book.queued,
-    (Event.EVENT, "RUN_GRANTED"): Book.granted,
-    (Event.AGENT_OUTPUT, "MESSAGE"): Book.message,
-    (Event.AGENT_OUTPUT, "FINAL"): Book.completed,
-    (Event.ERROR, "RUN_FAILED"): Book.failed,
-    (Event.ERROR, "ROUTE_TIMEOUT"): Book.failed,
-    (Event.ERROR, "AGENT_NOT_IN_SESSION"): Book.failed,
-    (Event.EVENT, "CANCELED"): Book.cancelled,
-    (Event.EVENT, "TURN_STEERED"): Book.steered,
-    (Event.EVENT, SUPPLIED): Book.supplied,
-    (Event.CONTROL, "HANDOVER_CONTEXT"): Book.handed_over,
-    (Event.CONTROL, "SESSION_OPENED"): Book.opened,
-    (Event.CONTROL, "SESSION_CLOSED"): Book.closed,
+_FOLLOWS: Mapping[tuple[Event, str], Callable[[RunProjection, int, Fact], tuple[Row, ...]]] = {
+    (Event.USER_INPUT, ""): RunProjection.input,
+    (Event.USER_INPUT, "MENTION"): RunProjection.input,
+    (Event.EVENT, "TURN_QUEUED"): RunProjection.queued,
+    (Event.EVENT, "RUN_GRANTED"): RunProjection.granted,
+    (Event.AGENT_OUTPUT, "MESSAGE"): RunProjection.message,
+    (Event.AGENT_OUTPUT, "FINAL"): RunProjection.completed,
+    (Event.ERROR, "RUN_FAILED"): RunProjection.failed,
+    (Event.ERROR, "ROUTE_TIMEOUT"): RunProjection.failed,
+    (Event.ERROR, "AGENT_NOT_IN_SESSION"): RunProjection.failed,
+    (Event.EVENT, "CANCELED"): RunProjection.cancelled,
+    (Event.EVENT, "TURN_STEERED"): RunProjection.steered,
+    (Event.EVENT, SUPPLIED): RunProjection.supplied,
+    (Event.CONTROL, "HANDOVER_CONTEXT"): RunProjection.handed_over,
+    (Event.CONTROL, "SESSION_OPENED"): RunProjection.opened,
+    (Event.CONTROL, "SESSION_CLOSED"): RunProjection.closed,
 }
 """What each kind of fact leads to; the others lead to nothing."""
 
-_SAID: Mapping[str, Callable[[Book, int, Fact, Mapping[str, Any]], tuple[Row, ...]]] = {
-    "message.completed": Book.spoken,
-    "tool.call.started": Book.tool_started,
-    "tool.call.completed": Book.tool_completed,
-    "artifact.created": Book.artifact_created,
-    "state.updated": Book.state_updated,
+_SAID: Mapping[str, Callable[[RunProjection, int, Fact, Mapping[str, Any]], tuple[Row, ...]]] = {
+    "message.completed": RunProjection.spoken,
+    "tool.call.started": RunProjection.tool_started,
+    "tool.call.completed": RunProjection.tool_completed,
+    "artifact.created": RunProjection.artifact_created,
+    "state.updated": RunProjection.state_updated,
 }
 
 
@@ -283,7 +283,7 @@ def _subthread(about: Mapping[str, Any]) -> str | None:
 
 
 def _speaker(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Who did it, as far as a platform said: there is more than one person in a group."""
+    """Return the actor of a platform's event: a group has more than one person."""
     actor = as_object(event.get("actor"))
     told = {name: actor[name] for name in ("actor_type", "actor_id", "actor_name") if actor.get(name) is not None}
     return {"actor": told} if told else {}
@@ -306,7 +306,7 @@ def _erased(said: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def _shown(fact: Fact, data: Mapping[str, Any]) -> bytes:
-    """How a message is drawn, and by which compiler, beside what else is known of it."""
+    """Encode how a message is drawn, and by which compiler."""
     partial = {"partial": True} if fact.metadata.get("partial") else {}
     return _encode({**partial, "ui_schema": data["ui_schema"], "ui_compiler": data.get("ui_compiler")})
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from paddock.rules.log.chain import StoredFact
-from paddock.rules.rows.projection import Book
+from paddock.rules.rows.projection import RunProjection
 from paddock.rules.rows.rows import RunRow, SessionRow, TranscriptRow
 from paddock.rules.session.recovery import recalled
 from paddock.rules.values import Value
@@ -18,7 +18,7 @@ Row = TypeVar("Row")
 
 
 class Tables(Value, frozen=True):
-    """What one session has in the tables beside its log."""
+    """The rows of one session in the tables beside its log."""
 
     items: Mapping[int, TranscriptRow]
     runs: Mapping[str, RunRow]
@@ -41,13 +41,13 @@ class Difference(Value, frozen=True):
 
 def tables_of(session: SessionRow, facts: Iterable[StoredFact]) -> Tables:
     """The rows that follow from these facts, which are in order of number; deltas lead to none."""
-    book = Book(session, {})
+    projection = RunProjection(session, {})
     items: dict[int, TranscriptRow] = {}
     runs: dict[str, RunRow] = {}
     for stored in facts:
         if stored.is_delta:
             continue
-        for row in book.rows(stored.seq, recalled(stored)):
+        for row in projection.rows(stored.seq, recalled(stored)):
             if isinstance(row, TranscriptRow):
                 items[row.seq] = row
             elif isinstance(row, RunRow):
@@ -56,7 +56,7 @@ def tables_of(session: SessionRow, facts: Iterable[StoredFact]) -> Tables:
 
 
 def differences(session_id: str, stored: Tables, told: Tables) -> list[Difference]:
-    """Where the tables are not what the log says, byte for byte."""
+    """Compare stored rows with those made from the log, byte for byte."""
     return [
         *(Difference(session_id, *pair) for pair in _unequal(stored.items, told.items)),
         *(Difference(session_id, *pair) for pair in _unequal(stored.runs, told.runs)),

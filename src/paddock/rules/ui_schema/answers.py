@@ -1,11 +1,11 @@
-"""What a person did in a document, read against what the document offers: a button pressed, a form filled in. Pure."""
+"""Read a person's action against the document that offers it: a button pressed, a form filled in. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from paddock.rules.ui_schema.desk import clean
+from paddock.rules.ui_schema.compile_budget import clean
 
 MAX_ANSWER_CHARS = 4_000
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -14,7 +14,7 @@ Node = Mapping[str, Any]
 
 
 class InvalidAnswerError(Exception):
-    """Why what was filled in cannot be taken."""
+    """The form was filled in with a value it does not take."""
 
 
 def node_of(document: Mapping[str, Any], ref: str) -> Node | None:
@@ -76,7 +76,7 @@ def _is_date(text: str) -> bool:
 
 
 def as_text(first: str, told: list[tuple[str, Any]]) -> str:
-    """What the person says by it, in words."""
+    """Put the answer into the person's words."""
     return "\n".join([first, *(f"{label}: {_shown(value)}" for label, value in told)])
 
 

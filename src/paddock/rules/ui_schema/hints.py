@@ -6,7 +6,7 @@ Every intent is a small object with a `kind`. The drafts made here are read by `
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from paddock.rules.ui_schema.desk import FORBIDDEN_KEYS
+from paddock.rules.ui_schema.compile_budget import FORBIDDEN_KEYS
 from paddock.rules.ui_schema.nodes import STATUSES
 
 Draft = dict[str, Any]
@@ -32,7 +32,7 @@ def _known(status: object) -> str | None:
 
 
 def _draft(hint: object) -> object:
-    """What an intent means as a layout; a raw node stays as it is; anything else is for `nodes.py` to refuse."""
+    """Turn an intent into a layout; a raw node stays as it is; anything else is refused by `nodes.py`."""
     if not isinstance(hint, Mapping):
         return hint
     given = cast("Mapping[str, Any]", hint)

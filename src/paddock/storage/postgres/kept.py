@@ -9,8 +9,8 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
 
-from paddock.rules.access.caps import check_cap
-from paddock.rules.log.versions import check_version
+from paddock.rules.access.limits import check_cap
+from paddock.rules.log.chain import check_version
 from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,
@@ -21,7 +21,7 @@ from paddock.rules.rows.rows import (
     StorageRow,
     UploadsCap,
 )
-from paddock.rules.search.prefixes import after_prefix
+from paddock.rules.search.tokens import after_prefix
 from paddock.storage.postgres.connection import Connection
 from paddock.storage.postgres.reader import HasReader
 from paddock.storage.postgres.texts import escaped_column

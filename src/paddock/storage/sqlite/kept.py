@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from paddock.rules.access.caps import check_cap
-from paddock.rules.log.versions import check_version
+from paddock.rules.access.limits import check_cap
+from paddock.rules.log.chain import check_version
 from paddock.rules.rows.rows import (
     ArtifactAttached,
     ArtifactGone,
@@ -18,7 +18,7 @@ from paddock.rules.rows.rows import (
     StorageRow,
     UploadsCap,
 )
-from paddock.rules.search.prefixes import after_prefix
+from paddock.rules.search.tokens import after_prefix
 from paddock.rules.values import replace
 from paddock.storage.sqlite import engine
 from paddock.storage.sqlite.automations import JOB_WRITES
