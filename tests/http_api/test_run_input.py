@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.http_api.native.time_zones import is_time_zone
+from paddock.host.zones import is_time_zone
 from paddock.rules.errors import ErrorCode
 from paddock.rules.run.input import NativeInput, Problem, World, body_hash, read_run_input, with_attachments
 from paddock.rules.schedule.time_zones import is_rfc3339

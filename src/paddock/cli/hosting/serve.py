@@ -31,8 +31,8 @@ from paddock.cli.output import USAGE, CommandError, as_sentence, command, with_a
 from paddock.host.agents.file import AgentsFileError
 from paddock.host.platforms.platforms import PlatformError
 from paddock.http_api.edge.app import ShortWay
+from paddock.http_api.edge.bounds import Crowd
 from paddock.http_api.edge.connection import Connection
-from paddock.http_api.edge.crowd import Crowd
 from paddock.models.loading import ModelSettingsError
 from paddock.rules.errors import FilesUnavailableError, StorageUnavailableError
 from paddock.settings import EMBEDDED, Settings

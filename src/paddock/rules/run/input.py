@@ -90,14 +90,26 @@ class World:
 
 def read_run_input(body: bytes, world: World) -> NativeInput | Problem:
     """The request, or the first rule it breaks."""
-    draft = _Draft(body)
-    try:
-        for rule in RULES:
-            if not rule.holds(draft, world):
-                return Problem(rule.code, rule.sentence, draft.reason)
-    except InvalidInputError as error:
-        return Problem(ErrorCode.INVALID_ARGUMENT, str(error))
-    return draft.accepted()
+    return RunInputReader(body).read(world)
+
+
+class RunInputReader:
+    """Reads a request rule by rule. Read again, it goes on at the rule that was broken: the world may know more now."""
+
+    def __init__(self, body: bytes) -> None:
+        self._draft = _Draft(body)
+        self._held = 0
+
+    def read(self, world: World) -> NativeInput | Problem:
+        draft = self._draft
+        try:
+            for rule in RULES[self._held :]:
+                if not rule.holds(draft, world):
+                    return Problem(rule.code, rule.sentence, draft.reason)
+                self._held += 1
+        except InvalidInputError as error:
+            return Problem(ErrorCode.INVALID_ARGUMENT, str(error))
+        return draft.accepted()
 
 
 def with_attachments(given: NativeInput, blocks: Sequence[Mapping[str, Any]]) -> NativeInput:

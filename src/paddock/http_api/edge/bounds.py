@@ -1,13 +1,63 @@
-"""All connections of a host together: how many there are, and how much of unfinished requests they hold.
+"""What connections may take: how long a request may take to arrive, how large its head may be, how many connections
+there are, and how much of unfinished requests they hold. Pure; a connection obeys.
 
 A cap alone would let strangers keep every place. So when there are too many, the one that was idle for longest goes
 first, and after the idle ones whoever has left an answer unread for longest; when unfinished requests hold too much,
-the one that began first goes, first of all of a caller who holds more than a share. How slow a
-single request may be is said in `patience`.
+the one that began first goes, first of all of a caller who holds more than a share. Not here: how large a body may be,
+which each door says, and how long an answer may take, which a stream decides.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
+
+Headers = Sequence[tuple[bytes, bytes]]
+BETWEEN = len(b": \r\n")
+
+
+class Arriving(Enum):
+    """What of a request is still to come."""
+
+    NOTHING = "nothing"
+    HEAD = "head"
+    BODY = "body"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    head_seconds: float = 20.0
+    """From the first byte, or from connecting, to the end of the head."""
+    body_seconds: float = 30.0
+    """What any body may take; a longer one must keep the pace."""
+    body_bytes_per_second: int = 1024
+    """On average. A telephone with one bar is faster; whoever drips on purpose is not."""
+    reader_seconds: float = 300.0
+    """How long a client may take nothing at all of an answer that waits for it."""
+    look_seconds: float = 5.0
+    """How often a connection is looked at; a limit may be overstepped by so much."""
+    max_head_bytes: int = 64 * 1024
+    max_headers: int = 100
+
+    def is_over(self, arriving: Arriving, seconds: float, size: int) -> bool:
+        """Whether a request that began so long ago, and of which so much has come, is given up."""
+        match arriving:
+            case Arriving.HEAD:
+                return seconds > self.head_seconds
+            case Arriving.BODY:
+                return seconds > self.body_seconds and size < seconds * self.body_bytes_per_second
+            case Arriving.NOTHING:
+                return False
+
+    def is_too_large(self, url: bytes, headers: Headers) -> bool:
+        if len(headers) > self.max_headers:
+            return True
+        return len(url) + sum(len(name) + len(value) + BETWEEN for name, value in headers) > self.max_head_bytes
+
+
+PATIENCE = Patience()
+
 
 MOST = 12_000
 BODY_BYTES = 512 * 1024 * 1024

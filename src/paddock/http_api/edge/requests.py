@@ -1,8 +1,8 @@
-"""Bodies in and out: read no more than allowed, write JSON."""
+"""Bodies in and out: read no more than allowed, write JSON. And where a request came from."""
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
-from typing import Any, cast
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -10,8 +10,9 @@ from starlette.responses import Response
 from starlette.types import Message, Scope
 
 from paddock.host.streams.open_streams import while_let_in
+from paddock.rules.conversations.attachment_urls import MAX_URL_CHARS, origin_of
 from paddock.rules.errors import ErrorCode, HostError
-from paddock.rules.run.input import why_no_json
+from paddock.rules.run.context import TriggerSource
 
 SMALL_BODY = 64 * 1024
 """More than any administrative call needs."""
@@ -66,27 +67,6 @@ def has_body(request: Request) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
-async def read_object(request: Request, known: Sequence[str]) -> dict[str, Any]:
-    """The small JSON object of an administrative call. A field that is not known is a slip, and said."""
-    body = await read_body(request, SMALL_BODY, f"the body exceeds {SMALL_BODY} bytes")
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise HostError(ErrorCode.INVALID_ARGUMENT, f"the body {why_no_json(body, error)}") from error
-    if not isinstance(value, dict):
-        raise HostError(ErrorCode.INVALID_ARGUMENT, "the body must be a JSON object")
-    given = cast("dict[str, Any]", value)
-    for name in given:
-        if name not in known:
-            raise HostError(ErrorCode.INVALID_ARGUMENT, f"unknown field {name[:64]!r}{_meant(name, known)}")
-    return given
-
-
-def _meant(name: str, known: Sequence[str]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
-
-
 class JsonResponse(Response):
     """Bytes of JSON; its headers are known without looking through any that were given."""
 
@@ -108,3 +88,39 @@ JSON_HEADERS = (
 
 def json_response(value: object, status: int = 200) -> Response:
     return JsonResponse(_encode(value), status)
+
+
+# --- where a request came from ----------------------------------------------------------------------------------------
+
+
+_HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
+"""A name or an address, and a port."""
+OWN_PAGE = (b"sec-fetch-site", b"same-origin")
+"""Set by browsers and by no script; other programs that send it change nothing but this word."""
+
+
+def source_of(scope: Scope) -> TriggerSource:
+    """Name where a run was asked for: in the console, which is the only page of this host, or by another program."""
+    return "webui" if OWN_PAGE in scope["headers"] else "api"
+
+
+def absolute(request: Request, url: str) -> str:
+    """A path becomes an address at the host the caller used; whole addresses stay."""
+    return own_address(request) + url if url.startswith("/") else url
+
+
+def own_address(request: Request) -> str:
+    """Where the caller reaches us, as they wrote it; empty where that could be no part of an address: anything may be
+    sent as a Host header."""
+    host = next((value for name, value in request.scope["headers"] if name == b"host"), b"").decode("latin-1")
+    return f"{request.scope['scheme']}://{host}" if _HOST.fullmatch(host) else ""
+
+
+def local(request: Request, url: str) -> str:
+    """Undo `absolute`: an address at the host the caller used becomes a path; any other stays as it is."""
+    if url.startswith("/") or len(url) > MAX_URL_CHARS:
+        return url
+    origin = origin_of(url)
+    if origin is None or origin != origin_of(own_address(request)):
+        return url
+    return urlsplit(url)._replace(scheme="", netloc="").geturl()
