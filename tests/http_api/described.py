@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
-import paddock.compose.doors  # noqa: F401 - knows every door
 from paddock.http_api.description.document import openapi
 from paddock.http_api.edge.operations import Operations
 
+import_module("paddock.compose.doors")  # knows every door
 DOCUMENT = openapi("test", Operations.__subclasses__())
 JSON = "application/json"
 SSE = "text/event-stream"
