@@ -13,7 +13,7 @@ from keeping.conversations import THREAD, a_lively_conversation, a_turn
 from paddock.storage.backup import BackupError, back_up, restore
 from paddock.storage.files import FileBlobs
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.rebuilding import compare
+from paddock.storage.sqlite.commands import compare
 from paddock.storage.verifying import look
 
 pytestmark = pytest.mark.anyio

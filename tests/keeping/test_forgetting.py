@@ -29,7 +29,7 @@ from paddock.storage.files import FileBlobs
 from paddock.storage.memory_blobs import MemoryBlobs
 from paddock.storage.postgres import PostgresStore
 from paddock.storage.sqlite import SqliteStore
-from paddock.storage.sqlite.rebuilding import compare
+from paddock.storage.sqlite.commands import compare
 from paddock.storage.verifying import look
 
 pytestmark = pytest.mark.anyio

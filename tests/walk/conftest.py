@@ -8,8 +8,7 @@ import pytest
 
 from nats_server import NatsServer
 from paddock.storage.postgres import rebuilding
-from paddock.storage.sqlite.copying import has_database
-from paddock.storage.sqlite.rebuilding import compare
+from paddock.storage.sqlite.commands import compare, has_database
 from paddock.storage.verifying import look
 from postgres_server import a_database
 from s3_server import an_imitation_of_s3

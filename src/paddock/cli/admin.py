@@ -17,8 +17,7 @@ from paddock.rules.rebuilding import Difference
 from paddock.settings import Settings
 from paddock.storage import backup as backups
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
-from paddock.storage.sqlite.copying import has_database
-from paddock.storage.sqlite.rebuilding import compare, rebuild
+from paddock.storage.sqlite.commands import compare, has_database, rebuild
 from paddock.storage.verifying import Looked, look
 
 SHOWN = 50

@@ -19,7 +19,7 @@ from paddock.settings import Settings
 from paddock.storage import backup
 from paddock.storage.files import FileBlobs
 from paddock.storage.lock import DataDirectory, DataDirectoryInUseError
-from paddock.storage.sqlite.copying import has_database
+from paddock.storage.sqlite.commands import has_database
 
 TABLES = "tables"
 PIECE = 1024 * 1024

@@ -20,8 +20,8 @@ from typing import Any, cast
 
 from paddock.confinement.private import private_file
 from paddock.rules.errors import StorageUnavailableError
+from paddock.storage.sqlite.commands import copy_database, has_database, needed_bytes
 from paddock.storage.sqlite.connection import FILE_NAME
-from paddock.storage.sqlite.copying import copy_database, has_database, needed_bytes
 from paddock.storage.unpacking import unpack
 
 MANIFEST = "manifest.json"

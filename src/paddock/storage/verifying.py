@@ -9,9 +9,8 @@ from pathlib import Path
 
 from paddock.rules.values import Value
 from paddock.storage.backup import BLOBS
-from paddock.storage.sqlite.check import check_sessions
+from paddock.storage.sqlite.commands import check_sessions, is_sound, needed_bytes
 from paddock.storage.sqlite.connection import FILE_NAME
-from paddock.storage.sqlite.copying import is_sound, needed_bytes
 
 
 class Looked(Value, frozen=True):

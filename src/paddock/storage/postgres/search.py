@@ -16,8 +16,8 @@ from paddock.rules.rows import TranscriptRow
 from paddock.rules.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
-from paddock.storage.postgres.conversation import ITEM, PRESENT
 from paddock.storage.postgres.texts import escaped_column
+from paddock.storage.tables.conversations import ITEMS, PRESENT
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 STRETCH = 2048
@@ -39,7 +39,7 @@ _FILTERS = f"""
    and ($4::text[] is null or t.role = any($4)) and ($5::text[] is null or t.role || ' ' || t.item_type = any($5))
    and ($6::float8 is null or t.created_at > $6) and ($7::float8 is null or t.created_at < $7)
    and ($8::bool or t.subthread_id is not distinct from $9::text)"""
-_COLUMNS = ", ".join(f"t.{name}" for name in ITEM.split(", "))
+_COLUMNS = ITEMS.of("t")
 _TAIL = f"""
 select {_COLUMNS} from transcript t where t.session_no = $1 and t.seq > $2 and t.seq < $3 {_FILTERS}
  order by t.seq desc limit $10"""

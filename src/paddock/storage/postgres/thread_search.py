@@ -17,9 +17,9 @@ from paddock.rules.thread_search import MIN_BEGINNING, FoundThread, ThreadQuery,
 from paddock.rules.tokens import Phrase, matches, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.postgres.connection import Connection
-from paddock.storage.postgres.conversation import ITEM, PRESENT
-from paddock.storage.postgres.sessions import BEGINS
 from paddock.storage.postgres.texts import escaped_column
+from paddock.storage.tables.conversations import ITEMS, PRESENT
+from paddock.storage.tables.sessions import SUMMARIZED
 from paddock.storage.thread_filling import Whose
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -62,15 +62,14 @@ _REACHED = """
 update thread_search_progress p set seq = given.seq, titled = true
   from unnest($1::bigint[], $2::bigint[]) as given (session_no, seq) where p.session_no = given.session_no"""
 _NEWEST = "select max(session_no) from sessions where workspace_id = $1 and user_id = $2 and session_no < $3"
-_COLUMNS = ", ".join(f"t.{name}" for name in ITEM.split(", "))
+_COLUMNS = ITEMS.of("t")
 # Materialized: else the newest texts are walked one by one in the hope to meet a hit, or all hits are looked at.
 _HITS = f"""
 with hit as materialized (
   select session_no, seq from thread_search
    where tokens @> $1::text[] and tokens && $2::text[] and (session_no, seq) < ($3, $4) and session_no >= $5),
 newest as materialized (select session_no, seq from hit order by session_no desc, seq desc limit $6)
-select newest.session_no, newest.seq, s.session_id, s.workspace_id, s.user_id, s.created_at, s.updated_at,
-       s.item_count, s.session_no, d.title, coalesce(d.archived, false), coalesce(d.closed, false), {BEGINS}, {_COLUMNS}
+select newest.session_no, newest.seq, {SUMMARIZED}, {_COLUMNS}
   from newest join sessions s on s.session_no = newest.session_no
   left join session_details d on d.session_id = s.session_id
   left join lateral (

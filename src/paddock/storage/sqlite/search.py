@@ -13,8 +13,8 @@ from paddock.rules.rows import TranscriptRow
 from paddock.rules.tokens import Phrase, tokens_of
 from paddock.rules.values import Value
 from paddock.storage.sqlite.connection import Connection, Cursor
-from paddock.storage.sqlite.reader import PRESENT, subthread
-from paddock.storage.sqlite.rows import ITEM, Values
+from paddock.storage.tables.conversations import ITEMS, PRESENT
+from paddock.storage.tables.statements import Values
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
 _PLACE = """
@@ -22,9 +22,11 @@ select s.session_no, coalesce(p.seq, 0) from sessions s left join search_progres
  where s.session_id = ?"""
 _MISSING = "select count(*) from (select 1 from transcript where session_no = ? and seq > ? limit ?)"
 _NEXT = "select seq, content from transcript where session_no = ? and seq > ? order by seq limit ?"
-_TAIL = f"select seq, {ITEM} from transcript t where session_no = ? and seq > ? {{filters}} {PRESENT} order by seq desc"
+_TAIL = (
+    f"select {ITEMS.columns} from transcript t where session_no = ? and seq > ? {{filters}} {PRESENT} order by seq desc"
+)
 _INDEXED = f"""
-select t.seq, {ITEM} from search s
+select {ITEMS.of("t")} from search s
  cross join transcript t on t.session_no = ? and t.seq = s.rowid - ?
  where s.search match ? and s.rowid > ? and s.rowid <= ? {{filters}} {PRESENT} order by s.rowid desc limit ?"""
 # An item that was erased or deleted since it was read must not come back into the index.
@@ -129,9 +131,9 @@ def _filters(query: TranscriptQuery) -> tuple[str, Values]:
         pairs = ", ".join("(?, ?)" for _ in query.kinds)
         clauses.append(f"and (t.role, t.item_type) in (values {pairs})" if pairs else "and 0")
         values += [word for pair in sorted(query.kinds) for word in pair]
-    condition, those = subthread("t", query.view)
-    clauses.append(condition)
-    values += those
+    if not query.view.all_subthreads:
+        clauses.append("and t.subthread_id is ?")
+        values.append(query.view.subthread_id)
     if query.before_seq is not None:
         clauses.append("and t.seq < ?")
         values.append(query.before_seq)

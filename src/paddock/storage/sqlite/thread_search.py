@@ -13,10 +13,11 @@ from paddock.rules.thread_search import FoundThread, ThreadQuery, owner_mark
 from paddock.rules.tokens import tokens_of
 from paddock.rules.values import Value
 from paddock.storage.sqlite.connection import Connection, Cursor
-from paddock.storage.sqlite.reader import PRESENT
-from paddock.storage.sqlite.rows import ITEM, Values
+from paddock.storage.sqlite.engine import bound
 from paddock.storage.sqlite.search import expression
-from paddock.storage.sqlite.sessions import SUMMARY, summary_of
+from paddock.storage.tables.conversations import ITEMS, PRESENT
+from paddock.storage.tables.sessions import SUMMARY
+from paddock.storage.tables.statements import Query, Values
 from paddock.storage.thread_filling import Whose
 
 # ruff: noqa: S608 - the column lists are our own, values are always bound
@@ -52,8 +53,8 @@ select session_no, ?3, (select title from session_details where session_id = ?2)
  where session_no = ?1 and session_id = ?2
 on conflict (session_no) do update set seq = excluded.seq, titled = excluded.titled"""
 _HITS = "select rowid from thread_search where thread_search match ? and rowid < ? order by rowid desc"
-_FOUND = f"{SUMMARY} where s.session_no = ?"
-_ITEM = f"select seq, {ITEM} from transcript t where session_no = ? and seq = ? {PRESENT}"
+_FOUND = Query(SessionSummary, f"{SUMMARY} where s.session_no = :number")
+_ITEM = f"select {ITEMS.columns} from transcript t where session_no = ? and seq = ? {PRESENT}"
 
 
 class Behind(Value, frozen=True):
@@ -174,5 +175,5 @@ def _answer(connection: Connection, summary: SessionSummary, seq: int) -> FoundT
 
 
 def _summary(connection: Connection, number: int) -> SessionSummary | None:
-    found = connection.execute(_FOUND, (number,)).fetchone()
-    return summary_of(found) if found else None
+    found = connection.execute(bound(_FOUND.sql).sql, (number,)).fetchone()
+    return _FOUND.read(found) if found else None

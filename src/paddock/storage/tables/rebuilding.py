@@ -1,0 +1,165 @@
+"""The tables beside the log compared with the log and put right, and what schema steps do that SQL cannot: works on
+whole conversations, for commands that look over a database.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from paddock.rules.chain import Damage, Head
+from paddock.rules.rebuilding import Difference, Tables, differences, tables_of
+from paddock.rules.resalting import Resalting
+from paddock.rules.rows import RunRow, SessionRow, TranscriptRow
+from paddock.storage.tables.conversations import ITEMS, RUNS, TURNS
+from paddock.storage.tables.forgetting import FORGET_WORDS
+from paddock.storage.tables.log import checked, facts_in_order
+from paddock.storage.tables.statements import Query, Work, ask, value
+
+# ruff: noqa: S608 - the column lists are our own, values are always bound
+PAGE = 500
+_SESSIONS = "select session_no from sessions where session_no > :after order by session_no limit :limit"
+_PLACE = """
+select session_id, workspace_id, user_id, created_at, trimmed_seq from sessions where session_no = :number
+/*postgres for update*/"""
+_ITEMS = f"select {ITEMS.columns} from transcript where session_no = :number order by seq"
+_RUNS = Query(
+    RunRow,
+    f"""
+select {{columns}} from runs
+ where session_id = :session_id and last_seq > :trimmed and run_id in ({TURNS.format(number=":number")})""",
+)
+_ADD_ITEM = f"""
+insert into transcript (session_no, {ITEMS.columns}) values (:number, :{ITEMS.columns.replace(", ", ", :")})"""
+_ADD_RUN = f"insert into runs ({RUNS.columns}) values (:{RUNS.columns.replace(', ', ', :')})".replace(
+    ':"grant"', ":grant"
+)
+_INDEX_AGAIN = (
+    """
+delete from search where
+ /*sqlite rowid > :number << 32 and rowid < (:number + 1) << 32*/ /*postgres session_no = :number*/""",
+    "delete from search_progress where session_no = :number",
+    *FORGET_WORDS,
+    """
+update sessions set item_count = (select count(*) from transcript where session_no = :number)
+ where session_no = :number""",
+)
+"""The index is filled late and by itself; it only has to be told that it knows nothing of this conversation."""
+NEEDED = Query(
+    value,
+    """
+select sha256 from (select sha256 from artifacts union select sha256 from storage) as kept
+ where sha256 > :after order by sha256 limit :limit""",
+)
+"""The hashes of all bytes that rows name."""
+
+
+def session_numbers(after: int) -> Work[Sequence[int]]:
+    """The next page of conversations."""
+    return [number for (number,) in (yield ask(_SESSIONS, after=after, limit=PAGE))]
+
+
+def looked_at(number: int) -> Work[tuple[str, Damage | None] | None]:
+    """A conversation, with the first damage of its log or None. None when it was deleted since it was listed."""
+    found = yield ask("select session_id from sessions where session_no = :number", number=number)
+    if not found:
+        return None
+    return found[0][0], (yield from checked(found[0][0]))
+
+
+def compared(number: int) -> Work[Sequence[Difference]]:
+    """Every row of a conversation that is not what the log says."""
+    found = yield ask(_PLACE.replace("for update", ""), number=number)
+    if not found:
+        return ()
+    *who, trimmed = found[0]
+    session = SessionRow(*who)
+    told = tables_of(session, (yield from facts_in_order(session.session_id)))
+    stored = yield from _stored(session.session_id, number, trimmed)
+    return differences(session.session_id, stored, told)
+
+
+def _stored(session_id: str, number: int, trimmed: int) -> Work[Tables]:
+    items = [TranscriptRow(session_id, *row) for row in (yield ask(_ITEMS, number=number))]
+    runs = [RunRow(*row) for row in (yield _RUNS(session_id=session_id, number=number, trimmed=trimmed))]
+    return Tables({item.seq: item for item in items}, {run.run_id: run for run in runs})
+
+
+def put_right(number: int) -> Work[Sequence[Difference]]:
+    """The same, and the conversation is put right before its differences are told."""
+    yield ask(_PLACE, number=number)  # held until the end
+    found = yield from compared(number)
+    for difference in found:
+        for row in (difference.stored, difference.told):
+            if isinstance(row, RunRow):
+                yield ask("delete from runs where run_id = :run_id", run_id=row.run_id)
+            elif row is not None:
+                yield ask(
+                    "delete from transcript where session_no = :number and seq = :seq", number=number, seq=row.seq
+                )
+        told = difference.told
+        if isinstance(told, RunRow):
+            yield ask(_ADD_RUN, **_fields(told))
+        elif told is not None:
+            yield ask(_ADD_ITEM, number=number, **_fields(told))
+    if any(isinstance(row, TranscriptRow) for one in found for row in (one.stored, one.told)):
+        for sql in _INDEX_AGAIN:
+            yield ask(sql, number=number)
+    return found
+
+
+def _fields(row: RunRow | TranscriptRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in row.__struct_fields__}
+
+
+# --- what schema steps do beyond their SQL ---------------------------------------------------------------------------
+
+
+def find_subthreads() -> Work[None]:
+    """Step `subthreads`: what the logs of platforms say about threads and speakers."""
+    sessions = yield ask("""
+select session_no, session_id, workspace_id, user_id, created_at from sessions
+ where session_id in (select session_id from platform_conversations)""")
+    for number, *who in sessions:
+        session = SessionRow(*who)
+        told = tables_of(session, (yield from facts_in_order(session.session_id)))
+        for item in told.items.values():
+            sql = """
+update transcript set subthread_id = :subthread_id, metadata = :metadata where session_no = :number and seq = :seq"""
+            yield ask(sql, subthread_id=item.subthread_id, metadata=item.metadata, number=number, seq=item.seq)
+        for run in told.runs.values():
+            sql = "update runs set subthread_id = :subthread_id where run_id = :run_id"
+            yield ask(sql, subthread_id=run.subthread_id, run_id=run.run_id)
+
+
+def resalt() -> Work[None]:
+    """Step `salted_digests`: salts for every log."""
+    sessions = yield ask("""
+select session_no, session_id, head_seq, head_digest, trimmed_seq, trimmed_digest from sessions""")
+    for number, session_id, *ends in sessions:
+        work = Resalting(Head(*ends[:2]), Head(*ends[2:]), os.urandom)
+        for fact in work.facts((yield from facts_in_order(session_id))):
+            sql = """
+update facts set payload = :payload, metadata = :metadata, digest = :digest
+ where session_no = :number and position = :position and seq = :seq"""
+            place = {"number": number, "position": fact.position, "seq": fact.seq}
+            yield ask(sql, payload=fact.payload, metadata=fact.metadata, digest=fact.digest, **place)
+        sql = "update sessions set head_digest = :head, trimmed_digest = :trimmed where session_no = :number"
+        yield ask(sql, head=work.head.digest, trimmed=work.trimmed.digest, number=number)
+        yield from _resalt_requests(work, number, session_id)
+
+
+def _resalt_requests(work: Resalting, number: int, session_id: str) -> Work[None]:
+    orders = yield ask("select body_hash, run_id, created_at, key from inbox where session_no = :number", number=number)
+    for *about, key in orders:
+        sql = "update inbox set body_hash = :body_hash where session_no = :number and key = :key"
+        yield ask(sql, body_hash=work.body_hash(*about), number=number, key=key)
+    sql = (
+        "select body_hash, run_id, received_at, platform, event_id from platform_events where session_id = :session_id"
+    )
+    for *about, platform, event_id in (yield ask(sql, session_id=session_id)):
+        sql = "update platform_events set body_hash = :body_hash where platform = :platform and event_id = :event_id"
+        yield ask(sql, body_hash=work.body_hash(*about), platform=platform, event_id=event_id)
+
+
+STEPS = {"salted_digests": resalt, "subthreads": find_subthreads}
+"""By the name of the schema step, in whose transaction it is done."""
