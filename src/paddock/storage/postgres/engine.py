@@ -85,7 +85,7 @@ class PostgresEngine:
         return [query.read(row) for row in found]
 
     async def ask(self, work: Callable[[], Work[Answer]]) -> Answer:
-        return await self._reader().ask_one_state(lambda connection: run(connection, work()))
+        return await self._reader().ask(lambda connection: run(connection, work()))
 
     async def do(self, work: Callable[[], Work[Answer]], rows: Sequence[AuditRow] = ()) -> Answer:
         return await self._perform(lambda connection: run(connection, work()), rows)

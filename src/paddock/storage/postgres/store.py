@@ -22,7 +22,7 @@ from paddock.rules.thread_search import FoundThreads, ThreadQuery
 from paddock.storage.lost_answers import is_taken
 from paddock.storage.postgres.claims import Claims
 from paddock.storage.postgres.connection import Connection, connect
-from paddock.storage.postgres.engine import PostgresEngine
+from paddock.storage.postgres.engine import PostgresEngine, run
 from paddock.storage.postgres.group import Piece, write_rows
 from paddock.storage.postgres.hosts import PostgresHosts
 from paddock.storage.postgres.indexing import Indexing
@@ -119,7 +119,8 @@ class PostgresStore(Records):
 
     async def check(self, session_id: str) -> Damage | None:
         """The first place where this session's log is not what was written, or None."""
-        return await self.engine.ask(lambda: checked(session_id))
+        # Else a session that is being written has no end.
+        return await self.reader.ask_one_state(lambda connection: run(connection, checked(session_id)))
 
     async def search(self, session_id: str, query: TranscriptQuery) -> Sequence[TranscriptRow]:
         if self._indexing is None:

@@ -227,7 +227,7 @@ class Engine(Protocol):
         ...
 
     async def ask(self, work: Callable[[], Work[Answer]]) -> Answer:
-        """The answer to a work that only reads."""
+        """The answer to a work that only reads. Raises HostError(DEADLINE_EXCEEDED) when it takes too long."""
         ...
 
     async def do(self, work: Callable[[], Work[Answer]], rows: Sequence[AuditRow] = ()) -> Answer:
